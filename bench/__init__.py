@@ -1,0 +1,1 @@
+"""kseg and its peers side by side: `python -m bench`."""

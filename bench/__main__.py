@@ -1,0 +1,124 @@
+"""Measures kseg and its peers side by side, and prints the tables."""
+
+import argparse
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.datasets import DATA_SETS, MIB, SMALL, DataSet, make_segment
+from bench.imports import import_times
+from bench.machine import describe
+from bench.measure import Command, CommandFailed, measure
+from bench.peers import TOOLS, fetch_jars
+from bench.report import DataSetResult, report
+from bench.works import COMPARISONS, HELP, KAFKA_TEXT, PYTHON, TEXT, Comparison, Run, command
+
+LIMITS = Path(__file__).with_name("limits.py")
+
+
+def main() -> None:
+    """Does what the command line asks for."""
+    options = _options()
+    for release in TOOLS:
+        fetch_jars(release)
+    comparisons = [comparison for comparison in COMPARISONS if _is_asked(comparison.divisor.work, options.work)]
+    results = [
+        _measure_data_set(data_set, comparisons, options)
+        for data_set in DATA_SETS
+        if _is_asked(data_set.name, options.data_set) and any(data_set.name in each.data_sets for each in comparisons)
+    ]
+    small = make_segment(SMALL, 0)
+    imports = {str(run): import_times(command(run, small.path).arguments) for run in (HELP, TEXT)}
+    circumstances = [
+        f"Command: `{shlex.join(['python', '-m', 'bench', *sys.argv[1:]])}`",
+        f"Date: {datetime.now(UTC):%Y-%m-%d}",
+        *describe(),
+    ]
+    text = report(results, comparisons, imports, circumstances)
+    print(text)
+    if options.markdown:
+        options.markdown.write_text(text)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--size", type=int, default=256, help="MiB of log in each data set (default 256)")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions (default 3)")
+    parser.add_argument("--only", action="append", default=[], help="a data set or a work; may be repeated")
+    parser.add_argument("--markdown", type=Path, help="write the tables into this file too")
+    options = parser.parse_args()
+    names = {data_set.name for data_set in DATA_SETS}
+    works = {comparison.divisor.work for comparison in COMPARISONS}
+    options.data_set = names.intersection(options.only)
+    options.work = works.intersection(options.only)
+    if unknown := set(options.only) - names - works:
+        parser.error(f"no data set or work: {', '.join(unknown)}; there are {', '.join(sorted(names | works))}")
+    return options
+
+
+def _is_asked(name: str, asked: set[str]) -> bool:
+    return not asked or name in asked
+
+
+def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options: argparse.Namespace) -> DataSetResult:
+    """All runs on one data set by turns, so that a change of the machine's load meets them all."""
+    segment = make_segment(data_set, options.size * MIB)
+    chosen = [comparison for comparison in comparisons if data_set.name in comparison.data_sets]
+    runs = list(dict.fromkeys(run for each in chosen for run in (each.divisor, each.dividend)))
+    result = DataSetResult(data_set, segment, {run: [] for run in runs}, {}, {})
+    for repetition in range(options.repeat):
+        for run in runs:
+            print(f"{data_set.name}, {repetition + 1} of {options.repeat}: {run}", file=sys.stderr, flush=True)
+            _measure_run(run, result)
+    is_text_measured = result.measurements.get(TEXT) and result.measurements.get(KAFKA_TEXT)
+    return result._replace(
+        limits=_measure_limits(result) if data_set.size is None else {},
+        is_equal=_is_equal(segment.path) if is_text_measured else None,
+    )
+
+
+def _measure_run(run: Run, result: DataSetResult) -> None:
+    if run in result.failures:
+        return
+    try:
+        result.measurements[run].append(measure(command(run, result.segment.path), run.sink))
+    except (CommandFailed, OSError) as failure:
+        result.failures[run] = str(failure)
+
+
+def _measure_limits(result: DataSetResult) -> dict[str, float]:
+    path = result.segment.path
+    texts = [*result.measurements.get(TEXT, ()), *result.measurements.get(KAFKA_TEXT, ())]
+    output_size = texts[0].output_size if texts else None
+    cat = measure(Command(("cat", str(path))), "null")
+    program = [PYTHON, str(LIMITS), str(path), str(output_size or 0)]
+    limits: dict[str, float] = json.loads(subprocess.run(program, check=True, stdout=subprocess.PIPE).stdout)
+    return {"cat": cat.cpu_seconds, **limits}
+
+
+def _is_equal(path: Path) -> bool:
+    """Whether kseg's dump and the real tool's are the same bytes."""
+    return _digest(command(TEXT, path)) == _digest(command(KAFKA_TEXT, path))
+
+
+def _digest(program: Command) -> bytes:
+    with subprocess.Popen(
+        program.arguments,
+        env={**os.environ, "LANG": "C.UTF-8", **dict(program.environment)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout is not None
+        digest = hashlib.sha256()
+        while chunk := process.stdout.read(MIB):
+            digest.update(chunk)
+        return digest.digest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""What the figures were taken on."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+LIBRARIES = ("aiokafka", "kafka-python", "pyarrow", "isal", "lz4", "python-snappy", "zstandard", "crc32c")
+
+
+def describe() -> list[str]:
+    """Machine and versions, a line each."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    cores = len(os.sched_getaffinity(0))
+    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
+    return [
+        f"Machine: {_processor()}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}",
+        f"{_java_version()}, Python {platform.python_version()}, {libraries}",
+    ]
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _java_version() -> str:
+    stdout = subprocess.run(["java", "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return stdout.splitlines()[0]

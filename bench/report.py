@@ -1,0 +1,161 @@
+"""The benchmark's page: tables in Markdown, aligned so that they read well on a terminal too."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from bench.datasets import MIB, DataSet, Segment
+from bench.imports import ImportTime
+from bench.measure import Measurement
+from bench.works import PEAK_BATCHES, PEAK_SIZE, PRINTING, Comparison, Run
+
+SHOWN_IMPORTS = 8
+LIMITS = ("cat", "memcpy", "CRC", "codec", "codec, isal", "write")
+Row = tuple[str, ...]
+
+
+class DataSetResult(NamedTuple):
+    """What was measured on one data set."""
+
+    data_set: DataSet
+    segment: Segment
+    measurements: dict[Run, list[Measurement]]
+    failures: dict[Run, str]
+    limits: dict[str, float]  # CPU seconds
+    is_equal: bool | None = None  # whether kseg printed what Kafka 4.3.1 did; None: not compared
+
+    def name(self) -> str:
+        """The data set's."""
+        return self.data_set.name
+
+
+def report(
+    results: Sequence[DataSetResult],
+    comparisons: Sequence[Comparison],
+    imports: dict[str, list[ImportTime]],
+    circumstances: Sequence[str],
+) -> str:
+    """The whole page."""
+    with_target = [comparison for comparison in comparisons if comparison.target]
+    others = [comparison for comparison in comparisons if not comparison.target]
+    sections = (
+        ("Targets", RATIO_NOTE, _table(RATIO_COLUMNS, _ratio_rows(results, with_target))),
+        ("Other ratios", "", _table(RATIO_COLUMNS[:-2], (row[:-2] for row in _ratio_rows(results, others)))),
+        ("Peak memory", PEAK_NOTE, _table(PEAK_COLUMNS, _peak_rows(results))),
+        ("Data sets", DATA_NOTE, _table(DATA_COLUMNS, map(_data_row, results))),
+        ("Physical limits", LIMIT_NOTE, _table(("data set", *LIMITS), map(_limit_row, results))),
+        ("Measurements", RUN_NOTE, _table(RUN_COLUMNS, _run_rows(results))),
+        ("Imports", IMPORT_NOTE, _table(IMPORT_COLUMNS, _import_rows(imports))),
+    )
+    page = ["# Benchmarks", "\n".join(f"- {line}" for line in circumstances)]
+    for title, note, table in sections:
+        page += [f"## {title}", *filter(None, (note, table))]
+    return "\n\n".join(page) + "\n"
+
+
+RATIO_NOTE = (
+    "Seconds of the first ÷ seconds of the second, repetition by repetition; the median is held against the target."
+)
+RATIO_COLUMNS = ("data set", "first", "second", "seconds", "min", "median", "max", "target", "reached")
+
+
+def _ratio_rows(results: Sequence[DataSetResult], comparisons: Sequence[Comparison]) -> Iterator[Row]:
+    for comparison in comparisons:
+        for result in results:
+            if result.name() in comparison.data_sets:
+                yield _ratio_row(result, comparison)
+
+
+def _ratio_row(result: DataSetResult, comparison: Comparison) -> Row:
+    start = (result.name(), str(comparison.dividend), str(comparison.divisor), comparison.unit)
+    target = str(comparison.target or "")
+    for run in (comparison.divisor, comparison.dividend):
+        if run in result.failures:
+            return (*start, "failed", result.failures[run], "", target, "no")
+    pairs = zip(result.measurements[comparison.dividend], result.measurements[comparison.divisor], strict=True)
+    ratios = [comparison.seconds(first) / comparison.seconds(second) for first, second in pairs]
+    middle = median(ratios)
+    reached = "" if comparison.target is None else _yes(comparison.target.is_reached(middle))
+    return (*start, *(f"{ratio:.2f}" for ratio in (min(ratios), middle, max(ratios))), target, reached)
+
+
+PEAK_NOTE = (
+    f"Bound: {PEAK_SIZE // MIB} MiB + {PEAK_BATCHES} times the file's largest batch, for the commands that print. "
+    "A figure below the benchmark's own memory can't be seen: `python pass` shows it."
+)
+PEAK_COLUMNS = ("data set", "run", "largest batch KiB", "peak MiB", "bound MiB", "reached")
+
+
+def _peak_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
+    for result in results:
+        bound = PEAK_SIZE + PEAK_BATCHES * result.segment.largest_batch
+        for run in PRINTING:
+            if measurements := result.measurements.get(run):
+                peak = max(measurement.peak_size for measurement in measurements)
+                largest = f"{result.segment.largest_batch / 1024:.1f}"
+                yield result.name(), str(run), largest, _mib(peak), _mib(bound), _yes(peak <= bound)
+
+
+DATA_NOTE = (
+    "Made by Kafka 4.3.1's own record classes; in v1 each log entry is a batch. "
+    "Equal: kseg's text is Kafka 4.3.1's, byte for byte."
+)
+DATA_COLUMNS = ("data set", "magic", "codec", "MiB", "batches", "records", "largest batch KiB", "equal")
+
+
+def _data_row(result: DataSetResult) -> Row:
+    data_set, segment = result.data_set, result.segment
+    counts = f"{segment.batches:,}", f"{segment.records:,}", f"{segment.largest_batch / 1024:.1f}"
+    equal = "not compared" if result.is_equal is None else _yes(result.is_equal)
+    return data_set.name, str(data_set.magic), data_set.codec, _mib(segment.size), *counts, equal
+
+
+LIMIT_NOTE = "CPU seconds that no reader can go below; what each is stands in `bench/limits.py`."
+
+
+def _limit_row(result: DataSetResult) -> Row:
+    return result.name(), *(f"{result.limits[name]:.3f}" if name in result.limits else "" for name in LIMITS)
+
+
+RUN_NOTE = "Medians. Output: bytes given to write()."
+RUN_COLUMNS = ("data set", "run", "CPU s", "wall s", "peak MiB", "output MiB", "records per CPU s")
+
+
+def _run_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
+    for result in results:
+        for run, measurements in result.measurements.items():
+            yield result.name(), str(run), *_run_figures(result, run, measurements)
+
+
+def _run_figures(result: DataSetResult, run: Run, measurements: Sequence[Measurement]) -> Row:
+    if run in result.failures:
+        return "failed", "", "", "", ""
+    cpu, wall, peak = (median(values) for values in list(zip(*measurements, strict=True))[:3])
+    output = measurements[0].output_size
+    speed = f"{result.segment.records / cpu:,.0f}" if run.reads_file() else ""
+    return f"{cpu:.3f}", f"{wall:.3f}", _mib(peak), "" if output is None else _mib(output), speed
+
+
+IMPORT_NOTE = "Python's own among them; each module without what it imports itself."
+IMPORT_COLUMNS = ("program", "all ms", "slowest, ms")
+
+
+def _import_rows(imports: dict[str, list[ImportTime]]) -> Iterator[Row]:
+    for program, times in imports.items():
+        slowest = ", ".join(f"{each.module} {each.microseconds / 1000:.1f}" for each in times[:SHOWN_IMPORTS])
+        yield program, f"{sum(each.microseconds for each in times) / 1000:.1f}", slowest
+
+
+def _table(columns: Row, rows: Iterator[Row]) -> str:
+    lines = [columns, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, tuple("-" * width for width in widths))
+    return "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
+
+
+def _mib(size: float) -> str:
+    return f"{size / MIB:.1f}"
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"

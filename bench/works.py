@@ -1,0 +1,149 @@
+"""What is run and compared: commands, comparisons and their targets, as tables."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from bench.measure import Command, Measurement, Sink
+from bench.peers import dump_tool
+
+HOME = Path(__file__).parent
+PYTHON = sys.executable
+KSEG = str(Path(PYTHON).with_name("kseg"))
+FILE = "FILE"  # stands for the segment's path in a command
+
+MIB = 1024 * 1024
+PEAK_SIZE = 48 * MIB  # target for kseg's peak memory: this and …
+PEAK_BATCHES = 3  # … so many times the largest batch
+
+
+class Run(NamedTuple):
+    """A reader at its work, with a place for its stdout."""
+
+    reader: str
+    work: str
+    sink: Sink = "null"
+
+    def reads_file(self) -> bool:
+        """Whether all records pass."""
+        return self.work not in ("help", "pass")
+
+    def __str__(self) -> str:
+        return f"{self.reader} {self.work}" + ("" if self.sink == "null" else f" ({self.sink})")
+
+
+class Target(NamedTuple):
+    """What the ratio's median should be."""
+
+    at_least: float = 0.0
+    below: float = float("inf")
+
+    def __str__(self) -> str:
+        return f"≥ {self.at_least:g}" if self.at_least else f"< {self.below:g}"
+
+    def is_reached(self, ratio: float) -> bool:
+        """Whether the ratio lies within."""
+        return self.at_least <= ratio < self.below
+
+
+class Comparison(NamedTuple):
+    """`dividend` ÷ `divisor`, in CPU or wall seconds, repetition by repetition, on each of the data sets."""
+
+    data_sets: tuple[str, ...]
+    dividend: Run
+    divisor: Run
+    target: Target | None = None
+    unit: Literal["CPU", "wall"] = "CPU"
+
+    def seconds(self, measurement: Measurement) -> float:
+        """Of one run, in the comparison's unit."""
+        return measurement.cpu_seconds if self.unit == "CPU" else measurement.wall_seconds
+
+
+# How each family of readers is told its work.
+KSEG_WORKS = {
+    "batches": ("dump", "--like", "4.3", "--files", FILE),
+    "text": ("dump", "--like", "4.3", "--print-data-log", "--files", FILE),
+    "json": ("dump", "-o", "json", "--files", FILE),
+    "help": ("--help",),
+}
+KAFKA_WORKS = {
+    "batches": ("--files", FILE),
+    "text": ("--print-data-log", "--files", FILE),
+    "help": ("--help",),
+}
+# Ways to start kseg: what stands before it, and its environment.
+KSEG_READERS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
+    "kseg": ((), ()),
+    "kseg, twin": ((), (("KSEG_KERNEL", "twin"),)),
+    "kseg, zlib": ((), (("PYTHONPATH", str(HOME / "without_isal")),)),
+    "kseg, one core": (("taskset", "-c", str(min(os.sched_getaffinity(0)))), ()),
+}
+PYTHON_READERS = {
+    ("kseg", "iterate"): (str(HOME / "iterate.py"), "kseg", FILE),
+    ("kseg", "columns"): (str(HOME / "columns.py"), FILE),
+    ("aiokafka", "iterate"): (str(HOME / "iterate.py"), "aiokafka", FILE),
+    ("kafka-python", "iterate"): (str(HOME / "iterate.py"), "kafka-python", FILE),
+    ("python", "pass"): ("-c", "pass"),
+}
+
+
+def command(run: Run, path: Path) -> Command:
+    """The run's command on that file."""
+    if run.reader.startswith("Kafka "):
+        arguments = (*dump_tool(run.reader.removeprefix("Kafka ")), *KAFKA_WORKS[run.work])
+        return Command(_on(path, arguments), exit_status=1 if run.work == "help" else 0)
+    if (run.reader, run.work) in PYTHON_READERS:
+        return Command(_on(path, (PYTHON, *PYTHON_READERS[run.reader, run.work])))
+    prefix, environment = KSEG_READERS[run.reader]
+    return Command(_on(path, (*prefix, KSEG, *KSEG_WORKS[run.work])), environment)
+
+
+def _on(path: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(path) if argument == FILE else argument for argument in arguments)
+
+
+SIXTEEN_KIB = ("16k-none", "16k-gzip", "16k-snappy", "16k-lz4", "16k-zstd")
+SINGLE = ("single-none", "single-lz4")
+OTHER = ("1m-zstd", "v1-none", "v1-gzip", "headers", "large-values")
+ALL = (*SIXTEEN_KIB, *SINGLE, *OTHER)
+ITERATED = ("16k-none", "16k-lz4", "16k-zstd", "single-none", "v1-none", "headers")
+
+BATCHES, TEXT, JSON = Run("kseg", "batches"), Run("kseg", "text"), Run("kseg", "json")
+ITERATE, COLUMNS, HELP = Run("kseg", "iterate"), Run("kseg", "columns"), Run("kseg", "help")
+TWIN, ZLIB, ONE_CORE = Run("kseg, twin", "text"), Run("kseg, zlib", "text"), Run("kseg, one core", "text")
+KAFKA_BATCHES, KAFKA_TEXT = Run("Kafka 4.3.1", "batches"), Run("Kafka 4.3.1", "text")
+KAFKA_39_BATCHES, KAFKA_39_TEXT = Run("Kafka 3.9.1", "batches"), Run("Kafka 3.9.1", "text")
+AIOKAFKA = Run("aiokafka", "iterate")
+PASS = Run("python", "pass")
+# The runs whose memory has a bound.
+PRINTING = (BATCHES, TEXT, JSON)
+
+COMPARISONS = (
+    Comparison(SIXTEEN_KIB, KAFKA_BATCHES, BATCHES, Target(at_least=5)),
+    Comparison(SINGLE, KAFKA_BATCHES, BATCHES, Target(at_least=12)),
+    Comparison(OTHER, KAFKA_BATCHES, BATCHES),
+    Comparison(ALL, KAFKA_39_BATCHES, BATCHES),
+    Comparison(("16k-none", "16k-lz4"), KAFKA_TEXT, TEXT, Target(at_least=15)),
+    Comparison(("16k-snappy", "16k-zstd"), KAFKA_TEXT, TEXT, Target(at_least=10)),
+    Comparison(("16k-gzip",), KAFKA_TEXT, TEXT, Target(at_least=8)),
+    Comparison(("16k-gzip",), KAFKA_TEXT, ZLIB, Target(at_least=5)),
+    Comparison(SINGLE, KAFKA_TEXT, TEXT, Target(at_least=20)),
+    Comparison(OTHER, KAFKA_TEXT, TEXT),
+    Comparison(ALL, KAFKA_39_TEXT, TEXT),
+    Comparison(("16k-none",), Run("Kafka 4.3.1", "text", "pipe"), Run("kseg", "text", "pipe")),
+    Comparison(("16k-none",), Run("Kafka 4.3.1", "text", "file"), Run("kseg", "text", "file")),
+    Comparison(ALL, KAFKA_TEXT, JSON, Target(at_least=8)),
+    Comparison(("16k-none", "single-none", "v1-none"), KAFKA_TEXT, TWIN, Target(at_least=1)),
+    Comparison(("16k-gzip", "16k-zstd", "1m-zstd"), ONE_CORE, TEXT, Target(at_least=1.5), unit="wall"),
+    Comparison(("16k-none", "16k-lz4"), KAFKA_TEXT, COLUMNS, Target(at_least=12)),
+    Comparison(("16k-none", "16k-lz4"), AIOKAFKA, COLUMNS, Target(at_least=1)),
+    Comparison(("16k-zstd", "single-none", "v1-none", "headers"), AIOKAFKA, COLUMNS),
+    Comparison(ITERATED, AIOKAFKA, ITERATE),
+    Comparison(ITERATED, Run("kafka-python", "iterate"), ITERATE),
+    Comparison(("small",), KAFKA_TEXT, TEXT, Target(at_least=4)),
+    Comparison(("small",), TEXT, PASS, Target(below=6)),
+    Comparison(("small",), Run("Kafka 4.3.1", "help"), HELP),
+    Comparison(("small",), HELP, PASS),
+)

@@ -1,0 +1,140 @@
+"""Runs of batches with their bodies decompressed: in threads where there is much to do, the order kept."""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.codecs import DEFAULT_LIMIT, decompress
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, DamageKind
+from kseg.kernel.contract import ROW, SIZE, START
+from kseg.segment import Damage, Run
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+SLICE_SIZE = 1 << 17
+"""Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
+WORTH_THREADS = 1 << 20
+"""Bytes of log below which starting threads costs more than it gains."""
+_ONLY_UNCOMPRESSED = 1 << Codec.NONE
+
+
+class Slice(NamedTuple):
+    """Rows first … last − 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
+
+    `damages` are those of bodies that can't be had whole.
+    """
+
+    run: Run
+    first: int
+    last: int
+    bodies: list[bytes | None] | None
+    damages: tuple[Damage, ...] = ()
+
+
+def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
+    """Gives what `Segment.runs` gives, with compressed bodies decompressed.
+
+    Args:
+        items: runs and damages in file order.
+        size: bytes of the file; small ones aren't worth threads.
+        limit: bytes that a body may become at most.
+    """
+    threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if threads == 1 or size < WORTH_THREADS:
+        for item in items:
+            yield from (_decompressed(piece, limit) if isinstance(piece, Slice) else piece for piece in _pieces(item))
+    else:
+        yield from _in_threads(items, limit, threads)
+
+
+def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
+    """Cuts a run into pieces of work; bodies are still missing."""
+    if isinstance(item, Damage):
+        yield item
+        return
+    if item.codecs == _ONLY_UNCOMPRESSED:
+        yield Slice(item, 0, item.count, None)
+        return
+    first, size = 0, 0
+    for row in range(item.count):
+        size += item.rows[row * ROW + SIZE]
+        if size >= SLICE_SIZE:
+            yield Slice(item, first, row + 1, None)
+            first, size = row + 1, 0
+    if first < item.count:
+        yield Slice(item, first, item.count, None)
+
+
+def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iterator[Slice | Damage]:
+    pool: Executor | None = None
+    under_way: deque[Slice | Damage | Future[Slice]] = deque()
+    try:
+        for item in items:
+            for piece in _pieces(item):
+                if isinstance(piece, Slice) and piece.run.codecs != _ONLY_UNCOMPRESSED:
+                    pool = pool or _pool(threads)
+                    under_way.append(pool.submit(_decompressed, piece, limit))
+                else:
+                    under_way.append(piece)
+                while len(under_way) > threads + 1 or (under_way and _is_ready(under_way[0])):
+                    yield _result(under_way.popleft())
+        while under_way:
+            yield _result(under_way.popleft())
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _pool(threads: int) -> "Executor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(threads, "kseg-bodies")
+
+
+def _is_ready(piece: "Slice | Damage | Future[Slice]") -> bool:
+    return isinstance(piece, Slice | Damage) or piece.done()
+
+
+def _result(piece: "Slice | Damage | Future[Slice]") -> Slice | Damage:
+    return piece if isinstance(piece, Slice | Damage) else piece.result()
+
+
+def _decompressed(piece: Slice, limit: int) -> Slice:
+    run, first, last, _, _ = piece
+    if run.codecs == _ONLY_UNCOMPRESSED:
+        return piece
+    bodies: list[bytes | None] = []
+    damages: list[Damage] = []
+    buffer, rows = run.buffer, run.rows
+    for row in range(first, last):
+        start = rows[row * ROW + START]
+        end = start + rows[row * ROW + SIZE]
+        magic = buffer[start + MAGIC_POSITION]
+        is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
+        codec = buffer[start + (17 if is_legacy else 22)] & CODEC_MASK
+        if codec == Codec.NONE:
+            bodies.append(None)
+            continue
+        compressed = wrapper_value(buffer[start:end]) if is_legacy else buffer[start + BATCH_HEADER_SIZE : end]
+        if compressed is None:
+            bodies.append(None)
+            damages.append(Damage(DamageKind.BAD_BODY, run.position + start, 0, "a wrapper without a value"))
+            continue
+        body = decompress(codec, magic, compressed, limit)
+        if body.failure is not None:
+            kind = DamageKind.BAD_CODEC if codec > Codec.ZSTD else DamageKind.BAD_BODY
+            damages.append(Damage(kind, run.position + start, 0, body.failure))
+        bodies.append(None if body.failure is not None and not body.data else body.data)
+    return Slice(run, first, last, bodies, tuple(damages))
+
+
+def wrapper_value(entry: memoryview) -> memoryview | None:
+    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
+    at = LOG_OVERHEAD + (14 if entry[MAGIC_POSITION] == 1 else 6)
+    key_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
+    at += 4 + max(key_size, 0)
+    value_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
+    at += 4
+    return entry[at : at + value_size] if 0 <= value_size <= len(entry) - at else None

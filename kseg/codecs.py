@@ -1,0 +1,336 @@
+"""Decompression of batch bodies, bounded: whatever a body claims, no more comes out than the limit.
+
+Each codec's library is imported when a body of its kind is met.
+"""
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from kseg.formats.codes import Codec
+
+DEFAULT_LIMIT = 1 << 30
+"""Bytes that one body may become at most (`--max-decompressed`)."""
+LARGEST_RATIO = 1000
+"""A body may become this many times as large, and LARGEST_RATIO_FREE bytes more."""
+LARGEST_RATIO_FREE = 1 << 20
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_SIZE = 16
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_INDEPENDENT_BLOCKS, _LZ4_CONTENT_SIZE = 0x20, 0x08
+_LZ4_LARGEST_RATIO = 255
+_SNAPPY_LARGEST_RATIO = 64
+_PIECE = 1 << 16
+_GZIP_PIECE = 256
+
+
+class Body(NamedTuple):
+    """What came out of a body: all of it, or what could be had and the reason why there isn't more."""
+
+    data: bytes
+    failure: str | None = None
+
+
+class _BodyError(Exception):
+    """A body that isn't what its codec writes, or that would become too large."""
+
+
+def limit_for(size: int, limit: int = DEFAULT_LIMIT) -> int:
+    """Bytes that a body of `size` compressed bytes may become."""
+    return min(limit, LARGEST_RATIO * size + LARGEST_RATIO_FREE)
+
+
+def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT) -> Body:
+    """Decompresses a batch's body; never raises for what the body holds.
+
+    Args:
+        codec: bits 0-2 of the attributes; not 0.
+        magic: the batch's; v0 writes lz4 frames with a wrong header checksum, and v0 and v1 know no zstd.
+        body: the compressed bytes.
+        limit: the largest size to accept, beside `limit_for`'s ratio.
+    """
+    if codec not in _CODECS or (codec == Codec.ZSTD and magic < 2):
+        return Body(b"", f"codec {codec} is unknown in format {magic}")
+    if codec == Codec.LZ4 and magic == 0:
+        body = _with_right_checksum(body)
+    most = limit_for(len(body), limit)
+    whole, pieces, errors = _CODECS[codec]
+    try:
+        if not body:
+            raise _BodyError("there are no bytes")
+        return Body(whole(body, most))
+    except (_BodyError, *errors()) as error:
+        return Body(_readable_start(pieces, errors(), body, most), f"{Codec(codec).name.lower()}: {error}")
+
+
+def _readable_start(
+    pieces: Callable[[memoryview], Iterator[bytes]], errors: tuple[type[Exception], ...], body: memoryview, most: int
+) -> bytes:
+    """What a damaged body gives before it fails, up to the limit."""
+    found, size = [], 0
+    try:
+        for piece in pieces(body):
+            found.append(piece[: most - size])
+            size += len(found[-1])
+            if size >= most:
+                break
+    except (_BodyError, *errors):
+        pass  # the caller has the reason already
+    return b"".join(found)
+
+
+def _too_large(most: int) -> _BodyError:
+    return _BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit")
+
+
+# --- gzip ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _zlib() -> Any:
+    """isal's inflate where it is installed: two to three times zlib's speed."""
+    try:
+        return import_module("isal.isal_zlib")
+    except ImportError:
+        return zlib
+
+
+def _gzip_errors() -> tuple[type[Exception], ...]:
+    return (_zlib().error, zlib.error)
+
+
+def _gunzip(body: memoryview, most: int) -> bytes:
+    inflate = _zlib().decompressobj(wbits=31)
+    data: bytes = inflate.decompress(body, most + 1)
+    if len(data) > most:
+        raise _too_large(most)
+    if not inflate.eof:
+        raise _BodyError("the stream ends early")
+    if inflate.unused_data:
+        return data + _next_members(inflate.unused_data, most - len(data))
+    return data
+
+
+def _next_members(rest: bytes, most: int) -> bytes:
+    """Java reads members in a row, and takes anything else behind a member for the end."""
+    if not rest.startswith(b"\x1f\x8b"):
+        return b""
+    return _gunzip(memoryview(rest), most)
+
+
+def _gunzip_pieces(body: memoryview) -> Iterator[bytes]:
+    """Up to the very byte where it fails: zlib gives nothing of a piece that it can't finish."""
+    inflate = zlib.decompressobj(wbits=31)
+    for at in range(0, len(body), _GZIP_PIECE):
+        before = inflate.copy()
+        try:
+            yield inflate.decompress(body[at : at + _GZIP_PIECE])
+        except zlib.error:
+            for one in range(at, min(at + _GZIP_PIECE, len(body))):
+                yield before.decompress(body[one : one + 1])
+            return
+
+
+# --- snappy ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _snappy() -> Any:
+    return import_module("snappy")
+
+
+def _snappy_errors() -> tuple[type[Exception], ...]:
+    return (_snappy().UncompressError, ValueError)
+
+
+def _unsnap(body: memoryview, most: int) -> bytes:
+    blocks, size = [], 0
+    for block in _unsnap_pieces(body, most):
+        blocks.append(block)
+        size += len(block)
+        if size > most:
+            raise _too_large(most)
+    return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+
+
+def _unsnap_pieces(body: memoryview, most: int = DEFAULT_LIMIT) -> Iterator[bytes]:
+    """Blocks of a xerial stream, whose header may come again in the middle; or the one raw block."""
+    if bytes(body[:8]) != _XERIAL_MAGIC:
+        yield _snappy_block(body, most)
+        return
+    at = _XERIAL_HEADER_SIZE
+    while at < len(body):
+        if bytes(body[at : at + 8]) == _XERIAL_MAGIC:
+            at += _XERIAL_HEADER_SIZE
+            continue
+        size = int.from_bytes(body[at : at + 4], "big")
+        at += 4
+        if size > len(body) - at:
+            raise _BodyError("the last block is cut")
+        yield _snappy_block(body[at : at + size], most)
+        at += size
+
+
+def _snappy_block(block: memoryview, most: int) -> bytes:
+    """Believes the size that stands in front of a block only as far as snappy can compress."""
+    claimed = shift = 0
+    for byte in block[:5]:
+        claimed |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if claimed > most:
+        raise _too_large(most)
+    if claimed > _SNAPPY_LARGEST_RATIO * len(block):
+        raise _BodyError(f"{len(block)} bytes claim to be {claimed}")
+    data: bytes = _snappy().uncompress(block)
+    return data
+
+
+# --- lz4 -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _lz4() -> Any:
+    return import_module("lz4.frame")
+
+
+def _lz4_errors() -> tuple[type[Exception], ...]:
+    return (RuntimeError, ValueError, EOFError)
+
+
+def _unlz4(body: memoryview, most: int) -> bytes:
+    if len(body) < 7 or body[:4] != _LZ4_MAGIC:
+        raise _BodyError("no frame begins here")
+    if not body[4] & _LZ4_INDEPENDENT_BLOCKS:
+        raise _BodyError("blocks depend on each other, which Kafka doesn't read")
+    if not body[4] & _LZ4_CONTENT_SIZE and _LZ4_LARGEST_RATIO * len(body) <= most:
+        whole: bytes = _lz4().decompress(body)
+        return whole
+    frame = _lz4().LZ4FrameDecompressor()
+    data: bytes = _without_content_size(frame, body, most)
+    if len(data) > most:
+        raise _too_large(most)
+    if not frame.eof:
+        raise _BodyError("the frame ends early")
+    return data
+
+
+def _without_content_size(frame: Any, body: memoryview, most: int) -> bytes:
+    """Decompresses piece by piece: the library would allocate what the frame's header claims."""
+    pieces, size = [], 0
+    rest: bytes | memoryview = body
+    while size <= most and not frame.eof:
+        piece = frame.decompress(rest, max_length=min(_PIECE * 16, most + 1 - size))
+        if not piece and frame.needs_input:
+            break
+        pieces.append(piece)
+        size += len(piece)
+        rest = b""
+    return b"".join(pieces)
+
+
+def _unlz4_pieces(body: memoryview) -> Iterator[bytes]:
+    frame = _lz4().LZ4FrameDecompressor()
+    for at in range(0, len(body), 256):
+        if frame.eof:
+            return
+        yield frame.decompress(body[at : at + 256])
+
+
+def _with_right_checksum(body: memoryview) -> memoryview:
+    """Kafka up to 0.9 hashed the frame's magic too, so that the checksum in v0's frame headers is wrong."""
+    size = 7 + (8 if len(body) > 4 and body[4] & _LZ4_CONTENT_SIZE else 0)
+    descriptor = bytes(body[: size - 1])
+    if len(body) < size or descriptor[:4] != _LZ4_MAGIC:
+        return body
+    checksum = _header_checksum(descriptor)
+    return body if checksum is None else memoryview(b"".join((descriptor, checksum, body[size:])))
+
+
+@lru_cache(maxsize=64)
+def _header_checksum(descriptor: bytes) -> bytes | None:
+    """The one byte that the library takes for the checksum of a frame's header; None if there's none."""
+    for value in range(256):
+        checksum = bytes((value,))
+        try:
+            _lz4().get_frame_info(descriptor + checksum)
+        except _lz4_errors():
+            continue
+        return checksum
+    return None
+
+
+# --- zstd ------------------------------------------------------------------------------------------------------------
+
+_ZSTD_CONTENT_SIZE = 0xE0
+"""Bits of a frame header's descriptor that say that the size of the content follows."""
+_ZSTD_USUAL_RATIO = 32
+_ZSTD_PIECE = 1024
+
+_of_thread = threading.local()
+
+
+def _zstd() -> Any:
+    """A thread's own decompressor: they are costly to make, and not to be shared."""
+    if not hasattr(_of_thread, "zstd"):
+        _of_thread.zstd = import_module("zstandard").ZstdDecompressor()
+    return _of_thread.zstd
+
+
+def _zstd_errors() -> tuple[type[Exception], ...]:
+    return (import_module("zstandard").ZstdError,)
+
+
+def _unzstd(body: memoryview, most: int) -> bytes:
+    if len(body) > 4 and body[4] & _ZSTD_CONTENT_SIZE and import_module("zstandard").frame_content_size(body) > most:
+        raise _too_large(most)  # the library would allocate what the frame's header claims
+    try:
+        whole: bytes = _zstd().decompress(
+            body, max_output_size=min(most, _ZSTD_USUAL_RATIO * len(body) + _PIECE), allow_extra_data=False
+        )
+    except _zstd_errors():  # several frames, an unusual ratio, or damage
+        return _unzstd_by_pieces(body, most)
+    return whole
+
+
+def _unzstd_by_pieces(body: memoryview, most: int) -> bytes:
+    pieces, size = [], 0
+    for piece in _unzstd_pieces(body):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+    return b"".join(pieces)
+
+
+def _unzstd_pieces(body: memoryview) -> Iterator[bytes]:
+    """Frames in a row. The input goes in bit by bit, since one block of 4 bytes can become 128 KiB."""
+    rest: bytes | memoryview = body
+    while rest:
+        frame = _zstd().decompressobj()
+        fed = 0
+        while not frame.eof and fed < len(rest):
+            yield frame.decompress(rest[fed : fed + _ZSTD_PIECE])
+            fed += _ZSTD_PIECE
+        if not frame.eof:
+            raise _BodyError("the last frame ends early")
+        rest = frame.unused_data + bytes(rest[fed:])
+
+
+class _Library(NamedTuple):
+    whole: Callable[[memoryview, int], bytes]
+    pieces: Callable[[memoryview], Iterator[bytes]]
+    errors: Callable[[], tuple[type[Exception], ...]]
+
+
+_CODECS: dict[int, _Library] = {
+    Codec.GZIP: _Library(_gunzip, _gunzip_pieces, _gzip_errors),
+    Codec.SNAPPY: _Library(_unsnap, _unsnap_pieces, _snappy_errors),
+    Codec.LZ4: _Library(_unlz4, _unlz4_pieces, _lz4_errors),
+    Codec.ZSTD: _Library(_unzstd, _unzstd_pieces, _zstd_errors),
+}

@@ -1,0 +1,1 @@
+"""The commands: options to a library call to output, one module each."""

@@ -1,0 +1,1 @@
+"""Decoders: what the bytes of keys, values and control records mean."""

@@ -1,0 +1,150 @@
+"""`__consumer_offsets` as 0.9.0.1 to 3.7 printed it: `offset::group:topic:partition`, `offset_commit::…`, group JSON.
+
+Source: OffsetsMessageParser of DumpLogSegments up to 2.4.0, GroupMetadataManager.formatRecordKeyAndValue from 2.4.1 on.
+"""
+
+from typing import NamedTuple
+
+from kseg.decode.coordinator import CONSUMER_PROTOCOL_TYPE
+from kseg.decode.history import message_as_of
+from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
+from kseg.formats.messages import Fields, MessageError, json_text, parse_message
+from kseg.formats.schemas.consumer_offsets import (
+    GROUP_METADATA_KEY,
+    GROUP_METADATA_VALUE,
+    OFFSET_COMMIT_KEY,
+    OFFSET_COMMIT_VALUE,
+)
+from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
+from kseg.formats.schemas.schema import Message, version_range
+from kseg.layouts.releases import Release, Since, at
+
+
+class Texts(NamedTuple):
+    """The texts of a line of releases; the fields of the message fill the holes."""
+
+    offset_key: str
+    offset: str
+    offset_with_metadata: str
+    group_key: str
+    is_group_json: bool
+    """Whether a group's value is JSON; before, its parts stood between colons."""
+    escapes_json: bool
+    shows_tombstones: bool
+    """As `<DELETE>`; before, neither part of a record without value is printed."""
+
+
+OLD_OFFSETS = ("offset::{group}:{topic}:{partition}", "{offset}", "{offset}:{metadata}")
+NEW_OFFSETS = ("offset_commit::group={group},partition={topic}-{partition}", "offset={offset}")
+TEXTS: Since[Texts] = (
+    ((0, 9), Texts(*OLD_OFFSETS, "metadata::{group}", False, False, False)),
+    ((1, 0), Texts(*OLD_OFFSETS, '{{"metadata":"{group}"}}', True, False, False)),
+    ((1, 1), Texts(*OLD_OFFSETS, '{{"metadata":{json}}}', True, True, False)),
+    (
+        (2, 4, 1),
+        Texts(*NEW_OFFSETS, "offset={offset},metadata={metadata}", "group_metadata::group={group}", True, True, True),
+    ),
+)
+CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
+"""0.9.0.1 and 0.10.0 die at bytes that they would print in hex: their format doesn't take the number."""
+NAMES_UNKNOWN_KEYS: Since[bool] = (((0, 9), False), ((3, 4, 1), True))
+
+
+def group_text_decoder(release: Release) -> Decoder:
+    """The decoder of a release before 3.8."""
+    texts = at(TEXTS, release)
+
+    def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
+        if value is None and not texts.shows_tombstones:
+            return Parts(None, None)
+        version = key_version(key)
+        if version in (0, 1):
+            return offset_parts(texts, release, key or b"", value)
+        if version == 2:
+            return group_parts(texts, release, key or b"", value)
+        if at(NAMES_UNKNOWN_KEYS, release):
+            return parts(f"unknown::version={version}", None)
+        raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
+
+    return decode
+
+
+def offset_parts(texts: Texts, release: Release, key: bytes, value: bytes | None) -> Parts:
+    """What is printed of an offset commit."""
+    fields = read(OFFSET_COMMIT_KEY, release, key)
+    key_text = texts.offset_key.format_map(fields)
+    if value is None:
+        return parts(key_text, "<DELETE>")
+    commit = read(OFFSET_COMMIT_VALUE, release, value)
+    template = texts.offset_with_metadata if commit["metadata"] else texts.offset
+    return parts(key_text, template.format_map(commit))
+
+
+def group_parts(texts: Texts, release: Release, key: bytes, value: bytes | None) -> Parts:
+    """What is printed of a group's metadata."""
+    group = read(GROUP_METADATA_KEY, release, key)["group"]
+    key_text = texts.group_key.format(group=group, json=json_text(group))
+    if value is None:
+        return parts(key_text, "<DELETE>")
+    fields = read(GROUP_METADATA_VALUE, release, value)
+    shown = {
+        "protocolType": fields["protocolType"],
+        "protocol": fields["protocol"],
+        "generationId": fields["generation"],
+        "assignment": "{" + ",".join(member_text(release, fields, member) for member in fields["members"]) + "}",
+    }
+    return parts(key_text, group_text(texts, shown))
+
+
+def group_text(texts: Texts, shown: Fields) -> str:
+    """The text of a group's value."""
+    if texts.escapes_json:
+        return json_text(shown)
+    if texts.is_group_json:
+        return "{" + ",".join(f'"{name}":{unescaped_json(value)}' for name, value in shown.items()) + "}"
+    return ":".join("null" if value is None else str(value) for value in shown.values())
+
+
+def unescaped_json(value: str | int | None) -> str:
+    """JSON as 1.0 wrote it, without a single escape."""
+    return "null" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def member_text(release: Release, group: Fields, member: Fields) -> str:
+    """A member with the partitions that it was assigned, or with its assignment in hex."""
+    name, data = member["memberId"], member["assignment"]
+    if group["protocolType"] != CONSUMER_PROTOCOL_TYPE:
+        return f"{name}={hex_text(release, data)}"
+    assignment = read(CONSUMER_PROTOCOL_ASSIGNMENT, release, data, any_version=True)
+    partitions = ", ".join(
+        f"{topic['topic']}-{partition}"
+        for topic in assignment["assignedPartitions"]
+        for partition in topic["partitions"]
+    )
+    if assignment["userData"] is None and not at(TEXTS, release).shows_tombstones:
+        raise DecodeError(f"member {name} has null user data: the real tool stops here")
+    user_data = hex_text(release, assignment["userData"] or b"")
+    return f"{name}=[{partitions}]:{user_data}" if user_data else f"{name}=[{partitions}]"
+
+
+def hex_text(release: Release, data: bytes) -> str:
+    """Bytes as one number in capital hex digits: leading zero bytes vanish."""
+    if data and not at(CAN_PRINT_HEX, release):
+        raise DecodeError("bytes to be printed in hex: the real tool stops here")
+    return f"{int.from_bytes(data, 'big'):X}" if data else ""
+
+
+def read(message: Message, release: Release, data: bytes, any_version: bool = False) -> Fields:
+    """A message behind its version, as a release knew it.
+
+    Raises DecodeError for bytes that can't be read, and for versions that the release didn't know.
+    """
+    known = message_as_of(message, release)
+    version = int.from_bytes(data[:2], "big", signed=True)
+    is_key = message.kind == "coordinator-key"
+    if not any_version and not is_key and version not in version_range(known.versions):
+        raise DecodeError(f"unknown version {version} of {message.name}: the real tool stops here")
+    try:
+        return parse_message(known, version, data, 2).value
+    except MessageError as error:
+        raise DecodeError(f"{message.name} can't be read ({error.message}): the real tool stops here") from error

@@ -1,0 +1,144 @@
+"""Which fields, versions and record types Kafka's messages had in earlier releases: what an old tool knew.
+
+An old tool reads a version that it doesn't know as the newest that it knows, and takes a tagged field that came later
+without a new version for an unknown one. Read out of the schemas of the releases 2.8.0 to 4.3.1.
+"""
+
+from functools import lru_cache
+
+from kseg.formats.schemas import (
+    cluster_metadata,
+    cluster_metadata_3_1,
+    consumer_offsets,
+    share_group_state,
+    share_groups_4_0,
+    transaction_state,
+)
+from kseg.formats.schemas.schema import Field, Message
+from kseg.layouts.releases import Release, Since, at
+
+Messages = dict[int, tuple[Message, Message]]
+"""Type of a coordinator's record to the messages of its key and value."""
+
+TAGGED_FIELDS_SINCE: dict[tuple[str, str], tuple[int, int]] = {
+    ("ConsumerGroupCurrentMemberAssignmentValue", "assignmentEpochs"): (4, 3),
+    ("ConsumerGroupMetadataValue", "metadataHash"): (4, 1),
+    ("ConsumerGroupTargetAssignmentMetadataValue", "assignmentTimestamp"): (4, 3),
+    ("OffsetCommitValue", "topicId"): (4, 1),
+    ("PartitionChangeRecord", "leaderRecoveryState"): (3, 2),
+    ("PartitionRecord", "leaderRecoveryState"): (3, 2),
+    ("RemoteLogSegmentMetadataRecord", "txnIndexEmpty"): (4, 0),
+    ("RemoteLogSegmentMetadataSnapshotRecord", "txnIndexEmpty"): (4, 0),
+    ("ShareGroupTargetAssignmentMetadataValue", "assignmentTimestamp"): (4, 3),
+    ("ShareSnapshotValue", "deliveryCompleteCount"): (4, 2),
+    ("ShareUpdateValue", "deliveryCompleteCount"): (4, 2),
+    ("StreamsGroupCurrentMemberAssignmentValue", "assignmentEpochs"): (4, 2),
+    ("StreamsGroupMetadataValue", "lastAssignmentConfigs"): (4, 2),
+    ("StreamsGroupMetadataValue", "validatedTopologyEpoch"): (4, 2),
+    ("StreamsGroupTargetAssignmentMetadataValue", "assignmentTimestamp"): (4, 3),
+}
+"""Tagged fields that came into an existing version."""
+
+NEWEST_VERSION: dict[str, Since[int]] = {
+    "BrokerRegistrationChangeRecord": (((3, 0), 0), ((3, 3), 1), ((3, 7), 2), ((4, 3), 3)),
+    "GroupMetadataValue": (((0, 9), 0), ((0, 10, 1), 1), ((2, 1), 2), ((2, 3), 3), ((3, 4, 1), 4)),
+    "OffsetCommitValue": (((0, 9), 1), ((2, 1), 3), ((3, 4, 1), 4)),
+    "PartitionChangeRecord": (((3, 0), 0), ((3, 7), 2)),
+    "PartitionRecord": (((3, 0), 0), ((3, 7), 2)),
+    "RegisterBrokerRecord": (((3, 0), 0), ((3, 3), 1), ((3, 4), 2), ((3, 7), 3), ((4, 3), 4)),
+    "TransactionLogValue": (((0, 11), 0), ((3, 4, 1), 1)),
+}
+"""The newest version of a message that a release knew, where it rose."""
+
+METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
+    18: (3, 2),
+    19: (3, 2),
+    20: (3, 3),
+    21: (3, 4),
+    22: (3, 5),
+    23: (3, 6),
+    24: (3, 6),
+    25: (3, 6),
+    26: (3, 6),
+    27: (3, 7),
+    28: (4, 0),
+}
+"""Types of `__cluster_metadata` records that came after 3.0."""
+
+OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[Message, ...]] = {
+    (3, 2): (cluster_metadata_3_1.PRODUCER_IDS_RECORD,),
+    (3, 3): (
+        cluster_metadata_3_1.FEATURE_LEVEL_RECORD,
+        cluster_metadata_3_1.REMOVE_FEATURE_LEVEL_RECORD,
+    ),
+    (3, 5): (cluster_metadata_3_1.USER_SCRAM_CREDENTIAL_RECORD,),
+    (3, 6): (cluster_metadata_3_1.DELEGATION_TOKEN_RECORD,),
+}
+"""`__cluster_metadata` records that had other fields, or were there at all, before a release."""
+
+EARLY_SHARE_GROUP_VALUES = {
+    9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_VALUE,
+    11: share_groups_4_0.SHARE_GROUP_METADATA_VALUE,
+    15: share_groups_4_0.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
+}
+EARLY_SHARE_STATE_VALUES = {0: share_groups_4_0.SHARE_SNAPSHOT_VALUE, 1: share_groups_4_0.SHARE_UPDATE_VALUE}
+
+OFFSETS_NEWEST_TYPE: Since[int] = (((3, 8), 8), ((4, 0), 16), ((4, 1), 23))
+"""The last type of `__consumer_offsets` records that a release knew, since all are known by their schemas."""
+
+
+@lru_cache(maxsize=512)
+def message_as_of(message: Message, release: Release) -> Message:
+    """A message as a release knew it."""
+    fields = known_fields(message.name, message.fields, release)
+    if message.name in NEWEST_VERSION:
+        message = message._replace(versions=f"0-{at(NEWEST_VERSION[message.name], release)}")
+    return message._replace(fields=fields)
+
+
+def known_fields(message: str, fields: tuple[Field, ...], release: Release) -> tuple[Field, ...]:
+    """The fields of a message, or of a structure in it, that a release knew."""
+    return tuple(
+        field._replace(fields=known_fields(message, field.fields, release))
+        for field in fields
+        if release.numbers >= TAGGED_FIELDS_SINCE.get((message, field.name), ())
+    )
+
+
+def metadata_records(release: Release) -> dict[int, Message]:
+    """The `__cluster_metadata` records that a release (3.0 or later) knew, by type."""
+    records = {
+        number: message_as_of(message, release)
+        for number, message in cluster_metadata.RECORDS.items()
+        if release.numbers >= METADATA_RECORD_SINCE.get(number, ())
+    }
+    for before, messages in OTHER_FIELDS_BEFORE.items():
+        if release.numbers < before:
+            records |= {number: message for message in messages if (number := message.api_key) is not None}
+    return records
+
+
+def offsets_messages(release: Release) -> Messages:
+    """The `__consumer_offsets` messages that a release (3.8 or later) knew."""
+    keys, values = dict(consumer_offsets.KEYS), dict(consumer_offsets.VALUES)
+    if release.numbers < (4, 1):
+        # Until 4.0 the types 0 and 1 were versions of one key, and had one value.
+        values[0] = values[1]
+        keys |= {9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_KEY}
+        values |= EARLY_SHARE_GROUP_VALUES
+    newest = at(OFFSETS_NEWEST_TYPE, release)
+    return {number: (key, message_as_of(values[number], release)) for number, key in keys.items() if number <= newest}
+
+
+def share_state_messages(release: Release) -> Messages:
+    """The `__share_group_state` messages that a release (4.0 or later) knew."""
+    values = share_group_state.VALUES if release.numbers >= (4, 1) else EARLY_SHARE_STATE_VALUES
+    return {number: (key, message_as_of(values[number], release)) for number, key in share_group_state.KEYS.items()}
+
+
+def transaction_messages(release: Release) -> Messages:
+    """The `__transaction_state` messages that a release (4.1 or later) knew."""
+    return {
+        number: (key, message_as_of(transaction_state.VALUES[number], release))
+        for number, key in transaction_state.KEYS.items()
+    }

@@ -1,0 +1,88 @@
+"""`__transaction_state` as 0.11 to 4.0 printed it: `producerId:…,state=…,partitions=…`.
+
+Source: TransactionLogMessageParser of DumpLogSegments up to 2.4.0, TransactionLog.formatRecordKeyAndValue after it.
+"""
+
+from typing import NamedTuple
+
+from kseg.decode.group_text import read
+from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
+from kseg.formats.messages import Fields
+from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.layouts.releases import Release, Since, at
+
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+
+
+class Texts(NamedTuple):
+    """The texts of a line of releases."""
+
+    key: str
+    partitions: str
+    shows_tombstones: bool
+    """As `<DELETE>`; before, a record without value kills."""
+    names_unknown_keys: bool
+
+
+TEXTS: Since[Texts] = (
+    ((0, 11), Texts("transactionalId={}", "Set({})", False, False)),
+    ((2, 4, 1), Texts("transaction_metadata::transactionalId={}", "Set({})", True, False)),
+    ((2, 5), Texts("transaction_metadata::transactionalId={}", "[{}]", True, False)),
+    ((3, 4, 1), Texts("transaction_metadata::transactionalId={}", "[{}]", True, True)),
+)
+
+
+def transaction_text_decoder(release: Release) -> Decoder:
+    """The decoder of a release before 4.1."""
+    texts = at(TEXTS, release)
+
+    def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
+        version = key_version(key)
+        if version != 0 and texts.names_unknown_keys:
+            return parts(f"unknown::version={version}", None)
+        if version != 0:
+            raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
+        key_text = texts.key.format(read(TRANSACTION_LOG_KEY, release, key or b"")["transactionalId"])
+        if value is not None:
+            return parts(key_text, transaction_text(texts, read(TRANSACTION_LOG_VALUE, release, value)))
+        if texts.shows_tombstones:
+            return parts(key_text, "<DELETE>")
+        raise DecodeError(f"offset {offset}: the record has no value: the real tool stops here")
+
+    return decode
+
+
+def transaction_text(texts: Texts, fields: Fields) -> str:
+    """What is printed of a transaction's state."""
+    status = fields["transactionStatus"]
+    if not 0 <= status < len(STATES):
+        raise DecodeError(f"unknown transaction status {status}: the real tool stops here")
+    return (
+        f"producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']},state={STATES[status]},"
+        f"partitions={partitions_text(texts, fields)},"
+        f"txnLastUpdateTimestamp={fields['transactionLastUpdateTimestampMs']},"
+        f"txnTimeoutMs={fields['transactionTimeoutMs']}"
+    )
+
+
+def partitions_text(texts: Texts, fields: Fields) -> str:
+    """A transaction's partitions, each once and in the file's order; the real tool has a hash table's order.
+
+    An empty transaction has none, whatever is written. Several stand with `, ` in a set's text, with `,` in a list's.
+    """
+    topics = fields["transactionPartitions"]
+    if fields["transactionStatus"] == 0:
+        topics = []
+    if topics is None:
+        raise DecodeError("the transaction's partitions are null: the real tool stops here")
+    names = dict.fromkeys(f"{topic['topic']}-{partition}" for topic in topics for partition in topic["partitionIds"])
+    return texts.partitions.format((", " if texts.partitions.startswith("Set") else ",").join(names))

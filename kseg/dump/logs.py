@@ -1,0 +1,94 @@
+"""Prints a log file as the tool does: its first line, its batches and records, bytes left over at its end."""
+
+import re
+from pathlib import Path
+
+from kseg.dump.decoders import text_decoder
+from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.dump.options import DumpContext, DumpOptions
+from kseg.formats.codes import DamageKind
+from kseg.formats.names import FileKind, parse_file_name
+from kseg.layouts import logs as layout
+from kseg.layouts.programs import LogOptions, documented_program, release_program
+from kseg.layouts.releases import LATEST, at
+from kseg.segment import Damage, Segment
+
+_TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
+
+
+def dump_log_file(path: str, context: DumpContext) -> None:
+    """Prints a `.log`, or a metadata snapshot, which is one too. Raises OpenError if it can't be opened."""
+    options = context.options
+    _deprecated_decoders(context)
+    context.line(_first_line(path, options))
+    with Segment(path, options.max_bytes) as segment:
+        summary = dump_log(segment, _rendering(options, segment), context.output)
+        _trailing_bytes(path, segment, summary, context)
+    if summary.gaps and options.like is not None:
+        context.reports.gaps[str(Path(path).absolute())] = summary.gaps
+    if summary.damages:
+        context.found_wrong = True
+        context.summaries += summary_lines(path, summary)
+
+
+def _first_line(path: str, options: DumpOptions) -> str:
+    name = parse_file_name(path)
+    if name.kind is FileKind.METADATA_SNAPSHOT:
+        if name.base_offset is None:
+            return "KRaft bootstrap snapshot"
+        return f"Snapshot end offset: {name.base_offset}, epoch: {name.epoch}"
+    word = at(layout.STARTING_OFFSET, options.release) if options.like else layout.STARTING_OFFSET[0][1]
+    return f"{word}{name.base_offset if name.base_offset is not None else '?'}"
+
+
+def _rendering(options: DumpOptions, segment: Segment) -> Rendering:
+    decode = text_decoder(options.key_decoder_class, options.value_decoder_class)
+    printing = options.print_data_log or decode is not None
+    like = options.like
+    if like is None:
+        deep = not options.shallow
+        program = documented_program(LogOptions(deep, printing, options.skip_record_metadata))
+        return Rendering(program, decode, limit=options.max_decompressed)
+    program = release_program(like, LogOptions(options.deep_iteration, printing, options.skip_record_metadata))
+    return Rendering(
+        program,
+        decode,
+        gap_rule=2 if like.numbers < (0, 11) else 1,
+        last_offset=-1 if like.numbers >= (4, 3) else None,
+        limit=options.max_decompressed,
+        as_kafka=True,
+    )
+
+
+def _deprecated_decoders(context: DumpContext) -> None:
+    return
+
+
+def _trailing_bytes(path: str, segment: Segment, summary: LogSummary, context: DumpContext) -> None:
+    """Bytes behind the last batch, as the tool counts them: a tail, or what --max-bytes cut off."""
+    options = context.options
+    if options.max_bytes is not None:
+        last = summary.damages[-1] if summary.damages else None
+        if last is not None and last.position + last.size == segment.size < segment.file_size:
+            summary.damages.pop()  # the limit cut it, not damage
+        return
+    if summary.damages and summary.damages[-1].kind in _TAIL_KINDS:
+        context.line(f"Found {summary.damages[-1].size} invalid bytes at the end of {Path(path).name}")
+
+
+def summary_lines(path: str, summary: LogSummary) -> list[str]:
+    """What was wrong in a log, for stderr: a line per damage, then the counts."""
+    lines = [f"kseg: {path}: {damage_text(damage)}" for damage in summary.damages]
+    lines.append(
+        f"kseg: {path}: {summary.size} bytes, {summary.lost} of them lost;"
+        f" batch count is {summary.batches}, record count is {summary.records}"
+    )
+    return lines
+
+
+def damage_text(damage: Damage) -> str:
+    """A damage in words: what, where, how much, and where good data goes on."""
+    where = f"at position {damage.position}"
+    size = f", {damage.size} bytes lost" if damage.size else ""
+    following = "" if damage.next_offset is None else f"; next good offset {damage.next_offset}"
+    return f"{damage.kind} {where}: {damage.detail}{size}{following}"

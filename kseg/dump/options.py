@@ -1,0 +1,63 @@
+"""What `kseg dump` is asked for, and where its output goes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kseg.codecs import DEFAULT_LIMIT
+from kseg.layouts.releases import LATEST, Release
+
+if TYPE_CHECKING:
+    from kseg.dump.reports import Reports
+    from kseg.kernel.contract import Output
+
+MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+"""Kafka's default of --max-message-size."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """Kafka's options and kseg's; the defaults are those of the command line.
+
+    `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
+    release's for other files.
+    """
+
+    like: Release | None = None
+    shallow: bool = False
+    deep_iteration: bool = False
+    print_data_log: bool = False
+    skip_record_metadata: bool = False
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    max_message_size: int = MAX_MESSAGE_SIZE
+    max_bytes: int | None = None
+    key_decoder_class: str | None = None
+    value_decoder_class: str | None = None
+    max_decompressed: int = DEFAULT_LIMIT
+
+    @property
+    def release(self) -> Release:
+        """The release whose lines other files than logs get."""
+        return self.like or LATEST
+
+
+@dataclass(slots=True)
+class DumpContext:
+    """One call of dump: its options, its output, what it says on the side, and what it found wrong.
+
+    `talk` takes a line for stderr. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
+    opened.
+    """
+
+    options: DumpOptions
+    output: "Output"
+    talk: Callable[[str], None]
+    reports: "Reports"
+    found_wrong: bool = False
+    failed: int = 0
+    summaries: list[str] = field(default_factory=list)
+
+    def line(self, text: str) -> None:
+        """Prints a line on stdout."""
+        self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")

@@ -1,0 +1,30 @@
+"""The one family of exceptions: what stops a call. Damage in files is yielded as values, never raised."""
+
+from os import PathLike, fspath
+
+
+class KsegError(Exception):
+    """A call can't be done: wrong use, or a file that can't be opened.
+
+    `path` and `position` (bytes) say where, if a place is known.
+    """
+
+    def __init__(self, message: str, path: str | PathLike[str] | None = None, position: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = None if path is None else fspath(path)
+        self.position = position
+
+    def __str__(self) -> str:
+        """One line: path, position, what is wrong and what to do."""
+        place = "" if self.path is None else f"{self.path}: "
+        at = "" if self.position is None else f"at position {self.position}: "
+        return f"{place}{at}{self.message}"
+
+
+class UsageError(KsegError):
+    """Wrong options or arguments."""
+
+
+class OpenError(KsegError):
+    """A file or directory can't be opened or read."""

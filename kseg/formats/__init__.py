@@ -1,0 +1,1 @@
+"""Grammars of Kafka's files: every field once, with its meaning."""

@@ -1,0 +1,66 @@
+"""Codes and limits of Kafka's log formats, without construct: what the kernels and the grammars share."""
+
+from enum import IntEnum, StrEnum
+
+LOG_OVERHEAD = 12
+"""Bytes of offset and size in front of each v0/v1 message and v2 batch."""
+MINIMUM_HEADER_SIZE = 18
+"""Bytes that must be left for Kafka to look for another batch: up to and including the magic, and one more."""
+MINIMUM_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
+"""Magic to the least value of the size field (message size, batch length)."""
+BATCH_HEADER_SIZE = 61
+MAGIC_POSITION = 16
+"""Where the magic stands in an entry or batch of any format."""
+MAXIMUM_RELATIVE_OFFSET = 2**31 - 1
+"""The largest distance of an offset from its segment's base offset."""
+NO_TIMESTAMP = -1
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_MASK = 0x08
+TRANSACTIONAL_MASK = 0x10
+CONTROL_MASK = 0x20
+DELETE_HORIZON_MASK = 0x40
+
+
+class Codec(IntEnum):
+    """Attributes bits 0-2. Source: CompressionType."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TimestampType(IntEnum):
+    """Attributes bit 3; v0 messages have none. Source: TimestampType."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class ControlType(IntEnum):
+    """Type in a control record's key. Source: ControlRecordType (4.3)."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class DamageKind(StrEnum):
+    """What can be wrong with bytes of a log, so that they can't be read as Kafka means them."""
+
+    ZERO_TAIL = "zero-tail"
+    TORN_TAIL = "torn-tail"
+    BAD_LENGTH = "bad-length"
+    BAD_MAGIC = "bad-magic"
+    BAD_CRC = "bad-crc"
+    BAD_CODEC = "bad-codec"
+    BAD_BODY = "bad-body"
+    BAD_RECORD = "bad-record"
+    BAD_COUNT = "bad-count"

@@ -1,0 +1,89 @@
+"""Entries of fixed size as struct formats with their field names, and index entries as values, without construct.
+
+The grammars define these fields; tests hold both equal.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+
+class FixedFields(NamedTuple):
+    """Fields that always take the same bytes: `struct` unpacks what `names` names, in order."""
+
+    struct: Struct
+    names: tuple[str, ...]
+
+
+class OffsetIndexEntry(NamedTuple):
+    """Entry of an .index: absolute offset, byte position in the .log."""
+
+    offset: int
+    position: int
+
+
+class TimeIndexEntry(NamedTuple):
+    """Entry of a .timeindex: milliseconds, absolute offset."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """Entry of a .txnindex: a transaction of this partition that ended with an abort marker at `last_offset`."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+LOG_ENTRY_HEADER_V0_FIELDS = FixedFields(
+    Struct(">qiIbbi"), ("offset", "message_size", "crc", "magic", "attributes", "key_length")
+)
+"""A v0 log entry up to the key."""
+
+LOG_ENTRY_HEADER_V1_FIELDS = FixedFields(
+    Struct(">qiIbbqi"), ("offset", "message_size", "crc", "magic", "attributes", "timestamp", "key_length")
+)
+"""A v1 log entry up to the key."""
+
+BATCH_HEADER_FIELDS = FixedFields(
+    Struct(">qiibIhiqqqhii"),
+    (
+        "base_offset",
+        "length",
+        "partition_leader_epoch",
+        "magic",
+        "crc",
+        "attributes",
+        "last_offset_delta",
+        "base_timestamp",
+        "max_timestamp",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "records_count",
+    ),
+)
+
+OFFSET_INDEX_ENTRY_FIELDS = FixedFields(Struct(">ii"), ("relative_offset", "position"))
+TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_offset"))
+ABORTED_TRANSACTION_FIELDS = FixedFields(
+    Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
+)
+
+PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
+PRODUCER_ENTRY_FIELDS = FixedFields(
+    Struct(">qhiqiqiq"),
+    (
+        "producer_id",
+        "epoch",
+        "last_sequence",
+        "last_offset",
+        "offset_delta",
+        "timestamp",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+    ),
+)

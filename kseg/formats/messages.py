@@ -1,0 +1,465 @@
+"""Kafka's messages as construct grammars, made from a schema and a version, and their JSON text.
+
+Values are plain: a message or structure is a dict by field name in the schema's order, bytes are bytes, a uuid is
+Kafka's text of it. Tagged fields that a message doesn't carry have their default. Source: Kafka's message generator,
+KIP-482.
+"""
+
+import math
+import re
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from decimal import Decimal
+from functools import lru_cache
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from construct import (
+    Adapter,
+    Bytes,
+    Construct,
+    ConstructError,
+    ExprAdapter,
+    Flag,
+    Float64b,
+    Int8sb,
+    Int16sb,
+    Int16ub,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    Struct,
+    obj_,
+)
+
+from kseg.errors import KsegError
+from kseg.formats.schemas.schema import NULL, Field, Message, version_range
+from kseg.formats.varint import UVARINT
+
+Fields = dict[str, Any]
+"""A message's or structure's value."""
+
+UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
+"""Key under which tagged fields stand that the schema doesn't know: {tag: bytes}; absent if there are none."""
+MAXIMUM_STRING_SIZE = 0x7FFF
+NO_TEXT = "null"
+"""What Java shows of an exception without a message, as of a buffer that ends too early."""
+ZERO_UUID = "A" * 22
+ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+JSON_WORDS = {None: "null", True: "true", False: "false"}
+JSON_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+    ord(character): f"\\{letter}" for character, letter in zip('"\\\b\t\n\f\r', '"\\btnfr', strict=True)
+}
+
+
+class MessageError(KsegError):
+    """Bytes that are no such message, or a value that such a message can't hold.
+
+    `kafka_text` is what Kafka's own exception says.
+    """
+
+    def __init__(self, message: str, kafka_text: str | None = None) -> None:
+        super().__init__(message)
+        self.kafka_text = message if kafka_text is None else kafka_text
+
+
+class ParsedMessage(NamedTuple):
+    """A message's value, and where it ends in the bytes that were given."""
+
+    value: Fields
+    end: int
+
+
+def parse_message(message: Message, version: int, data: bytes | memoryview, position: int = 0) -> ParsedMessage:
+    """A message of a version that begins at a position of the bytes; what follows it is not looked at.
+
+    A version that the schema doesn't know is read as the nearest one that it knows, as Kafka does; a newer one may not
+    hold structures then.
+
+    Raises:
+        MessageError: the bytes end too early, or a length, count or null can't be.
+    """
+    stream = BytesIO(data)
+    stream.seek(position)
+    try:
+        value = grammar(message, version).parse_stream(stream)
+    except ConstructError as error:
+        raise MessageError(f"{message.name} version {version}: its bytes end too early", NO_TEXT) from error
+    return ParsedMessage(value, stream.tell())
+
+
+def build_message(message: Message, version: int, value: Fields) -> bytes:
+    """The bytes of a message; fields that the value lacks get their defaults.
+
+    Raises:
+        MessageError: a value is of the wrong type, too large, or null where null can't be.
+    """
+    try:
+        built: bytes = grammar(message, version).build(value)
+    except (ConstructError, TypeError, ValueError, AttributeError) as error:
+        raise MessageError(f"{message.name} version {version}: {str(error).strip().splitlines()[-1]}") from error
+    return built
+
+
+def known_version(message: Message, version: int) -> int:
+    """The version, or the nearest one to it that the message's schema knows."""
+    first, last = version_range(message.versions)
+    return max(first, min(version, last))
+
+
+class Shape(NamedTuple):
+    """The version of a message that its fields are read as."""
+
+    version: int
+    is_flexible: bool
+    wanted: int
+    """The version that was asked for; above `version` where the schema doesn't know it."""
+
+
+@lru_cache(maxsize=1024)
+def grammar(message: Message, version: int) -> Construct:
+    """The grammar of a message in a version, for parsing and building."""
+    known = known_version(message, version)
+    return Structure(message.fields, Shape(known, known in version_range(message.flexible), version))
+
+
+def is_tagged(field: Field, version: int) -> bool:
+    """Whether a field stands among the tagged fields."""
+    return version in version_range(field.tagged)
+
+
+def is_structure(kind: str) -> bool:
+    """Whether a type is a structure's name."""
+    return kind[0].isupper()
+
+
+def default_of(field: Field, version: int) -> Any:
+    """The value of a field that is not there."""
+    if field.default is not None:
+        return None if field.default == NULL else field.default
+    if field.type.startswith("[]"):
+        return []
+    if is_structure(field.type):
+        return {
+            inner.name: default_of(inner, version) for inner in field.fields if version in version_range(inner.versions)
+        }
+    return ZERO_VALUES.get(field.type, 0)
+
+
+ZERO_VALUES: dict[str, bool | float | str | bytes] = {
+    "bool": False,
+    "float64": 0.0,
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+    "uuid": ZERO_UUID,
+}
+
+
+def remaining(stream: BytesIO) -> int:
+    """Bytes that are left."""
+    return stream.getbuffer().nbytes - stream.tell()
+
+
+def read_exactly(stream: BytesIO, size: int) -> bytes:
+    """So many bytes; nothing is allocated for bytes that aren't there."""
+    if size > (left := remaining(stream)):
+        raise MessageError(f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
+    return stream.read(size)
+
+
+COMPACT_LENGTH = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
+"""Length or count plus one, so that 0 is null."""
+
+
+class Sized(Construct):  # type: ignore[misc]
+    """A value behind its length or count, which is -1 for null; any negative one is taken for null, as Kafka does."""
+
+    def __init__(self, field: Field, version: int, length: Construct) -> None:
+        super().__init__()
+        self.field = field
+        self.length = length
+        self.is_nullable = version in version_range(field.nullable)
+
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
+        length = self.length._parsereport(stream, context, path)
+        if length >= 0:
+            return self.parse_sized(stream, length, context, path)
+        if not self.is_nullable:
+            raise MessageError(f"non-nullable field {self.field.name} was serialized as null")
+        return None
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if obj is None and not self.is_nullable:
+            raise MessageError(f"{self.field.name} can't be null")
+        if obj is None:
+            self.length._build(-1, stream, context, path)
+        else:
+            self.build_sized(obj, stream, context, path)
+        return obj
+
+    def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> Any:
+        """The value that follows its length."""
+        raise NotImplementedError
+
+    def build_sized(self, value: Any, stream: BytesIO, context: Any, path: str) -> None:
+        """Writes length and value."""
+        raise NotImplementedError
+
+
+class Blob(Sized):
+    """Bytes."""
+
+    def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> bytes:
+        """The bytes."""
+        return read_exactly(stream, length)
+
+    def build_sized(self, value: bytes, stream: BytesIO, context: Any, path: str) -> None:
+        """Length and bytes."""
+        self.length._build(len(value), stream, context, path)
+        stream.write(value)
+
+
+class Text(Sized):
+    """A string in UTF-8; invalid bytes become U+FFFD as in Java."""
+
+    def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> str:
+        """The text."""
+        if length > MAXIMUM_STRING_SIZE:
+            raise MessageError(f"string field {self.field.name} had invalid length {length}")
+        return java_text(read_exactly(stream, length))
+
+    def build_sized(self, value: str, stream: BytesIO, context: Any, path: str) -> None:
+        """Length and text."""
+        data = value.encode()
+        if len(data) > MAXIMUM_STRING_SIZE:
+            raise MessageError(f"{self.field.name} has {len(data)} bytes, {MAXIMUM_STRING_SIZE} are allowed")
+        self.length._build(len(data), stream, context, path)
+        stream.write(data)
+
+
+class List(Sized):
+    """An array."""
+
+    def __init__(self, field: Field, version: int, length: Construct, element: Construct) -> None:
+        super().__init__(field, version, length)
+        self.element = element
+
+    def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> list[Any]:
+        """The elements; Kafka refuses a count larger than the bytes that are left, which bounds the loop."""
+        if length > (left := remaining(stream)):
+            raise MessageError(
+                f"Tried to allocate a collection of size {length}, but there are only {left} bytes remaining."
+            )
+        return [self.element._parsereport(stream, context, path) for _ in range(length)]
+
+    def build_sized(self, value: list[Any], stream: BytesIO, context: Any, path: str) -> None:
+        """Count and elements."""
+        self.length._build(len(value), stream, context, path)
+        for element in value:
+            self.element._build(element, stream, context, path)
+
+
+class Optional(Construct):  # type: ignore[misc]
+    """A structure that may be null, behind a mark: an int8, negative for null.
+
+    Among the tagged fields the mark is a uvarint instead, 0 for null, which Kafka's tables don't tell.
+    """
+
+    def __init__(self, inner: Construct, is_tagged: bool) -> None:
+        super().__init__()
+        self.inner = inner
+        self.mark = UVARINT if is_tagged else Int8sb
+        self.null = 0 if is_tagged else -1
+
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
+        mark = self.mark._parsereport(stream, context, path)
+        return None if mark <= self.null else self.inner._parsereport(stream, context, path)
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        self.mark._build(self.null if obj is None else 1, stream, context, path)
+        if obj is not None:
+            self.inner._build(obj, stream, context, path)
+        return obj
+
+
+class TooNew(Construct):  # type: ignore[misc]
+    """A structure inside a message of a version that the schema doesn't know: Kafka reads such a message without it."""
+
+    def __init__(self, name: str, version: int) -> None:
+        super().__init__()
+        self.text = f"Can't read version {version} of {name}"
+
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
+        raise MessageError(self.text)
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        raise MessageError(self.text)
+
+
+class Structure(Construct):  # type: ignore[misc]
+    """Fields in order and, in flexible versions, the tagged ones behind them."""
+
+    def __init__(self, fields: tuple[Field, ...], shape: Shape) -> None:
+        super().__init__()
+        version = shape.version
+        fields = tuple(field for field in fields if version in version_range(field.versions))
+        self.is_flexible = shape.is_flexible
+        grammars = {field.name: field_grammar(field, shape) for field in fields}
+        tagged = [field for field in fields if is_tagged(field, version)]
+        self.tags = {field.tag: field.name for field in tagged}
+        self.tagged_grammars = {field.name: grammars.pop(field.name) for field in tagged}
+        self.defaults = {field.name: default_of(field, version) for field in fields}
+        self.untagged = Struct(*(name / inner for name, inner in grammars.items()))
+
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> Fields:
+        read = self.untagged._parsereport(stream, context, path)
+        if self.is_flexible:
+            self.parse_tagged(read, stream, context, path)
+        value = {name: read[name] if name in read else copied(default) for name, default in self.defaults.items()}
+        if UNKNOWN_TAGGED_FIELDS in read:
+            value[UNKNOWN_TAGGED_FIELDS] = read[UNKNOWN_TAGGED_FIELDS]
+        return value
+
+    def parse_tagged(self, read: Fields, stream: BytesIO, context: Any, path: str) -> None:
+        """Adds the tagged fields. The size of a known one is not looked at, as Kafka doesn't."""
+        for _ in range(UVARINT._parsereport(stream, context, path)):
+            tag = UVARINT._parsereport(stream, context, path)
+            size = UVARINT._parsereport(stream, context, path)
+            if tag in self.tags:
+                name = self.tags[tag]
+                read[name] = self.tagged_grammars[name]._parsereport(stream, context, path)
+            else:
+                read.setdefault(UNKNOWN_TAGGED_FIELDS, {})[tag] = read_exactly(stream, max(0, size))
+
+    def _build(self, obj: Fields, stream: BytesIO, context: Any, path: str) -> Fields:
+        value = {name: obj.get(name, default) for name, default in self.defaults.items()}
+        self.untagged._build(value, stream, context, path)
+        if self.is_flexible:
+            self.build_tagged({**value, UNKNOWN_TAGGED_FIELDS: obj.get(UNKNOWN_TAGGED_FIELDS, {})}, stream)
+        return obj
+
+    def build_tagged(self, value: Fields, stream: BytesIO) -> None:
+        """Writes the tagged fields that differ from their defaults, and the unknown ones, by rising tag."""
+        tagged = {int(tag): data for tag, data in value[UNKNOWN_TAGGED_FIELDS].items()}
+        for tag, name in self.tags.items():
+            if value[name] != self.defaults[name]:
+                tagged[int(tag or 0)] = self.tagged_grammars[name].build(value[name])
+        UVARINT._build(len(tagged), stream, None, "")
+        for tag, data in sorted(tagged.items()):
+            UVARINT._build(tag, stream, None, "")
+            UVARINT._build(len(data), stream, None, "")
+            stream.write(data)
+
+
+def copied(default: Any) -> Any:
+    """A default that its reader may change."""
+    if isinstance(default, dict):
+        return {name: copied(value) for name, value in default.items()}
+    return [] if isinstance(default, list) else default
+
+
+class UuidText(Adapter):  # type: ignore[misc]
+    """A uuid as Kafka writes it: base64url without padding."""
+
+    def _decode(self, obj: bytes, context: Any, path: str) -> str:
+        return urlsafe_b64encode(obj)[:22].decode()
+
+    def _encode(self, obj: str, context: Any, path: str) -> bytes:
+        return urlsafe_b64decode(f"{obj}==")
+
+
+FIXED: dict[str, Construct] = {
+    "bool": Flag,
+    "int8": Int8sb,
+    "int16": Int16sb,
+    "uint16": Int16ub,
+    "int32": Int32sb,
+    "uint32": Int32ub,
+    "int64": Int64sb,
+    "float64": Float64b,
+    "uuid": UuidText(Bytes(16)),
+}
+"""Types of fixed size."""
+
+
+def field_grammar(field: Field, shape: Shape) -> Construct:
+    """The grammar of a field."""
+    version = shape.version
+    if field.flexible is not None:
+        shape = shape._replace(is_flexible=version in version_range(field.flexible))
+    if field.type.startswith("[]"):
+        # An element can't be null, whatever the list may be.
+        element = field_grammar(field._replace(type=field.type[2:], nullable="none"), shape)
+        return List(field, version, COMPACT_LENGTH if shape.is_flexible else Int32sb, element)
+    if is_structure(field.type):
+        inner = TooNew(field.type, shape.wanted) if shape.wanted > version else Structure(field.fields, shape)
+        return Optional(inner, is_tagged(field, version)) if version in version_range(field.nullable) else inner
+    if field.type == "string":
+        return Text(field, version, COMPACT_LENGTH if shape.is_flexible else Int16sb)
+    if field.type in ("bytes", "records"):
+        return Blob(field, version, COMPACT_LENGTH if shape.is_flexible else Int32sb)
+    return FIXED[field.type]
+
+
+def java_text(data: bytes) -> str:
+    """UTF-8 as Java decodes it: an encoded surrogate becomes one U+FFFD, where Python has two or three."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return ENCODED_SURROGATE.sub(b"\xff", data).decode(errors="replace")
+
+
+def json_value(message: Message, version: int, value: Fields) -> Fields:
+    """What Kafka's JSON says of a message: without unknown tagged fields and tagged defaults, bytes in base64."""
+    return structure_json(message.fields, known_version(message, version), value)
+
+
+def structure_json(fields: tuple[Field, ...], version: int, value: Fields) -> Fields:
+    """What Kafka's JSON says of a structure."""
+    shown = {}
+    for field in fields:
+        if version in version_range(field.versions):
+            default = default_of(field, version)
+            inner = value.get(field.name, default)
+            if inner != default or not is_tagged(field, version):
+                shown[field.name] = field_json(field, version, inner)
+    return shown
+
+
+def field_json(field: Field, version: int, value: Any) -> Any:
+    """What Kafka's JSON says of a field or of an element of it."""
+    if isinstance(value, list):
+        return [field_json(field, version, element) for element in value]
+    if isinstance(value, dict):
+        return structure_json(field.fields, version, value)
+    return b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def json_text(value: Any) -> str:
+    """JSON as Jackson writes it: no blanks, few escapes with capital digits, Java's text of floating-point numbers."""
+    match value:
+        case str():
+            return '"' + value.translate(JSON_ESCAPES) + '"'
+        case None | bool():
+            return JSON_WORDS[value]
+        case dict():
+            return "{" + ",".join(f"{json_text(name)}:{json_text(inner)}" for name, inner in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(json_text, value)) + "]"
+        case float():
+            text = double_text(value)
+            return text if math.isfinite(value) else f'"{text}"'
+        case _:
+            return str(value)
+
+
+def double_text(value: float) -> str:
+    """A double as Java (19 and later) prints it. Source: Double.toString."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        text = format(Decimal(repr(value)), "f")
+        return text if "." in text else f"{text}.0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    shown = "".join(map(str, digits))
+    return f"{'-' if sign else ''}{shown[0]}.{shown[1:] or '0'}E{len(shown) - 1 + int(exponent)}"

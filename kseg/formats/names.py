@@ -1,0 +1,154 @@
+"""Names of Kafka's files and of partition directories, and what they say."""
+
+import re
+from enum import StrEnum
+from os import PathLike
+from pathlib import PurePath
+from typing import NamedTuple
+
+MAXIMUM_OFFSET = 2**63 - 1
+MAXIMUM_PARTITION = 2**31 - 1
+
+
+class FileKind(StrEnum):
+    """What a file holds, as far as its name says."""
+
+    LOG = "log"
+    OFFSET_INDEX = "index"
+    TIME_INDEX = "timeindex"
+    TRANSACTION_INDEX = "txnindex"
+    PRODUCER_SNAPSHOT = "snapshot"
+    METADATA_SNAPSHOT = "checkpoint"
+    OFFSET_CHECKPOINT = "offset-checkpoint"
+    LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+    PARTITION_METADATA = "partition.metadata"
+    META_PROPERTIES = "meta.properties"
+    QUORUM_STATE = "quorum-state"
+    CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+    LOCK = ".lock"
+    UNKNOWN = "unknown"
+
+
+KIND_OF_NAME = {
+    "recovery-point-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "replication-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "log-start-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "cleaner-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "leader-epoch-checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,
+    "partition.metadata": FileKind.PARTITION_METADATA,
+    "meta.properties": FileKind.META_PROPERTIES,
+    "quorum-state": FileKind.QUORUM_STATE,
+    ".kafka_cleanshutdown": FileKind.CLEAN_SHUTDOWN,
+    ".lock": FileKind.LOCK,
+}
+"""Files that always have the same name."""
+
+KIND_OF_EXTENSION = {
+    ".log": FileKind.LOG,
+    ".index": FileKind.OFFSET_INDEX,
+    ".timeindex": FileKind.TIME_INDEX,
+    ".txnindex": FileKind.TRANSACTION_INDEX,
+    ".snapshot": FileKind.PRODUCER_SNAPSHOT,
+    ".checkpoint": FileKind.METADATA_SNAPSHOT,
+    ".leader_epoch_checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,  # local tiered storage
+}
+"""Files whose name begins with an offset, and `bootstrap.checkpoint`."""
+
+SUFFIXES = {
+    ".deleted": "will be deleted",
+    ".swap": "complete, about to replace others",
+    ".cleaned": "compaction or a split was at work on it",
+    ".tmp": "write that was interrupted",
+    ".part": "metadata snapshot that is not finished",
+}
+"""What Kafka appends to a name, and what it means."""
+
+_SEGMENT_STEM = re.compile(r"([0-9]{1,20})")
+_REMOTE_STEM = re.compile(r"([0-9]{20})-([A-Za-z0-9_-]{22})")
+_METADATA_SNAPSHOT_STEM = re.compile(r"([0-9]{20})-([0-9]{10})(?:-.*)?")
+
+
+class FileName(NamedTuple):
+    """What a file's name says; None where it says nothing.
+
+    `base_offset` is a segment's base offset, the end offset of a producer or metadata snapshot; `epoch` a metadata
+    snapshot's; `suffix` one of SUFFIXES; `remote_id` the uuid of a segment in remote storage.
+    """
+
+    kind: FileKind
+    base_offset: int | None = None
+    epoch: int | None = None
+    suffix: str | None = None
+    remote_id: str | None = None
+
+
+def parse_file_name(path: str | PathLike[str]) -> FileName:
+    """What the last part of `path` says of the file; nothing is opened. Any name has an answer."""
+    name = PurePath(path).name
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if suffix is not None:
+        name = name.removesuffix(suffix)
+    if name in KIND_OF_NAME:
+        return FileName(KIND_OF_NAME[name], suffix=suffix)
+    stem, dot, extension = name.rpartition(".")
+    kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
+    if kind is FileKind.UNKNOWN:
+        return FileName(kind, suffix=suffix)
+    if kind is FileKind.METADATA_SNAPSHOT:
+        return _metadata_snapshot_name(stem, suffix)
+    return _segment_name(kind, stem, suffix)
+
+
+def _metadata_snapshot_name(stem: str, suffix: str | None) -> FileName:
+    # While a snapshot is written, random characters stand between the epoch and `.checkpoint.part`.
+    match = _METADATA_SNAPSHOT_STEM.fullmatch(stem)
+    if match is None:
+        return FileName(FileKind.METADATA_SNAPSHOT, suffix=suffix)
+    return FileName(FileKind.METADATA_SNAPSHOT, _offset(match[1]), int(match[2]), suffix)
+
+
+def _segment_name(kind: FileKind, stem: str, suffix: str | None) -> FileName:
+    # Kafka writes 20 digits; its tool reads any number of them.
+    if match := _SEGMENT_STEM.fullmatch(stem):
+        return FileName(kind, _offset(match[1]), suffix=suffix)
+    if match := _REMOTE_STEM.fullmatch(stem):
+        return FileName(kind, _offset(match[1]), suffix=suffix, remote_id=match[2])
+    return FileName(kind, suffix=suffix)
+
+
+def _offset(digits: str) -> int | None:
+    offset = int(digits)
+    return offset if offset <= MAXIMUM_OFFSET else None
+
+
+class DirectoryState(StrEnum):
+    """What the end of a partition directory's name says; one without such an end is in use."""
+
+    DELETE = "delete"
+    FUTURE = "future"
+    STRAY = "stray"
+
+
+class PartitionDirectory(NamedTuple):
+    """A partition directory's name; `state` and `unique_id` (32 hex digits) are None where it is in use.
+
+    Kafka cuts a long topic name so that the whole fits 255 characters: `topic` is then only its beginning.
+    """
+
+    topic: str
+    partition: int
+    state: DirectoryState | None = None
+    unique_id: str | None = None
+
+
+_STATES = "|".join(DirectoryState)
+_PARTITION_DIRECTORY = re.compile(rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})-({_STATES}))?")
+
+
+def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
+    """Topic and partition that the last part of `path` names; None if that is no partition directory's name."""
+    match = _PARTITION_DIRECTORY.fullmatch(PurePath(path).name)
+    if match is None or int(match[2]) > MAXIMUM_PARTITION:
+        return None
+    state = DirectoryState(match[4]) if match[4] else None
+    return PartitionDirectory(match[1], int(match[2]), state, match[3])

@@ -1,0 +1,107 @@
+"""Messages of control records.
+
+Written by tools/read_schemas.py from Kafka 4.3.1.
+"""
+
+from kseg.formats.schemas.schema import Field, Message
+
+CONTROL_RECORD_TYPE_SCHEMA = Message(
+    "ControlRecordTypeSchema", "data", None, "0", "none", (Field("type", "int16", "0+"),)
+)
+
+END_TXN_MARKER = Message("EndTxnMarker", "data", None, "0", "none", (Field("coordinatorEpoch", "int32", "0+"),))
+
+KRAFT_VERSION_RECORD = Message(
+    "KRaftVersionRecord",
+    "data",
+    None,
+    "0",
+    "0+",
+    (
+        Field("version", "int16", "0+"),
+        Field("kRaftVersion", "int16", "0+"),
+    ),
+)
+
+LEADER_CHANGE_MESSAGE = Message(
+    "LeaderChangeMessage",
+    "data",
+    None,
+    "0-1",
+    "0+",
+    (
+        Field("version", "int16", "0+"),
+        Field("leaderId", "int32", "0+"),
+        Field(
+            "voters",
+            "[]Voter",
+            "0+",
+            fields=(
+                Field("voterId", "int32", "0+"),
+                Field("voterDirectoryId", "uuid", "1+"),
+            ),
+        ),
+        Field(
+            "grantingVoters",
+            "[]Voter",
+            "0+",
+            fields=(
+                Field("voterId", "int32", "0+"),
+                Field("voterDirectoryId", "uuid", "1+"),
+            ),
+        ),
+    ),
+)
+
+SNAPSHOT_FOOTER_RECORD = Message("SnapshotFooterRecord", "data", None, "0", "0+", (Field("version", "int16", "0+"),))
+
+SNAPSHOT_HEADER_RECORD = Message(
+    "SnapshotHeaderRecord",
+    "data",
+    None,
+    "0",
+    "0+",
+    (
+        Field("version", "int16", "0+"),
+        Field("lastContainedLogTimestamp", "int64", "0+"),
+    ),
+)
+
+VOTERS_RECORD = Message(
+    "VotersRecord",
+    "data",
+    None,
+    "0",
+    "0+",
+    (
+        Field("version", "int16", "0+"),
+        Field(
+            "voters",
+            "[]Voter",
+            "0+",
+            fields=(
+                Field("voterId", "int32", "0+"),
+                Field("voterDirectoryId", "uuid", "0+"),
+                Field(
+                    "endpoints",
+                    "[]Endpoint",
+                    "0+",
+                    fields=(
+                        Field("name", "string", "0+"),
+                        Field("host", "string", "0+"),
+                        Field("port", "uint16", "0+"),
+                    ),
+                ),
+                Field(
+                    "kRaftVersionFeature",
+                    "KRaftVersionFeature",
+                    "0+",
+                    fields=(
+                        Field("minSupportedVersion", "int16", "0+"),
+                        Field("maxSupportedVersion", "int16", "0+"),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,61 @@
+"""Kafka's varints as constructs: little groups of 7 bits, bounded at 5 and 10 bytes."""
+
+from typing import Any
+
+from construct import Construct, ExprAdapter, IntegerError, stream_read, stream_write
+
+VARINT_MAXIMUM_SIZE = 5
+"""Bytes of the longest varint and uvarint."""
+VARLONG_MAXIMUM_SIZE = 10
+"""Bytes of the longest varlong."""
+
+
+class _Base128(Construct):  # type: ignore[misc]  # construct has no types
+    """Unsigned integer in groups of 7 bits, lowest first; a high bit says that more follow.
+
+    Reads over-long encodings as Kafka does, and drops the bits of the last byte that `bits` has no room for.
+    Builds the shortest encoding. Raises IntegerError where the last byte allowed asks for another, and on building
+    a number that doesn't fit. Source: ByteUtils.readUnsignedVarint, readVarlong.
+    """
+
+    def __init__(self, bits: int, maximum_size: int) -> None:
+        super().__init__()
+        self.maximum: int = (1 << bits) - 1
+        self.maximum_size = maximum_size
+
+    def _parse(self, stream: Any, context: Any, path: str) -> int:
+        value = 0
+        for index in range(self.maximum_size):
+            byte: int = stream_read(stream, 1, path)[0]
+            value |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                return value & self.maximum
+        raise IntegerError(f"varint is longer than {self.maximum_size} bytes", path=path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> int:
+        if not isinstance(obj, int) or not 0 <= obj <= self.maximum:
+            raise IntegerError(f"{obj!r} is no integer from 0 to {self.maximum}", path=path)
+        rest: int = obj
+        encoded = bytearray()
+        while rest > 0x7F:
+            encoded.append(0x80 | rest & 0x7F)
+            rest >>= 7
+        encoded.append(rest)
+        stream_write(stream, bytes(encoded), len(encoded), path)
+        return obj
+
+
+def _from_zigzag(value: int, _context: Any) -> int:
+    return value >> 1 ^ -(value & 1)
+
+
+def _to_zigzag(value: int, _context: Any) -> int:
+    return value << 1 if value >= 0 else ~(value << 1)
+
+
+UVARINT = _Base128(32, VARINT_MAXIMUM_SIZE)
+"""uint32, without zig-zag: lengths, counts and tags of flexible message versions."""
+VARINT = ExprAdapter(UVARINT, _from_zigzag, _to_zigzag)
+"""int32 in zig-zag: 0, -1, 1, -2 become 0, 1, 2, 3."""
+VARLONG = ExprAdapter(_Base128(64, VARLONG_MAXIMUM_SIZE), _from_zigzag, _to_zigzag)
+"""int64 in zig-zag."""

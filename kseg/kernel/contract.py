@@ -1,0 +1,194 @@
+"""What both kernels must offer, and the numbers that they share with whoever calls them."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+ROW = 3
+"""Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
+START, SIZE, VALID = range(ROW)
+
+Rows = array  # of int64: ROW values per batch
+Bodies = Sequence["bytes | None"]
+Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
+"""(key, value, offset) of a record → what to print of them."""
+
+
+class Stop(IntEnum):
+    """Why a scan stopped."""
+
+    END = 0
+    "The bytes left can't hold a whole batch: more are needed, or the file ends in the middle of one."
+    BAD_LENGTH = 1
+    BAD_MAGIC = 2
+    BAD_CRC = 3
+    FULL = 4
+    "The table of rows is full."
+
+
+class Problem(IntEnum):
+    """What can be wrong with a batch's records."""
+
+    BAD_RECORD = 0
+    BAD_COUNT = 1
+    BAD_CONTROL = 2
+
+
+class Slot(IntEnum):
+    """Numbers that a template can show: of the batch, then of the record."""
+
+    BASE_OFFSET = 0
+    LAST_OFFSET = 1
+    COUNT = 2
+    BASE_SEQUENCE = 3
+    LAST_SEQUENCE = 4
+    PRODUCER_ID = 5
+    PRODUCER_EPOCH = 6
+    PARTITION_LEADER_EPOCH = 7
+    IS_TRANSACTIONAL = 8
+    IS_CONTROL = 9
+    HAS_DELETE_HORIZON = 10
+    BASE_TIMESTAMP = 11
+    MAX_TIMESTAMP = 12
+    TIMESTAMP_TYPE = 13
+    POSITION = 14
+    SIZE = 15
+    MAGIC = 16
+    CODEC = 17
+    CRC = 18
+    IS_VALID = 19
+    ATTRIBUTES = 20
+    # of the record; in a batch's own line, of the v0 or v1 message that the batch is
+    OFFSET = 21
+    TIMESTAMP = 22
+    SEQUENCE = 23
+    KEY_SIZE = 24
+    VALUE_SIZE = 25
+    HEADER_COUNT = 26
+    RECORD_CRC = 27
+    RECORD_IS_VALID = 28
+    RECORD_CODEC = 29
+    RECORD_MAGIC = 30
+    CONTROL_TYPE = 31
+    CONTROL_VERSION = 32
+    COORDINATOR_EPOCH = 33
+
+
+class Text(IntEnum):
+    """Bytes that a template can show."""
+
+    KEY = 0
+    VALUE = 1
+
+
+class Op(IntEnum):
+    """Operations of a compiled template: code, a, b."""
+
+    LITERAL = 0
+    "The program's literals from a, b bytes."
+    INTEGER = 1
+    "Slot a in decimal."
+    WORD = 2
+    "The word of table b for slot a; the table's last word for numbers that it doesn't know."
+    TEXT = 3
+    "Text a as Java decodes UTF-8."
+    HEADER_KEYS = 4
+    "Keys of the headers, joined by commas."
+    SKIP_IF_NULL = 5
+    "If text a is null, passes over the next b operations."
+    SKIP_IF_ZERO = 6
+    "If slot a is 0, passes over the next b operations."
+    JSON_TEXT = 7
+    '''Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.'''
+    JSON_HEADERS = 8
+    "A JSON list of the headers."
+    JSON_TIME = 9
+    "Slot a, milliseconds since 1970, as a JSON string in ISO 8601; null if it is negative or beyond the year 9999."
+    SKIP_UNLESS_NULL = 10
+    SKIP_UNLESS_ZERO = 11
+
+
+class Template(NamedTuple):
+    """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on)."""
+
+    ops: tuple[int, ...]
+    literals: bytes
+    words: tuple["Words", ...]
+
+
+class Words(NamedTuple):
+    """Texts of consecutive numbers from `first` on; the last one stands for every other number."""
+
+    first: int
+    texts: tuple[bytes, ...]
+
+
+CONTROL_TEMPLATES = 9
+"""Control records' templates: one for each type 0 … 6, one for unknown types, one for what can't be read as one."""
+UNKNOWN_CONTROL, MALFORMED_CONTROL = 7, 8
+
+
+class Program(NamedTuple):
+    """A layout for the kernel. An absent template prints nothing; without record templates nothing is decompressed."""
+
+    batch: tuple[Template | None, Template | None, Template | None]
+    "By magic 0, 1, 2."
+    record: tuple[Template | None, Template | None, Template | None]
+    control: tuple[Template, ...] | None
+    "CONTROL_TEMPLATES of them."
+
+
+class RecordProblem(NamedTuple):
+    """A batch whose records can't all be read: file position of the batch, what, how many were read, where it stopped."""
+
+    position: int
+    problem: Problem
+    records_read: int
+    body_position: int
+
+
+class Output(Protocol):
+    """Collects bytes and hands them to `write` in large pieces."""
+
+    def __init__(self, write: Callable[[memoryview], object], capacity: int) -> None: ...
+
+    def write(self, text: bytes) -> None:
+        """Adds bytes behind what was rendered."""
+
+    def flush(self) -> None:
+        """Hands over what is collected."""
+
+
+class Renderer(Protocol):
+    """Renders batches of one file, and remembers what it met."""
+
+    records: int
+    problems: list[RecordProblem]
+    gaps: list[tuple[int, int]]
+
+    def render(self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies) -> None:
+        """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
+
+
+class Kernel(Protocol):
+    """Scanning, rendering and columns over runs of batches."""
+
+    NAME: str
+
+    def scan(self, buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
+        """Fills `rows` from row `count` on with the intact batches from `start`.
+
+        Gives the count of rows, where the next batch would start, why it stopped (Stop), and the codecs met (bit n for
+        codec n).
+        """
+
+    def find_header(self, buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
+        """Where the next plausible header of a batch begins, or −1.
+
+        Plausible: magic known, reserved bits zero, offset from `base_offset` to 2³¹ above it, length at least the
+        magic's least and no more than `room` bytes from the buffer's start on. Its CRC isn't looked at.
+        """
+
+    def crc32c(self, data: memoryview) -> int:
+        """CRC-32C of some bytes."""

@@ -1,0 +1,1110 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The compiled kernel: scans, renders and splits runs of batches at the speed of memory.
+
+Reads only through `Cursor`, which never passes its end; everything else is arithmetic on numbers that it gave.
+`twin.py` does the same in Python; tests hold the two equal on valid and on damaged bytes.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from kseg.kernel.contract import Problem as ProblemValue
+from kseg.kernel.contract import RecordProblem
+
+cdef extern from "crc.h" nogil:
+    void crc_prepare()
+    uint32_t crc32_of(const uint8_t* at, size_t size)
+    uint32_t crc32c_of(const uint8_t* at, size_t size)
+
+NAME = "fast"
+crc_prepare()
+
+# The numbers of kseg.kernel.contract; a test holds them equal.
+cpdef enum Stop:
+    END, BAD_LENGTH, BAD_MAGIC, BAD_CRC, FULL
+
+cpdef enum Problem:
+    BAD_RECORD, BAD_COUNT, BAD_CONTROL
+
+cdef enum:
+    BASE_OFFSET, LAST_OFFSET, COUNT, BASE_SEQUENCE, LAST_SEQUENCE, PRODUCER_ID, PRODUCER_EPOCH, PARTITION_LEADER_EPOCH
+    IS_TRANSACTIONAL, IS_CONTROL, HAS_DELETE_HORIZON, BASE_TIMESTAMP, MAX_TIMESTAMP, TIMESTAMP_TYPE, POSITION, SIZE
+    MAGIC, CODEC, CRC, IS_VALID, ATTRIBUTES
+    OFFSET, TIMESTAMP, SEQUENCE, KEY_SIZE, VALUE_SIZE, HEADER_COUNT, RECORD_CRC, RECORD_IS_VALID, RECORD_CODEC
+    RECORD_MAGIC, CONTROL_TYPE, CONTROL_VERSION, COORDINATOR_EPOCH
+
+cpdef enum Op:
+    LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO
+
+cdef enum:
+    SLOTS = 34
+    ROW = 3
+    LOG_OVERHEAD = 12
+    MAGIC_AT = 16
+    BATCH_HEADER = 61
+    V0_ENTRY = 12 + 14
+    V1_ENTRY = 12 + 22
+    UNKNOWN_CONTROL = 7
+    MALFORMED_CONTROL = 8
+    CONTROL_TEMPLATES = 9
+    LONGEST_NUMBER = 32  # more bytes than an integer or an ISO time needs
+    PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
+    WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+cdef struct Cursor:
+    const uint8_t* at
+    const uint8_t* end
+    bint failed  # something was wanted that isn't there; all later reads give 0
+
+
+cdef struct Bytes:
+    const uint8_t* at
+    int64_t size  # -1: null
+
+
+cdef inline int64_t big_endian(const uint8_t* at, int size) noexcept nogil:
+    # unsafe: callers have `size` bytes
+    cdef uint64_t value = 0
+    cdef int i
+    for i in range(size):
+        value = (value << 8) | at[i]
+    return <int64_t>value
+
+
+cdef inline int32_t int32_at(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at, 4)
+
+
+cdef inline int64_t int64_at(const uint8_t* at) noexcept nogil:
+    return big_endian(at, 8)
+
+
+cdef inline const uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
+    """The next `size` bytes, or NULL (and failed) if there are fewer. The one bounds check of the kernel."""
+    cdef const uint8_t* at = cursor.at
+    if size < 0 or size > cursor.end - at:
+        cursor.failed = True
+        return NULL
+    cursor.at += size
+    return at
+
+
+cdef inline int64_t varlong(Cursor* cursor, int bytes_allowed) noexcept nogil:
+    """A zig-zag number of at most 5 (int32) or 10 (int64) bytes; Kafka drops what doesn't fit of the last byte."""
+    cdef uint64_t value = 0
+    cdef int shift = 0
+    cdef uint8_t byte
+    while cursor.at < cursor.end and shift < 7 * bytes_allowed:
+        byte = cursor.at[0]  # unsafe: at < end
+        cursor.at += 1
+        value |= <uint64_t>(byte & 0x7F) << shift
+        if byte < 0x80:
+            if bytes_allowed == 5:
+                value = <uint32_t>value
+            return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+        shift += 7
+    cursor.failed = True
+    return 0
+
+
+cdef inline int64_t varint(Cursor* cursor) noexcept nogil:
+    return varlong(cursor, 5)
+
+
+cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
+    cdef Bytes result
+    result.at = NULL
+    result.size = -1
+    if size >= 0:
+        result.at = take(cursor, size)
+        result.size = size
+    return result
+
+
+# --- scanning --------------------------------------------------------------------------------------------------------
+
+cdef inline bint crc_holds(const uint8_t* at, int64_t size) noexcept nogil:
+    # unsafe: scan() has checked that `size` bytes are there, and that they hold the magic's header
+    if at[MAGIC_AT] == 2:
+        return crc32c_of(at + 21, size - 21) == <uint32_t>big_endian(at + 17, 4)
+    return crc32_of(at + MAGIC_AT, size - MAGIC_AT) == <uint32_t>big_endian(at + LOG_OVERHEAD, 4)
+
+
+def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::1] rows, Py_ssize_t count):
+    """Fills `rows` from row `count` on with the intact batches from `start`; see the contract."""
+    cdef Py_ssize_t capacity = rows.shape[0] // ROW, at = start
+    cdef const uint8_t* base
+    cdef int64_t size
+    cdef uint8_t magic
+    cdef int stop = Stop.END, codecs = 0
+    if start < 0 or end > buffer.shape[0]:
+        raise IndexError("scan beyond its buffer")
+    if end - start <= MAGIC_AT:
+        return count, at, stop, 0
+    base = &buffer[0]
+    with nogil:
+        while end - at > MAGIC_AT:
+            size = <int64_t>int32_at(base + at + 8) + LOG_OVERHEAD
+            magic = base[at + MAGIC_AT]
+            if size < V0_ENTRY or (magic == 2 and size < BATCH_HEADER) or (magic == 1 and size < V1_ENTRY):
+                stop = Stop.BAD_LENGTH
+                break
+            if size > end - at:
+                break
+            if magic > 2:
+                stop = Stop.BAD_MAGIC
+                break
+            if not crc_holds(base + at, size):
+                stop = Stop.BAD_CRC
+                break
+            if count == capacity:
+                stop = Stop.FULL
+                break
+            rows[count * ROW] = at
+            rows[count * ROW + 1] = size
+            rows[count * ROW + 2] = 1
+            codecs |= 1 << (base[at + (22 if magic == 2 else 17)] & 7)
+            count += 1
+            at += size
+    return count, at, stop, codecs
+
+
+def find_header(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t base_offset, int64_t room):
+    """Where the next plausible header of a batch begins, or -1; see the contract."""
+    cdef Py_ssize_t at, found = -1
+    if start < 0 or end > buffer.shape[0]:
+        raise IndexError("search beyond its buffer")
+    with nogil:
+        for at in range(start, end - V0_ENTRY + 1):
+            if buffer[at + MAGIC_AT] <= 2 and is_plausible(&buffer[at], base_offset, room - at):
+                found = at
+                break
+    return found
+
+
+cdef bint is_plausible(const uint8_t* at, int64_t base_offset, int64_t room) noexcept nogil:
+    # unsafe: V0_ENTRY bytes are there
+    cdef int64_t size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
+    cdef uint64_t distance = <uint64_t>int64_at(at) - <uint64_t>base_offset
+    cdef uint8_t magic = at[MAGIC_AT]
+    if size > room or distance > 2147483648U or int64_at(at) < base_offset:
+        return False
+    if magic == 2:
+        return size >= BATCH_HEADER and at[21] == 0 and at[22] < 0x80
+    if magic == 1:
+        return size >= V1_ENTRY and at[17] < 0x10
+    return size >= V0_ENTRY and at[17] < 0x08
+
+
+def crc32c(const uint8_t[::1] data):
+    """CRC-32C of some bytes."""
+    return crc32c_of(&data[0], data.shape[0]) if data.shape[0] else 0
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+cdef class Output:
+    """Collects bytes and hands them to `write` in large pieces."""
+
+    cdef uint8_t* buffer
+    cdef Py_ssize_t used, capacity
+    cdef object sink, storage
+
+    def __init__(self, write, Py_ssize_t capacity):
+        self.sink = write
+        self.capacity = max(capacity, 2 * PIECE * WIDEST)
+        self.storage = bytearray(self.capacity)
+        self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
+
+    def write(self, bytes text):
+        """Adds bytes behind what was rendered."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
+        if size > self.capacity:
+            self.flush()
+            self.sink(memoryview(text))
+            return
+        self.need(size)
+        memcpy(self.buffer + self.used, PyBytes_AS_STRING(text), size)
+        self.used += size
+
+    def flush(self):
+        """Hands over what is collected."""
+        self._flush()
+
+    cdef int _flush(self) except -1:
+        cdef Py_ssize_t used = self.used
+        self.used = 0
+        if used:
+            self.sink(memoryview(self.storage)[:used])
+        return 0
+
+    cdef int need(self, Py_ssize_t size) except -1 nogil:
+        """Makes room for `size` bytes, at most the capacity."""
+        if size > self.capacity - self.used:
+            with gil:
+                self._flush()
+        return 0
+
+
+cdef extern from *:
+    """
+    static const char two_digits[] =
+        "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+        "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+    """
+    const char* two_digits
+
+
+cdef inline Py_ssize_t put_integer(uint8_t* out, int64_t value) noexcept nogil:
+    cdef uint8_t digits[20]
+    cdef uint64_t rest = <uint64_t>value
+    cdef int at = 20
+    cdef Py_ssize_t written = 0
+    if value < 0:
+        out[0] = c"-"
+        written = 1
+        rest = -rest
+    while rest >= 100:
+        at -= 2
+        memcpy(digits + at, two_digits + 2 * (rest % 100), 2)
+        rest //= 100
+    if rest >= 10:
+        at -= 2
+        memcpy(digits + at, two_digits + 2 * rest, 2)
+    else:
+        at -= 1
+        digits[at] = c"0" + <uint8_t>rest
+    memcpy(out + written, digits + at, 20 - at)
+    return written + 20 - at
+
+
+cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nogil:
+    cdef int i
+    for i in range(width - 1, -1, -1):
+        out[i] = c"0" + value % 10
+        value //= 10
+    return out + width
+
+
+cdef Py_ssize_t put_time(uint8_t* out, int64_t ms) noexcept nogil:
+    """A JSON string, or null where ISO 8601 has no year of four digits for it. Civil date from days, Gregorian."""
+    cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
+    cdef uint8_t* at = out
+    if ms < 0 or ms > 253402300799999LL:
+        memcpy(out, b"null", 4)
+        return 4
+    days = ms // 86400000 + 719468  # from 0000-03-01
+    rest = ms % 86400000
+    era = days // 146097
+    day_of_era = days % 146097
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month = (5 * day_of_year + 2) // 153
+    year = year_of_era + era * 400 + (1 if month >= 10 else 0)
+    at[0] = c'"'
+    at = put_digits(at + 1, <int>year, 4)
+    at[0] = c"-"
+    at = put_digits(at + 1, <int>(month + 3 if month < 10 else month - 9), 2)
+    at[0] = c"-"
+    at = put_digits(at + 1, <int>(day_of_year - (153 * month + 2) // 5 + 1), 2)
+    at[0] = c"T"
+    at = put_digits(at + 1, <int>(rest // 3600000), 2)
+    at[0] = c":"
+    at = put_digits(at + 1, <int>(rest // 60000 % 60), 2)
+    at[0] = c":"
+    at = put_digits(at + 1, <int>(rest // 1000 % 60), 2)
+    at[0] = c"."
+    at = put_digits(at + 1, <int>(rest % 1000), 3)
+    at[0] = c"Z"
+    at[1] = c'"'
+    return at + 2 - out
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+cdef inline const uint8_t* ascii_end(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Where the first byte over 127 stands, or the end."""
+    cdef uint64_t word
+    while end - at >= 8:
+        memcpy(&word, at, 8)
+        if word & 0x8080808080808080U:
+            break
+        at += 8
+    while at < end and at[0] < 0x80:
+        at += 1
+    return at
+
+
+cdef inline int sequence_size(const uint8_t* at, const uint8_t* end, bint* good) noexcept nogil:
+    """Bytes of the UTF-8 sequence at `at` (a byte over 127); if not good, bytes that Java replaces by one U+FFFD.
+
+    Java takes what could have begun a sequence as one error, and an encoded surrogate whole.
+    """
+    cdef uint8_t first = at[0], low = 0x80, high = 0xBF
+    cdef int wanted, i
+    good[0] = False
+    if first < 0xC2 or first > 0xF4:
+        return 1
+    wanted = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first == 0xE0:
+        low = 0xA0
+    elif first == 0xF0:
+        low = 0x90
+    elif first == 0xF4:
+        high = 0x8F
+    for i in range(1, wanted):
+        if at + i == end or at[i] < low or at[i] > high:
+            return i
+        low, high = 0x80, 0xBF
+    good[0] = not (first == 0xED and at[1] >= 0xA0)
+    return wanted
+
+
+cdef bint is_utf8(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    cdef bint good
+    at = ascii_end(at, end)
+    while at < end:
+        at += sequence_size(at, end, &good)
+        if not good:
+            return False
+        at = ascii_end(at, end)
+    return True
+
+
+cdef Py_ssize_t put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
+    """Decodes and encodes again, up to `stop` or just over it; a sequence may reach up to `end`."""
+    cdef uint8_t* start = out
+    cdef const uint8_t* at = text[0]
+    cdef const uint8_t* plain
+    cdef bint good
+    cdef int size
+    while at < stop:
+        plain = ascii_end(at, stop)
+        memcpy(out, at, plain - at)
+        out += plain - at
+        at = plain
+        if at < stop:
+            size = sequence_size(at, end, &good)
+            if good:
+                memcpy(out, at, size)
+                out += size
+            else:
+                memcpy(out, b"\xef\xbf\xbd", 3)
+                out += 3
+            at += size
+    text[0] = at
+    return out - start
+
+
+cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
+    """Escapes UTF-8 for a JSON string: quotes, backslashes, control characters."""
+    cdef uint8_t* start = out
+    cdef uint8_t byte
+    while at < stop:
+        byte = at[0]
+        at += 1
+        if byte >= 0x20 and byte != c'"' and byte != c"\\" and byte != 0x7F:
+            out[0] = byte
+            out += 1
+            continue
+        out[0] = c"\\"
+        if byte == c'"' or byte == c"\\":
+            out[1] = byte
+            out += 2
+        elif byte == c"\n":
+            out[1] = c"n"
+            out += 2
+        elif byte == c"\t":
+            out[1] = c"t"
+            out += 2
+        elif byte == c"\r":
+            out[1] = c"r"
+            out += 2
+        else:
+            memcpy(out + 1, b"u00", 3)
+            out[4] = b"0123456789abcdef"[byte >> 4]
+            out[5] = b"0123456789abcdef"[byte & 15]
+            out += 6
+    return out - start
+
+
+cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noexcept nogil:
+    cdef const char* alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    cdef uint8_t* start = out
+    cdef uint32_t word
+    while size >= 3:
+        word = <uint32_t>at[0] << 16 | <uint32_t>at[1] << 8 | at[2]
+        out[0] = alphabet[word >> 18]
+        out[1] = alphabet[word >> 12 & 63]
+        out[2] = alphabet[word >> 6 & 63]
+        out[3] = alphabet[word & 63]
+        at += 3
+        size -= 3
+        out += 4
+    if size:
+        word = <uint32_t>at[0] << 16 | (<uint32_t>at[1] << 8 if size == 2 else 0)
+        out[0] = alphabet[word >> 18]
+        out[1] = alphabet[word >> 12 & 63]
+        out[2] = alphabet[word >> 6 & 63] if size == 2 else c"="
+        out[3] = c"="
+        out += 4
+    return out - start
+
+
+cdef int put_java(Output out, Bytes text) except -1 nogil:
+    cdef const uint8_t* at = text.at
+    cdef const uint8_t* end = text.at + text.size
+    while at < end:
+        out.need(PIECE * WIDEST)
+        out.used += put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end)
+    return 0
+
+
+cdef int put_json(Output out, Bytes text) except -1 nogil:
+    """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
+    cdef const uint8_t* at = text.at
+    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* stop
+    cdef bint readable
+    out.need(LONGEST_NUMBER)
+    if text.size < 0:
+        memcpy(out.buffer + out.used, b'":null', 6)
+        out.used += 6
+        return 0
+    readable = is_utf8(at, end)
+    if not readable:
+        memcpy(out.buffer + out.used, b"Base64", 6)
+        out.used += 6
+    memcpy(out.buffer + out.used, b'":"', 3)
+    out.used += 3
+    while at < end:
+        stop = min(at + PIECE - PIECE % 3, end)
+        out.need(PIECE * WIDEST)
+        if readable:
+            out.used += put_json_text(out.buffer + out.used, at, stop)
+        else:
+            out.used += put_base64(out.buffer + out.used, at, stop - at)
+        at = stop
+    out.need(1)
+    out.buffer[out.used] = c'"'
+    out.used += 1
+    return 0
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+cdef struct Operation:
+    int32_t code, a, b
+
+
+cdef struct WordTable:
+    int64_t first
+    int32_t count
+    int32_t* starts  # count + 1 of them, in the literals
+
+
+cdef struct Template:
+    Operation* ops
+    Py_ssize_t count
+    WordTable* words
+    const uint8_t* literals
+    Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
+
+
+cdef class CompiledTemplate:
+    """Owns a Template in C's memory, checked once so that running it needs no checks."""
+
+    cdef Template template
+    cdef bytes literals
+    cdef Py_ssize_t word_tables
+
+    def __cinit__(self, template):
+        flat, literals, words = template
+        self.word_tables = len(words)
+        cdef int32_t code, a, b
+        cdef Py_ssize_t i
+        self.literals = literals + b"".join(b"".join(table.texts) for table in words)
+        self.template.literals = <const uint8_t*>PyBytes_AS_STRING(self.literals)
+        self.template.count = len(flat) // 3
+        self.template.ops = <Operation*>calloc(self.template.count + 1, sizeof(Operation))
+        self.template.words = <WordTable*>calloc(self.word_tables + 1, sizeof(WordTable))
+        if self.template.ops == NULL or self.template.words == NULL:
+            raise MemoryError()
+        longest_word = self._take_words(words, len(literals))
+        for i in range(self.template.count):
+            code, a, b = flat[3 * i], flat[3 * i + 1], flat[3 * i + 2]
+            self._check(code, a, b, len(literals), self.template.count - i - 1)
+            self.template.ops[i] = Operation(code, a, b)
+            self.template.fixed_size += b if code == LITERAL else longest_word if code == WORD else LONGEST_NUMBER
+
+    def _check(self, code, a, b, literal_size, ops_left):
+        if code == LITERAL and not 0 <= a <= a + b <= literal_size:
+            raise IndexError("literal outside the template's text")
+        if code == WORD and not 0 <= b < self.word_tables:
+            raise IndexError("no such table of words")
+        if code in (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, JSON_TIME) and not 0 <= a < SLOTS:
+            raise IndexError("no such slot")
+        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT) and not 0 <= a < 2:
+            raise IndexError("no such text")
+        if code in (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO) and not 0 <= b <= ops_left:
+            raise IndexError("nothing there to pass over")
+
+    def _take_words(self, words, start):
+        longest = 0
+        for i, (first, texts) in enumerate(words):
+            self.template.words[i].first = first
+            self.template.words[i].count = len(texts)
+            self.template.words[i].starts = <int32_t*>calloc(len(texts) + 1, sizeof(int32_t))
+            if self.template.words[i].starts == NULL:
+                raise MemoryError()
+            for k, text in enumerate(texts):
+                self.template.words[i].starts[k] = start
+                start += len(text)
+                longest = max(longest, len(text))
+            self.template.words[i].starts[len(texts)] = start
+        return longest
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        free(self.template.ops)
+        if self.template.words != NULL:
+            for i in range(self.word_tables):
+                free(self.template.words[i].starts)
+            free(self.template.words)
+
+
+cdef inline Py_ssize_t put_word(uint8_t* out, const uint8_t* literals, WordTable* table, int64_t number) noexcept nogil:
+    cdef int64_t index = number - table.first
+    if index < 0 or index >= table.count:
+        index = table.count - 1
+    memcpy(out, literals + table.starts[index], table.starts[index + 1] - table.starts[index])
+    return table.starts[index + 1] - table.starts[index]
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+cdef struct Line:
+    # what a template can show
+    int64_t slots[SLOTS]
+    Bytes texts[2]
+    Cursor headers
+
+
+cdef inline bint read_headers(Cursor* cursor, Line* line) noexcept nogil:
+    """Passes over a record's headers and checks them; they are read again where a template shows them."""
+    cdef int64_t count = varint(cursor), i
+    line.headers.at = cursor.at
+    line.headers.failed = False
+    if cursor.failed or count < 0 or count > cursor.end - cursor.at:
+        return False
+    for i in range(count):
+        if take(cursor, varint(cursor)) == NULL:  # a header's key is never null
+            return False
+        sized(cursor, varint(cursor))
+        if cursor.failed:
+            return False
+    line.headers.end = cursor.at
+    line.slots[HEADER_COUNT] = count
+    return True
+
+
+cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
+    """One record of a v2 batch; False if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
+    cdef Cursor record
+    cdef int64_t size = varint(body), timestamp_delta, offset_delta
+    record.at = body.at
+    record.failed = False
+    if body.failed or take(body, size) == NULL:
+        return False
+    record.end = body.at
+    take(&record, 1)  # attributes: unused
+    timestamp_delta = varlong(&record, 10)
+    offset_delta = varint(&record)
+    line.texts[0] = sized(&record, varint(&record))
+    line.texts[1] = sized(&record, varint(&record))
+    if record.failed or not read_headers(&record, line) or record.at != record.end:
+        return False
+    line.slots[OFFSET] = <int64_t>(<uint64_t>line.slots[BASE_OFFSET] + <uint64_t>offset_delta)
+    if line.slots[TIMESTAMP_TYPE] == 1:
+        line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
+    else:
+        line.slots[TIMESTAMP] = <int64_t>(<uint64_t>line.slots[BASE_TIMESTAMP] + <uint64_t>timestamp_delta)
+    line.slots[SEQUENCE] = sequence_after(line.slots[BASE_SEQUENCE], offset_delta)
+    line.slots[KEY_SIZE] = line.texts[0].size
+    line.slots[VALUE_SIZE] = line.texts[1].size
+    return True
+
+
+cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
+    """Sequences run 0 … 2³¹−1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
+    if base == -1:
+        return -1
+    base += delta
+    return base - 2147483648LL if base > 2147483647LL else base
+
+
+cdef bint read_message(const uint8_t* at, int64_t size, Line* line) noexcept nogil:
+    """A v0 or v1 message behind its 12 bytes into the record's slots; False if it is too short for what it says."""
+    cdef Cursor message
+    cdef const uint8_t* fixed
+    cdef uint8_t magic, attributes
+    message.at = at
+    message.end = at + size
+    message.failed = False
+    fixed = take(&message, 6)
+    if fixed == NULL:
+        return False
+    magic = fixed[4]
+    attributes = fixed[5]
+    line.slots[RECORD_CRC] = <uint32_t>big_endian(fixed, 4)
+    line.slots[RECORD_IS_VALID] = size >= 14 and crc32_of(at + 4, size - 4) == <uint32_t>line.slots[RECORD_CRC]
+    line.slots[RECORD_MAGIC] = <int8_t>magic
+    line.slots[RECORD_CODEC] = attributes & 7
+    line.slots[TIMESTAMP] = -1
+    if magic == 1:
+        fixed = take(&message, 8)
+        line.slots[TIMESTAMP] = int64_at(fixed) if fixed != NULL else -1
+    line.slots[KEY_SIZE] = line.slots[VALUE_SIZE] = -1
+    line.texts[0].size = line.texts[1].size = -1
+    line.slots[SEQUENCE] = -1
+    line.slots[HEADER_COUNT] = 0
+    fixed = take(&message, 4)
+    if fixed != NULL:
+        line.texts[0] = sized(&message, int32_at(fixed))
+    fixed = take(&message, 4)
+    if fixed != NULL:
+        line.texts[1] = sized(&message, int32_at(fixed))
+    if message.failed:
+        line.texts[0].size = line.texts[1].size = -1
+        return False
+    line.slots[KEY_SIZE] = max(line.texts[0].size, -1)
+    line.slots[VALUE_SIZE] = max(line.texts[1].size, -1)
+    return True
+
+
+cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
+    """A v2 batch's slots. unsafe: `size` ≥ 61 bytes are there."""
+    cdef int64_t attributes = <int16_t>big_endian(at + 21, 2)
+    cdef int64_t* slots = line.slots
+    slots[BASE_OFFSET] = int64_at(at)
+    slots[PARTITION_LEADER_EPOCH] = int32_at(at + 12)
+    slots[MAGIC] = slots[RECORD_MAGIC] = <int8_t>at[MAGIC_AT]
+    slots[CRC] = slots[RECORD_CRC] = <uint32_t>big_endian(at + 17, 4)
+    slots[ATTRIBUTES] = attributes
+    slots[CODEC] = slots[RECORD_CODEC] = attributes & 0x07
+    slots[TIMESTAMP_TYPE] = attributes >> 3 & 1
+    slots[IS_TRANSACTIONAL] = attributes >> 4 & 1
+    slots[IS_CONTROL] = attributes >> 5 & 1
+    slots[HAS_DELETE_HORIZON] = attributes >> 6 & 1
+    slots[LAST_OFFSET] = <int64_t>(<uint64_t>slots[BASE_OFFSET] + <uint64_t><int64_t>int32_at(at + 23))
+    slots[BASE_TIMESTAMP] = int64_at(at + 27)
+    slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = int64_at(at + 35)
+    slots[PRODUCER_ID] = int64_at(at + 43)
+    slots[PRODUCER_EPOCH] = <int16_t>big_endian(at + 51, 2)
+    slots[BASE_SEQUENCE] = int32_at(at + 53)
+    slots[LAST_SEQUENCE] = sequence_after(slots[BASE_SEQUENCE], int32_at(at + 23))
+    slots[COUNT] = int32_at(at + 57)
+    slots[OFFSET] = slots[LAST_OFFSET]
+    slots[POSITION] = position
+    slots[SIZE] = size
+    slots[IS_VALID] = slots[RECORD_IS_VALID] = valid
+    line.texts[0].size = line.texts[1].size = -1
+    slots[KEY_SIZE] = -1
+    slots[VALUE_SIZE] = size - BATCH_HEADER
+
+
+cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
+    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ 26 bytes are there."""
+    cdef int64_t* slots = line.slots
+    cdef bint readable = read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+    slots[MAGIC] = slots[RECORD_MAGIC]
+    slots[ATTRIBUTES] = at[17]
+    slots[CODEC] = slots[RECORD_CODEC]
+    slots[CRC] = slots[RECORD_CRC]
+    slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = int64_at(at)
+    slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = slots[TIMESTAMP]
+    slots[TIMESTAMP_TYPE] = (at[17] >> 3 & 1) if slots[MAGIC] == 1 else -1
+    slots[IS_TRANSACTIONAL] = slots[IS_CONTROL] = slots[HAS_DELETE_HORIZON] = 0
+    slots[BASE_SEQUENCE] = slots[LAST_SEQUENCE] = slots[PRODUCER_ID] = slots[PRODUCER_EPOCH] = -1
+    slots[PARTITION_LEADER_EPOCH] = -1
+    slots[COUNT] = 1
+    slots[POSITION] = position
+    slots[SIZE] = size
+    slots[IS_VALID] = valid
+    return readable
+
+
+cdef struct Inner:
+    # what a look through a wrapper's entries found
+    int64_t first_offset, last_offset  # as stored
+    int64_t count
+
+
+cdef Inner survey(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """The whole entries of a wrapper's body. A short last entry ends it silently, as Kafka does."""
+    cdef Inner inner
+    cdef int64_t size
+    inner.count = inner.first_offset = inner.last_offset = 0
+    while end - at >= LOG_OVERHEAD:
+        size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
+        if size < V0_ENTRY or size > end - at:
+            break
+        inner.last_offset = int64_at(at)
+        if inner.count == 0:
+            inner.first_offset = inner.last_offset
+        inner.count += 1
+        at += size
+    return inner
+
+
+cdef inline int64_t inner_shift(int64_t magic, int64_t wrapper_offset, int64_t last_stored) noexcept nogil:
+    """What to add to stored offsets: v0 stores them absolute; v1 relative, unless the wrapper's offset is 0."""
+    return wrapper_offset - last_stored if magic == 1 and wrapper_offset else 0
+
+
+# --- rendering -------------------------------------------------------------------------------------------------------
+
+cdef class Renderer:
+    """Renders batches of one file, and remembers what it met.
+
+    program: kseg.kernel.contract.Program. decode, decode_control: what to print for (key, value, offset) of a record, of a
+    control record that isn't a transaction's marker; None for the bytes as they are. gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0/v1 messages that
+    are not compressed themselves, shallow ones too. last_offset: the one before the first, or None.
+    """
+
+    cdef Output out
+    cdef list owners  # keep the templates alive
+    cdef Template* batch_templates[3]
+    cdef Template* record_templates[3]
+    cdef Template* control_templates[CONTROL_TEMPLATES]
+    cdef bint deep, has_control, has_decoder, has_control_decoder, has_last_offset
+    cdef int gap_rule
+    cdef int64_t last_offset
+    cdef object decode, decode_control, decoded
+    cdef Line line
+    cdef public int64_t records
+    cdef public list problems, gaps
+
+    def __init__(self, program, Output output, decode=None, decode_control=None, int gap_rule=0, last_offset=None):
+        cdef int i
+        self.out = output
+        self.owners = []
+        for i in range(3):
+            self.batch_templates[i] = self._compile(program.batch[i])
+            self.record_templates[i] = self._compile(program.record[i])
+        self.has_control = program.control is not None
+        for i in range(CONTROL_TEMPLATES if self.has_control else 0):
+            self.control_templates[i] = self._compile(program.control[i])
+        self.deep = any(template is not None for template in program.record)
+        self.has_decoder = decode is not None
+        self.has_control_decoder = decode_control is not None
+        self.decode, self.decode_control = decode, decode_control
+        self.gap_rule = gap_rule
+        self.has_last_offset = last_offset is not None
+        self.last_offset = last_offset or 0
+        self.records = 0
+        self.problems = []
+        self.gaps = []
+
+    cdef Template* _compile(self, template) except? NULL:
+        cdef CompiledTemplate owner
+        if template is None:
+            return NULL
+        owner = CompiledTemplate(template)
+        if owner.template.fixed_size > self.out.capacity:
+            raise ValueError("a template longer than the output's buffer")
+        self.owners.append(owner)
+        return &owner.template
+
+    def render(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
+               list bodies):
+        """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
+        cdef Py_ssize_t i
+        cdef Bytes body
+        cdef const uint8_t* base = &buffer[0]
+        cdef Bytes* given = NULL
+        if first < 0 or last * ROW > rows.shape[0] or (bodies is not None and len(bodies) < last - first):
+            raise IndexError("rows that aren't there")
+        for i in range(first, last):
+            if rows[i * ROW] < 0 or rows[i * ROW + 1] < V0_ENTRY or rows[i * ROW] + rows[i * ROW + 1] > buffer.shape[0]:
+                raise IndexError("a row outside the buffer")
+        if bodies is not None:
+            given = take_bodies(bodies, last - first)
+        try:
+            with nogil:
+                for i in range(first, last):
+                    body.at = NULL
+                    body.size = -1
+                    if given != NULL:
+                        body = given[i - first]
+                    self.one_batch(base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
+                                   rows[i * ROW + 2], position + rows[i * ROW], body)
+        finally:
+            free(given)
+
+    cdef int one_batch(self, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
+                       Bytes body) except -1 nogil:
+        """One row. A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there."""
+        cdef Line* line = &self.line
+        cdef int8_t magic = <int8_t>at[MAGIC_AT]
+        if magic < 2 or room < BATCH_HEADER:
+            return self.one_entry(at, size, valid, position, body)
+        fill_batch(at, size, valid, position, line)
+        self.put(self.batch_templates[2])
+        if not self.deep:
+            self.records += max(line.slots[COUNT], 0)
+            return 0
+        if size < BATCH_HEADER:
+            return self.problem(Problem.BAD_RECORD, 0, 0)
+        if line.slots[CODEC] == 0:
+            body.at = at + BATCH_HEADER
+            body.size = size - BATCH_HEADER
+        if body.size < 0:
+            return 0
+        return self.batch_records(body)
+
+    cdef int batch_records(self, Bytes bytes_of_records) except -1 nogil:
+        cdef Line* line = &self.line
+        cdef Cursor body
+        cdef int64_t i
+        body.at = bytes_of_records.at
+        body.end = body.at + bytes_of_records.size
+        body.failed = False
+        if line.slots[COUNT] < 0:
+            return self.problem(Problem.BAD_COUNT, 0, 0)
+        for i in range(line.slots[COUNT]):
+            if body.at == body.end:
+                return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
+            if not read_record(&body, line):
+                return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
+            self.records += 1
+            if self.gap_rule == 1:
+                self.note_offset()
+            if line.slots[IS_CONTROL] and self.has_control:
+                self.put_control(i)
+            else:
+                self.put_record(self.record_templates[2])
+        if body.at != body.end:
+            return self.problem(Problem.BAD_COUNT, line.slots[COUNT], body.at - bytes_of_records.at)
+        return 0
+
+    cdef int put_control(self, int64_t index) except -1 nogil:
+        cdef Line* line = &self.line
+        cdef Bytes key = line.texts[0], value = line.texts[1]
+        cdef int64_t kind
+        if key.size < 4 or <int16_t>big_endian(key.at, 2) < 0:
+            self.problem(Problem.BAD_CONTROL, index, 0)
+            return self.put(self.control_templates[MALFORMED_CONTROL])
+        kind = <int16_t>big_endian(key.at + 2, 2)
+        line.slots[CONTROL_VERSION] = <int16_t>big_endian(key.at, 2)
+        line.slots[CONTROL_TYPE] = kind
+        if 0 <= kind <= 1:
+            if value.size < 6 or <int16_t>big_endian(value.at, 2) < 0:
+                self.problem(Problem.BAD_CONTROL, index, 0)
+                return self.put(self.control_templates[MALFORMED_CONTROL])
+            line.slots[COORDINATOR_EPOCH] = int32_at(value.at + 2)
+        elif self.has_control_decoder and 0 <= kind < UNKNOWN_CONTROL:
+            with gil:
+                self.decode_texts(self.decode_control)
+        return self.put(self.control_templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL])
+
+    cdef int one_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1 nogil:
+        cdef Line* line = &self.line
+        cdef bint readable = fill_entry(at, size, valid, position, line)
+        cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
+        cdef Inner inner
+        cdef int64_t shift
+        if line.slots[CODEC] == 0 or not self.deep:
+            if self.gap_rule == 2 and line.slots[CODEC] == 0:
+                self.note_offset()
+            elif self.gap_rule == 2:
+                self.has_last_offset = True
+                self.last_offset = line.slots[OFFSET]
+            self.put(self.batch_templates[magic])
+            if not self.deep:
+                self.records += 1
+                return 0
+            if not readable:
+                return self.problem(Problem.BAD_RECORD, 0, 0)
+            self.records += 1
+            if self.gap_rule == 1:
+                self.note_offset()
+            return self.put_record(self.record_templates[magic])
+        if body.size < 0:
+            return self.put(self.batch_templates[magic])
+        inner = survey(body.at, body.at + body.size)
+        shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
+        line.slots[BASE_OFFSET] = inner.first_offset + shift
+        line.slots[COUNT] = inner.count
+        self.put(self.batch_templates[magic])
+        if inner.count == 0 or (shift < 0 and magic == 1):
+            return self.problem(Problem.BAD_RECORD, 0, 0)
+        return self.wrapper_records(body, magic, shift)
+
+    cdef int wrapper_records(self, Bytes body, int magic, int64_t shift) except -1 nogil:
+        cdef Line* line = &self.line
+        cdef const uint8_t* at = body.at
+        cdef const uint8_t* end = body.at + body.size
+        cdef int64_t size, index = 0
+        while end - at >= LOG_OVERHEAD:
+            size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
+            if size > end - at and size >= V0_ENTRY:
+                return 0
+            if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+                    or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
+                return self.problem(Problem.BAD_RECORD, index, at - body.at)
+            line.slots[OFFSET] = int64_at(at) + shift
+            if line.slots[TIMESTAMP_TYPE] == 1:
+                line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
+            self.records += 1
+            index += 1
+            if self.gap_rule:
+                self.note_offset()
+            self.put_record(self.record_templates[magic])
+            at += size
+        return 0
+
+    cdef int note_offset(self) except -1 nogil:
+        cdef int64_t offset = self.line.slots[OFFSET]
+        if self.has_last_offset and offset != self.last_offset + 1:
+            with gil:
+                self.gaps.append((self.last_offset, offset))
+        self.has_last_offset = True
+        self.last_offset = offset
+        return 0
+
+    cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
+        self.problems.append(
+            RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
+        )
+        return 0
+
+    cdef int put_record(self, Template* template) except -1 nogil:
+        if self.has_decoder and template != NULL:
+            with gil:
+                self.decode_texts(self.decode)
+        return self.put(template)
+
+    cdef int decode_texts(self, decode) except -1:
+        """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
+        cdef int i
+        self.decoded = decode(
+            to_object(self.line.texts[0]), to_object(self.line.texts[1]), self.line.slots[OFFSET]
+        )
+        for i in range(2):
+            self.line.texts[i].size = -1
+            if self.decoded[i] is not None:
+                self.line.texts[i] = from_object(self.decoded[i])
+        return 0
+
+    cdef int put(self, Template* template) except -1 nogil:
+        return 0 if template == NULL else self.run(template, self.out)
+
+    cdef int run(self, Template* template, Output out) except -1 nogil:
+        """One line: the template's operations."""
+        cdef Line* line = &self.line
+        cdef Operation* op
+        cdef Py_ssize_t i = 0
+        out.need(template.fixed_size)
+        while i < template.count:
+            op = &template.ops[i]
+            i += 1
+            if op.code == LITERAL:
+                memcpy(out.buffer + out.used, template.literals + op.a, op.b)
+                out.used += op.b
+            elif op.code == INTEGER:
+                out.used += put_integer(out.buffer + out.used, line.slots[op.a])
+            elif op.code == WORD:
+                out.used += put_word(out.buffer + out.used, template.literals, &template.words[op.b], line.slots[op.a])
+            elif op.code == SKIP_IF_NULL:
+                if line.texts[op.a].size < 0:
+                    i += op.b
+            elif op.code == SKIP_IF_ZERO:
+                if line.slots[op.a] == 0:
+                    i += op.b
+            elif op.code == SKIP_UNLESS_NULL:
+                if line.texts[op.a].size >= 0:
+                    i += op.b
+            elif op.code == SKIP_UNLESS_ZERO:
+                if line.slots[op.a] != 0:
+                    i += op.b
+            elif op.code == JSON_TIME:
+                out.used += put_time(out.buffer + out.used, line.slots[op.a])
+            else:
+                if op.code == TEXT:
+                    put_java(out, line.texts[op.a])
+                elif op.code == JSON_TEXT:
+                    put_json(out, line.texts[op.a])
+                elif op.code == HEADER_KEYS:
+                    self.put_header_keys(out)
+                elif op.code == JSON_HEADERS:
+                    self.put_json_headers(out)
+                out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
+        return 0
+
+    cdef int put_header_keys(self, Output out) except -1 nogil:
+        cdef Cursor headers = self.line.headers
+        cdef int64_t i
+        for i in range(self.line.slots[HEADER_COUNT]):
+            out.need(1)
+            if i:
+                out.buffer[out.used] = c","
+                out.used += 1
+            put_java(out, sized(&headers, varint(&headers)))
+            sized(&headers, varint(&headers))
+        return 0
+
+    cdef int put_json_headers(self, Output out) except -1 nogil:
+        cdef Cursor headers = self.line.headers
+        cdef int64_t i
+        out.need(LONGEST_NUMBER)
+        out.buffer[out.used] = c"["
+        out.used += 1
+        for i in range(self.line.slots[HEADER_COUNT]):
+            out.need(LONGEST_NUMBER)
+            memcpy(out.buffer + out.used, b',{"key' if i else b'{"key', 6 if i else 5)
+            out.used += 6 if i else 5
+            put_json(out, sized(&headers, varint(&headers)))
+            out.need(LONGEST_NUMBER)
+            memcpy(out.buffer + out.used, b',"value', 7)
+            out.used += 7
+            put_json(out, sized(&headers, varint(&headers)))
+            out.need(LONGEST_NUMBER)
+            out.buffer[out.used] = c"}"
+            out.used += 1
+        out.need(LONGEST_NUMBER)
+        out.buffer[out.used] = c"]"
+        out.used += 1
+        return 0
+
+
+cdef object to_object(Bytes text):
+    return None if text.size < 0 else (<const char*>text.at)[:text.size]
+
+
+cdef Bytes from_object(bytes text):
+    # unsafe: the caller keeps `text` alive as long as the result is used
+    cdef Bytes result
+    result.at = <const uint8_t*>PyBytes_AS_STRING(text)
+    result.size = PyBytes_GET_SIZE(text)
+    return result
+
+
+cdef Bytes* take_bodies(list bodies, Py_ssize_t count) except NULL:
+    """Where the bodies lie. unsafe: the list keeps them alive while they are rendered."""
+    cdef Bytes* result = <Bytes*>malloc((count + 1) * sizeof(Bytes))
+    cdef Py_ssize_t i
+    if result == NULL:
+        raise MemoryError()
+    for i in range(count):
+        result[i].at = NULL
+        result[i].size = -1
+        if bodies[i] is not None:
+            result[i] = from_object(bodies[i])
+    return result

@@ -1,0 +1,1 @@
+"""What each release's DumpLogSegments printed, as data, and the compiler that makes kernel programs of it."""

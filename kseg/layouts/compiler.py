@@ -1,0 +1,103 @@
+"""Compiles templates to the kernel's operations.
+
+A template is text with holes: `{field}` shows a field; `{field?…}` shows what stands inside if the field is there (not
+null, not 0), `{field!…}` if it isn't; `\\{` and `\\}` are braces.
+"""
+
+import re
+from functools import lru_cache
+
+from kseg.errors import UsageError
+from kseg.kernel.contract import Op, Slot, Template, Text, Words
+from kseg.layouts.fields import FIELDS, Field
+
+_PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
+
+
+@lru_cache(maxsize=256)
+def compile_template(text: str) -> Template:
+    """Compiles one line, with its line end if it has one.
+
+    Raises UsageError for an unknown field or unpaired braces.
+    """
+    compiler = _Compiler()
+    pieces = list(_PIECE.finditer(text))
+    end = compiler.take(pieces, 0, text)
+    if end != len(pieces):
+        raise UsageError(f"template {text!r}: a closing brace without an opening one; write \\}} for a brace")
+    return Template(tuple(compiler.ops), bytes(compiler.literals), tuple(compiler.words))
+
+
+_ESCAPES = {"\\{": "{", "\\}": "}"}
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.ops: list[int] = []
+        self.literals = bytearray()
+        self.words: list[Words] = []
+
+    def take(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
+        """Compiles pieces up to the brace that closes this level, or the end; gives the index of that."""
+        i = start
+        while i < len(pieces):
+            piece = pieces[i]
+            if piece.group() == "}":
+                return i
+            if piece.group() == "{":
+                raise UsageError(f"template {text!r}: {text[piece.start() :]!r} is no field; write \\{{ for a brace")
+            if piece.group(1) is None:
+                self._literal(_ESCAPES.get(piece.group(), piece.group()).encode())
+            elif piece.group(2) == "}":
+                self._hole(piece.group(1), text)
+            else:
+                i = self._group(pieces, i, text)
+            i += 1
+        return i
+
+    def _group(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
+        field = _field(pieces[start].group(1), text)
+        at = len(self.ops)
+        self.ops += [_skip(field, shown_if_there=pieces[start].group(2) == "?", text=text), int(field.source or 0), 0]
+        end = self.take(pieces, start + 1, text)
+        if end == len(pieces):
+            raise UsageError(f"template {text!r}: {{{pieces[start].group(1)}… isn't closed")
+        self.ops[at + 2] = (len(self.ops) - at) // 3 - 1
+        return end
+
+    def _literal(self, literal: bytes) -> None:
+        last = len(self.ops) - 3
+        if last >= 0 and self.ops[last] == Op.LITERAL and self.ops[last + 1] + self.ops[last + 2] == len(self.literals):
+            if not self._is_jump_target(last // 3 + 1):
+                self.ops[last + 2] += len(literal)
+                self.literals += literal
+                return
+        self.ops += [Op.LITERAL, len(self.literals), len(literal)]
+        self.literals += literal
+
+    def _is_jump_target(self, index: int) -> bool:
+        skips = (Op.SKIP_IF_NULL, Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_NULL, Op.SKIP_UNLESS_ZERO)
+        return any(
+            self.ops[at] in skips and at // 3 + 1 + self.ops[at + 2] == index for at in range(0, len(self.ops), 3)
+        )
+
+    def _hole(self, name: str, text: str) -> None:
+        field = _field(name, text)
+        if field.words is not None and field.words not in self.words:
+            self.words.append(field.words)
+        table = 0 if field.words is None else self.words.index(field.words)
+        self.ops += [field.op, int(field.source or 0), table]
+
+
+def _skip(field: Field, *, shown_if_there: bool, text: str) -> Op:
+    if isinstance(field.source, Text):
+        return Op.SKIP_IF_NULL if shown_if_there else Op.SKIP_UNLESS_NULL
+    if isinstance(field.source, Slot):
+        return Op.SKIP_IF_ZERO if shown_if_there else Op.SKIP_UNLESS_ZERO
+    raise UsageError(f"template {text!r}: that field is always there")
+
+
+def _field(name: str, text: str) -> Field:
+    if name not in FIELDS:
+        raise UsageError(f"template {text!r}: no field {name}; there are {', '.join(FIELDS)}")
+    return FIELDS[name]

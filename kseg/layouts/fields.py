@@ -1,0 +1,85 @@
+"""The holes of templates: each field's name, and how the kernel shows it."""
+
+from typing import NamedTuple
+
+from kseg.kernel.contract import Op, Slot, Text, Words
+
+
+class Field(NamedTuple):
+    """What a hole stands for: an operation, its slot or text, and the words of its numbers if it shows words."""
+
+    op: Op
+    source: Slot | Text | None
+    words: Words | None = None
+
+
+BOOLEANS = Words(0, (b"false", b"true"))
+TIMESTAMP_TYPES = Words(-1, (b"NoTimestampType", b"CreateTime", b"LogAppendTime"))
+CODECS = Words(0, (b"none", b"gzip", b"snappy", b"lz4", b"zstd", b"unknown"))
+CAPITAL_CODECS = Words(0, (b"NONE", b"GZIP", b"SNAPPY", b"LZ4", b"ZSTD", b"UNKNOWN"))
+SCALA_CODECS = Words(
+    0,
+    (
+        b"NoCompressionCodec",
+        b"GZIPCompressionCodec",
+        b"SnappyCompressionCodec",
+        b"LZ4CompressionCodec",
+        b"UnknownCompressionCodec",
+    ),
+)
+
+
+def _number(slot: Slot) -> Field:
+    return Field(Op.INTEGER, slot)
+
+
+def _word(slot: Slot, words: Words) -> Field:
+    return Field(Op.WORD, slot, words)
+
+
+FIELDS: dict[str, Field] = {
+    "baseOffset": _number(Slot.BASE_OFFSET),
+    "lastOffset": _number(Slot.LAST_OFFSET),
+    "count": _number(Slot.COUNT),
+    "baseSequence": _number(Slot.BASE_SEQUENCE),
+    "lastSequence": _number(Slot.LAST_SEQUENCE),
+    "producerId": _number(Slot.PRODUCER_ID),
+    "producerEpoch": _number(Slot.PRODUCER_EPOCH),
+    "partitionLeaderEpoch": _number(Slot.PARTITION_LEADER_EPOCH),
+    "isTransactional": _word(Slot.IS_TRANSACTIONAL, BOOLEANS),
+    "isControl": _word(Slot.IS_CONTROL, BOOLEANS),
+    "hasDeleteHorizon": _word(Slot.HAS_DELETE_HORIZON, BOOLEANS),
+    "baseTimestamp": _number(Slot.BASE_TIMESTAMP),
+    "maxTimestamp": _number(Slot.MAX_TIMESTAMP),
+    "timestampType": _word(Slot.TIMESTAMP_TYPE, TIMESTAMP_TYPES),
+    "position": _number(Slot.POSITION),
+    "size": _number(Slot.SIZE),
+    "magic": _number(Slot.MAGIC),
+    "compression": _word(Slot.CODEC, CODECS),
+    "compression:capital": _word(Slot.CODEC, CAPITAL_CODECS),
+    "compression:scala": _word(Slot.CODEC, SCALA_CODECS),
+    "crc": _number(Slot.CRC),
+    "isValid": _word(Slot.IS_VALID, BOOLEANS),
+    "attributes": _number(Slot.ATTRIBUTES),
+    "offset": _number(Slot.OFFSET),
+    "timestamp": _number(Slot.TIMESTAMP),
+    "timestamp:iso": Field(Op.JSON_TIME, Slot.TIMESTAMP),
+    "sequence": _number(Slot.SEQUENCE),
+    "keySize": _number(Slot.KEY_SIZE),
+    "valueSize": _number(Slot.VALUE_SIZE),
+    "headerCount": _number(Slot.HEADER_COUNT),
+    "headerKeys": Field(Op.HEADER_KEYS, None),
+    "headers:json": Field(Op.JSON_HEADERS, None),
+    "key": Field(Op.TEXT, Text.KEY),
+    "key:json": Field(Op.JSON_TEXT, Text.KEY),
+    "value": Field(Op.TEXT, Text.VALUE),
+    "value:json": Field(Op.JSON_TEXT, Text.VALUE),
+    "recordCrc": _number(Slot.RECORD_CRC),
+    "recordIsValid": _word(Slot.RECORD_IS_VALID, BOOLEANS),
+    "recordMagic": _number(Slot.RECORD_MAGIC),
+    "recordCompression:capital": _word(Slot.RECORD_CODEC, CAPITAL_CODECS),
+    "recordCompression:scala": _word(Slot.RECORD_CODEC, SCALA_CODECS),
+    "controlType": _number(Slot.CONTROL_TYPE),
+    "controlVersion": _number(Slot.CONTROL_VERSION),
+    "coordinatorEpoch": _number(Slot.COORDINATOR_EPOCH),
+}

@@ -1,0 +1,177 @@
+"""The lines of logs, release by release.
+
+Each table tells what changed when. Names of lines (L0, B1, R3, …) are those of docs/architecture.md's list of families.
+"""
+
+from typing import NamedTuple
+
+from kseg.formats.codes import ControlType
+from kseg.layouts.releases import Release, Since, at
+
+# --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------
+
+_L0 = (
+    "offset: {offset} position: {position} isvalid: {recordIsValid} payloadsize: {valueSize} magic: {recordMagic}"
+    " compresscodec: {recordCompression:scala} crc: {recordCrc}{key? keysize: {keySize}}"
+)
+_L1 = (
+    "offset: {offset} position: {position} {timestampType}: {timestamp} isvalid: {recordIsValid}"
+    " payloadsize: {valueSize} magic: {recordMagic} compresscodec: {recordCompression:scala} crc: {recordCrc}"
+    "{key? keysize: {keySize}}"
+)
+_L1_CAPITAL = _L1.replace("recordCompression:scala", "recordCompression:capital")
+
+# --- a line per batch ------------------------------------------------------------------------------------------------
+
+_B1 = (
+    "baseOffset: {baseOffset} lastOffset: {lastOffset} baseSequence: {baseSequence} lastSequence: {lastSequence}"
+    " producerId: {producerId} producerEpoch: {producerEpoch} partitionLeaderEpoch: {partitionLeaderEpoch}"
+    " isTransactional: {isTransactional} position: {position} {timestampType}: {maxTimestamp} isvalid: {isValid}"
+    " size: {size} magic: {magic} compresscodec: {compression:capital} crc: {crc}"
+)
+_B1_LEGACY = (
+    "offset: {lastOffset} position: {position} {timestampType}: {maxTimestamp} isvalid: {isValid} size: {size}"
+    " magic: {magic} compresscodec: {compression:capital} crc: {crc}"
+)
+_B2 = _B1.replace(" baseSequence", " count: {count} baseSequence", 1)
+_B3 = _B2.replace(" position", " isControl: {isControl} position", 1)
+_B4 = _B3.replace(" isvalid: {isValid}", "") + " isvalid: {isValid}"
+_B4_LEGACY = _B1_LEGACY.replace(" isvalid: {isValid}", "") + " isvalid: {isValid}"
+_B5 = _B4.replace(":capital", "")
+_B5_LEGACY = _B4_LEGACY.replace(":capital", "")
+_B6 = _B5.replace(
+    " position",
+    " deleteHorizonMs: {hasDeleteHorizon?OptionalLong[{baseTimestamp}]}{hasDeleteHorizon!OptionalLong.empty} position",
+    1,
+)
+
+# --- a line per record -----------------------------------------------------------------------------------------------
+
+_R2 = (
+    "offset: {offset} position: {position} {timestampType}: {timestamp} isvalid: true keysize: {keySize}"
+    " valuesize: {valueSize} magic: {magic} compresscodec: {compression:capital} producerId: {producerId}"
+    " sequence: {sequence} isTransactional: {isTransactional} headerKeys: [{headerKeys}]"
+)
+_R2_LEGACY = (
+    "offset: {offset} position: {position} {timestampType}: {timestamp} isvalid: {recordIsValid} keysize: {keySize}"
+    " valuesize: {valueSize} magic: {magic} compresscodec: {compression:capital} crc: {recordCrc}"
+)
+_R3 = _R2.replace(" sequence", " producerEpoch: {producerEpoch} sequence", 1)
+_R4 = (
+    "| offset: {offset} {timestampType}: {timestamp} keysize: {keySize} valuesize: {valueSize} sequence: {sequence}"
+    " headerKeys: [{headerKeys}]"
+)
+_R4_LEGACY = (
+    "| offset: {offset} {timestampType}: {timestamp} keysize: {keySize} valuesize: {valueSize} crc: {recordCrc}"
+    " isvalid: {recordIsValid}"
+)
+_R5 = (
+    "| offset: {offset} isValid: true crc: null keySize: {keySize} valueSize: {valueSize} {timestampType}: {timestamp}"
+    " baseOffset: {baseOffset} lastOffset: {lastOffset} baseSequence: {baseSequence} lastSequence: {lastSequence}"
+    " producerEpoch: {producerEpoch} partitionLeaderEpoch: {partitionLeaderEpoch} batchSize: {size} magic: {magic}"
+    " compressType: {compression:capital} position: {position} sequence: {sequence} headerKeys: [{headerKeys}]"
+)
+_R5_LEGACY = (
+    "| offset: {offset} isValid: {recordIsValid} crc: {recordCrc} keySize: {keySize} valueSize: {valueSize}"
+    " {timestampType}: {timestamp} baseOffset: {baseOffset} lastOffset: {lastOffset} baseSequence: -1 lastSequence: -1"
+    " producerEpoch: -1 partitionLeaderEpoch: -1 batchSize: {size} magic: {magic} compressType: {compression:capital}"
+    " position: {position} crc: {recordCrc} isvalid: {recordIsValid}"
+)
+_R6 = (
+    "| offset: {offset} {timestampType}: {timestamp} keySize: {keySize} valueSize: {valueSize} sequence: {sequence}"
+    " headerKeys: [{headerKeys}]"
+)
+_R7_LEGACY = (
+    "| offset: {offset} {timestampType}: {timestamp} keySize: {keySize} valueSize: {valueSize}"
+    " isValid: {recordIsValid} crc: {recordCrc}"
+)
+_R6_LEGACY = _R7_LEGACY + "\\}"  # a slip that the tool kept for thirteen releases
+
+
+class Lines(NamedTuple):
+    """Templates of one kind of line, by format."""
+
+    v2: str
+    legacy: str
+
+
+MESSAGE_LINES: Since[Lines | None] = (
+    ((0, 8), Lines(_L0, _L0)),
+    ((0, 10, 1), Lines(_L1, _L1)),
+    ((0, 10, 2), Lines(_L1_CAPITAL, _L1_CAPITAL)),
+    ((0, 11), None),
+)
+"""Up to 0.10.2 one line served messages and wrappers alike."""
+
+BATCH_LINES: Since[Lines] = (
+    ((0, 11), Lines(_B1, _B1_LEGACY)),
+    ((2, 0, 0), Lines(_B2, _B1_LEGACY)),
+    ((2, 0, 1), Lines(_B3, _B1_LEGACY)),
+    ((2, 2), Lines(_B4, _B4_LEGACY)),
+    ((3, 0), Lines(_B5, _B5_LEGACY)),
+    ((3, 2), Lines(_B6, _B5_LEGACY)),
+)
+
+BATCH_LINES_WHEN_DEEP: Since[bool] = (((0, 11), False), ((2, 2), True))
+
+RECORD_LINES: Since[Lines] = (
+    ((0, 11, 0, 0), Lines(_R2, _R2_LEGACY)),
+    ((0, 11, 0, 2), Lines(_R3, _R2_LEGACY)),
+    ((2, 2), Lines(_R4, _R4_LEGACY)),
+    ((2, 8), Lines(_R5, _R5_LEGACY)),
+    ((3, 0), Lines(_R6, _R6_LEGACY)),
+    ((4, 3), Lines(_R6, _R7_LEGACY)),
+)
+
+DEEP_WHEN_PRINTING: Since[bool] = (((0, 8), False), ((1, 1), True))
+
+KEY_AND_PAYLOAD: Since[str] = (
+    ((0, 8), "{key? key: {key}} payload: {value?{value}}{value!null}"),
+    ((0, 9, 0, 1), "{value?{key? key: {key}} payload: {value}}"),
+    ((2, 4), "{key? key: {key}}{value? payload: {value}}"),
+)
+
+KEY_AND_PAYLOAD_ALONE: Since[str] = (
+    ((2, 8), "{key?| key: {key}}{value? payload: {value}}"),
+    ((4, 3), "{key?| key: {key}{value? payload: {value}}}{key!{value?| payload: {value}}}"),
+)
+"""With --skip-record-metadata."""
+
+STARTING_OFFSET: Since[str] = (((0, 8), "Starting offset: "), ((3, 3), "Log starting offset: "))
+
+# --- control records -------------------------------------------------------------------------------------------------
+
+_MARKER = " endTxnMarker: {name} coordinatorEpoch: {{coordinatorEpoch}}"
+_NAMED = " controlType: {name}({{controlType}})"
+_UNKNOWN = " controlType: UNKNOWN({controlType})"
+
+CONTROL_NAMES: Since[dict[int, str]] = (
+    ((0, 11), {}),
+    ((2, 7), {2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"}),
+    ((3, 0), {2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"}),
+    ((3, 8), {2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER", 5: "KRAFT_VERSION", 6: "KRAFT_VOTERS"}),
+)
+
+_SNAPSHOT_BODIES = {3: " SnapshotHeader {value}", 4: " SnapshotFooter {value}"}
+_KRAFT_BODIES = {5: " KRaftVersion {value}", 6: " KRaftVoters {value}"}
+CONTROL_BODIES: Since[dict[int, str]] = (
+    ((0, 11), {}),
+    ((3, 3), _SNAPSHOT_BODIES),
+    ((3, 8), _SNAPSHOT_BODIES | _KRAFT_BODIES),
+    ((4, 1), {2: " LeaderChange: {value}"} | _SNAPSHOT_BODIES | _KRAFT_BODIES),
+)
+"""Control records whose value is printed as JSON: `{value}` is the decoder's text."""
+
+
+def control_suffixes(release: Release) -> tuple[str, ...]:
+    """What follows a control record's line, for types 0 … 6, then for unknown ones, then for unreadable ones."""
+    names, bodies = at(CONTROL_NAMES, release), at(CONTROL_BODIES, release)
+    suffixes = []
+    for kind in ControlType:
+        if kind in (ControlType.ABORT, ControlType.COMMIT):
+            suffixes.append(_MARKER.format(name=kind.name))
+        elif kind in bodies:
+            suffixes.append(bodies[kind])
+        else:
+            suffixes.append(_NAMED.format(name=names[kind]) if kind in names else _UNKNOWN)
+    return (*suffixes, _UNKNOWN, "")

@@ -1,0 +1,79 @@
+"""Puts a release's lines together into the kernel's program."""
+
+from dataclasses import dataclass
+
+from kseg.kernel.contract import Program, Template
+from kseg.layouts import logs
+from kseg.layouts.compiler import compile_template
+from kseg.layouts.releases import LATEST, Release, at
+
+DOCUMENTED = Release((2, 1, 1))
+"""The release whose record and batch lines the documentation shows: what kseg prints by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What of a log is to be printed: Kafka's options."""
+
+    deep: bool = False
+    print_data: bool = False
+    skip_record_metadata: bool = False
+
+
+def _line(text: str) -> Template:
+    return compile_template(text + "\n")
+
+
+def release_program(release: Release, options: LogOptions) -> Program:
+    """The lines of a release's tool."""
+    payload = at(logs.KEY_AND_PAYLOAD, release) if options.print_data else ""
+    messages = at(logs.MESSAGE_LINES, release)
+    if messages is not None:
+        return _message_program(messages, payload, deep=options.deep)
+    deep = options.deep or (options.print_data and at(logs.DEEP_WHEN_PRINTING, release))
+    batches = at(logs.BATCH_LINES, release)
+    if not deep:
+        return _program(batches, None, "", ())
+    records = at(logs.RECORD_LINES, release)
+    control = logs.control_suffixes(release)
+    if options.skip_record_metadata:
+        records = logs.Lines("", "")
+        payload = at(logs.KEY_AND_PAYLOAD_ALONE, release) if options.print_data else ""
+        control = ("",) * len(control)
+    return _program(batches if at(logs.BATCH_LINES_WHEN_DEEP, release) else None, records, payload, control)
+
+
+def documented_program(options: LogOptions) -> Program:
+    """The documentation's lines, with control records as the latest release names them.
+
+    Unlike that release's, a record's `isvalid` tells whether its batch's CRC holds.
+    """
+    if not options.deep:
+        return _program(at(logs.BATCH_LINES, DOCUMENTED), None, "", ())
+    records = at(logs.RECORD_LINES, DOCUMENTED)
+    records = records._replace(v2=records.v2.replace("isvalid: true", "isvalid: {isValid}"))
+    payload = at(logs.KEY_AND_PAYLOAD, LATEST) if options.print_data else ""
+    if options.skip_record_metadata:
+        return _program(None, logs.Lines("", ""), at(logs.KEY_AND_PAYLOAD_ALONE, LATEST), ("",) * 9)
+    return _program(None, records, payload, logs.control_suffixes(LATEST))
+
+
+def _message_program(lines: logs.Lines, payload: str, *, deep: bool) -> Program:
+    legacy, v2 = _line(lines.legacy + payload), _line(lines.v2 + payload)
+    if deep:
+        return Program((None, None, None), (legacy, legacy, v2), None)
+    return Program((legacy, legacy, v2), (None, None, None), None)
+
+
+def _program(
+    batches: logs.Lines | None, records: logs.Lines | None, payload: str, control: tuple[str, ...]
+) -> Program:
+    batch: tuple[Template | None, Template | None, Template | None] = (None, None, None)
+    record = batch
+    if batches is not None:
+        batch = (_line(batches.legacy), _line(batches.legacy), _line(batches.v2))
+    if records is None:
+        return Program(batch, record, None)
+    legacy = _line(records.legacy + payload)
+    record = (legacy, legacy, _line(records.v2 + payload))
+    return Program(batch, record, tuple(_line(records.v2 + suffix) for suffix in control))

@@ -5,7 +5,7 @@ The jars come from Maven Central by `mvn` and go to a temporary folder, unless -
 bytes.
 
     python tools/read_schemas.py
-    python tools/read_schemas.py --jars /tmp/kafka-jars --into /tmp/schemas
+    python tools/read_schemas.py --jars kafka-jars --into schemas
 """
 
 import argparse

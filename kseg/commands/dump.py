@@ -9,7 +9,7 @@ from kseg.dump.log import new_output
 from kseg.dump.options import MAX_MESSAGE_SIZE, DumpContext, DumpOptions
 from kseg.dump.reports import Reports
 from kseg.codecs import DEFAULT_LIMIT
-from kseg.layouts.releases import parse_release
+from kseg.releases import parse_release
 
 
 @click.command()
@@ -27,12 +27,18 @@ from kseg.layouts.releases import parse_release
 @click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Class that decodes keys.")
 @click.option("--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Class that decodes values.")
 @click.option("--max-decompressed", type=int, default=DEFAULT_LIMIT, help="Largest decompressed batch, in bytes.")
+@click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
+@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
+@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata.")
+@click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
 @click.pass_context
 def dump(command: click.Context, paths: tuple[str, ...], files: tuple[str, ...], like: str | None, **options) -> None:
     """Print what log segments, indexes and snapshots hold."""
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     release = parse_release(like) if like else None
-    dump_options = DumpOptions(like=release, **options)
+    decoders = [option.replace("_", "-") for option in INTERNAL_DECODERS if options.pop(option)]
+    dump_options = DumpOptions(like=release, internal_decoder=decoders[0] if decoders else None, **options)
     output = new_output(sys.stdout.buffer.write)
     context = DumpContext(dump_options, output, talk, Reports(dump_options.release))
     dump_files(given, context)
@@ -40,5 +46,16 @@ def dump(command: click.Context, paths: tuple[str, ...], files: tuple[str, ...],
     command.exit(2 if context.failed else int(context.found_wrong))
 
 
+INTERNAL_DECODERS = (
+    "offsets_decoder",
+    "transaction_log_decoder",
+    "cluster_metadata_decoder",
+    "remote_log_metadata_decoder",
+    "share_group_state_decoder",
+)
+"""Kafka takes the first of several."""
+
+
 def talk(line: str) -> None:
+    """A line on stderr."""
     click.echo(line, err=True)

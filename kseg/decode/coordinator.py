@@ -11,7 +11,7 @@ from kseg.decode.parts import Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 from kseg.formats.schemas.schema import Message, version_range
-from kseg.layouts.releases import Release
+from kseg.releases import Release
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

@@ -17,7 +17,7 @@ from kseg.formats.schemas.consumer_offsets import (
 )
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
 from kseg.formats.schemas.schema import Message, version_range
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 
 class Texts(NamedTuple):

@@ -15,7 +15,7 @@ from kseg.formats.schemas import (
     transaction_state,
 )
 from kseg.formats.schemas.schema import Field, Message
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 Messages = dict[int, tuple[Message, Message]]
 """Type of a coordinator's record to the messages of its key and value."""

@@ -9,7 +9,7 @@ from kseg.decode.metadata import cluster_metadata_decoder, remote_log_metadata_d
 from kseg.decode.parts import Decoder
 from kseg.decode.transaction_text import transaction_text_decoder
 from kseg.errors import UsageError
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 
 def offsets_json_decoder(release: Release) -> Decoder:

@@ -8,7 +8,7 @@ from kseg.decode.history import message_as_of, metadata_records
 from kseg.decode.parts import Decoder, Parts, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value
 from kseg.formats.schemas import cluster_metadata_2_8, remote_log_metadata
-from kseg.layouts.releases import Release
+from kseg.releases import Release
 
 SEGMENT_STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED")
 PARTITION_DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")

@@ -9,7 +9,7 @@ from kseg.decode.group_text import read
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 STATES = (
     "Empty",

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kseg.errors import UsageError
+from kseg.formats.codes import ControlType
+from kseg.releases import Release
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
@@ -40,13 +42,8 @@ _DECODERS: dict[str, TextOf] = {
 }
 
 
-def text_decoder(key_class: str | None, value_class: str | None) -> "Decode | None":
-    """What prints keys and values by these classes; None if the bytes are printed as they are.
-
-    Raises UsageError for a class that kseg doesn't know.
-    """
-    if key_class is None and value_class is None:
-        return None
+def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
+    """What prints keys and values by these classes. Raises UsageError for a class that kseg doesn't know."""
     of_key, of_value = _decoder(key_class, "--key-decoder-class"), _decoder(value_class, "--value-decoder-class")
 
     def decode(key: bytes | None, value: bytes | None, _: int) -> tuple[bytes | None, bytes | None]:
@@ -60,3 +57,50 @@ def _decoder(name: str | None, option: str) -> TextOf:
     if short not in _DECODERS:
         raise UsageError(f"{option} {name}: kseg knows {', '.join(_DECODERS)}, also by their Kafka names")
     return _DECODERS[short]
+
+
+def deprecated_class_lines(key_class: str | None, value_class: str | None, release: Release) -> list[str]:
+    """What 3.8 and 3.9 say of each old class name, the value's first."""
+    if not (3, 8) <= release.numbers < (4, 0):
+        return []
+    old = [name for name in (value_class, key_class) if name is not None and name.startswith(OLD_PREFIX)]
+    return [f"{name} is deprecated. Please use {NEW_PREFIX}{name.removeprefix(OLD_PREFIX)} instead" for name in old]
+
+
+class InternalDecoder:
+    """A decoder of an internal topic that goes on where the real tool dies: such records are shown as they are."""
+
+    def __init__(self, option: str, release: Release) -> None:
+        """Takes the option without its dashes, and the release whose texts are wanted."""
+        from kseg.decode.internal import decoder_for
+        from kseg.decode.parts import DecodeError
+
+        self._decode = decoder_for(option, release.numbers)
+        self._error = DecodeError
+        self.failures: list[tuple[int, str]] = []
+
+    def __call__(self, key: bytes | None, value: bytes | None, offset: int) -> tuple[bytes | None, bytes | None]:
+        """The texts of a record; a failure is remembered with its offset."""
+        try:
+            return self._decode(key, value, offset)
+        except self._error as error:
+            self.failures.append((offset, error.message))
+            return key, value
+
+
+def control_json(key: bytes, value: bytes | None) -> bytes | None:
+    """The JSON of a control record that is no transaction's marker; None if it can't be read."""
+    from kseg.decode import control
+    from kseg.decode.parts import DecodeError
+
+    read = {
+        ControlType.LEADER_CHANGE: control.leader_change_json,
+        ControlType.SNAPSHOT_HEADER: control.snapshot_header_json,
+        ControlType.SNAPSHOT_FOOTER: control.snapshot_footer_json,
+        ControlType.KRAFT_VERSION: control.kraft_version_json,
+        ControlType.KRAFT_VOTERS: control.kraft_voters_json,
+    }.get(int.from_bytes(key[2:4], "big"))
+    try:
+        return None if read is None or value is None else read(value).encode()
+    except DecodeError:
+        return None

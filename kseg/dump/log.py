@@ -12,7 +12,7 @@ from kseg.kernel.contract import ROW, VALID, Problem, Program, RecordProblem
 from kseg.segment import Damage, Run, Segment
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, Output
+    from kseg.kernel.contract import Decode, DecodeControl, Output
 
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
@@ -46,7 +46,7 @@ class Rendering:
 
     program: Program
     decode: "Decode | None" = None
-    decode_control: "Decode | None" = None
+    decode_control: "DecodeControl | None" = None
     gap_rule: int = 0
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT

@@ -1,17 +1,20 @@
 """Prints a log file as the tool does: its first line, its batches and records, bytes left over at its end."""
 
-import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kseg.dump.decoders import text_decoder
+from kseg.dump.decoders import InternalDecoder, class_decoder, control_json, deprecated_class_lines
 from kseg.dump.log import LogSummary, Rendering, dump_log
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.layouts.releases import LATEST, at
+from kseg.releases import at
 from kseg.segment import Damage, Segment
+
+if TYPE_CHECKING:
+    from kseg.kernel.contract import Decode
 
 _TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 
@@ -19,16 +22,35 @@ _TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 def dump_log_file(path: str, context: DumpContext) -> None:
     """Prints a `.log`, or a metadata snapshot, which is one too. Raises OpenError if it can't be opened."""
     options = context.options
-    _deprecated_decoders(context)
+    if options.like is not None:
+        for line in deprecated_class_lines(options.key_decoder_class, options.value_decoder_class, options.like):
+            context.line(line)
     context.line(_first_line(path, options))
+    decode = _decoder(options)
     with Segment(path, options.max_bytes) as segment:
-        summary = dump_log(segment, _rendering(options, segment), context.output)
+        summary = dump_log(segment, _rendering(options, decode), context.output)
         _trailing_bytes(path, segment, summary, context)
     if summary.gaps and options.like is not None:
         context.reports.gaps[str(Path(path).absolute())] = summary.gaps
     if summary.damages:
         context.found_wrong = True
         context.summaries += summary_lines(path, summary)
+    if isinstance(decode, InternalDecoder) and decode.failures:
+        context.found_wrong = True
+        context.summaries.append(_failures_line(path, decode.failures))
+
+
+def _decoder(options: DumpOptions) -> "Decode | None":
+    if options.internal_decoder is not None:
+        return InternalDecoder(options.internal_decoder, options.release)
+    if options.key_decoder_class is None and options.value_decoder_class is None:
+        return None
+    return class_decoder(options.key_decoder_class, options.value_decoder_class)
+
+
+def _failures_line(path: str, failures: list[tuple[int, str]]) -> str:
+    offset, reason = failures[0]
+    return f"kseg: {path}: {len(failures)} records don't decode and are shown raw; the first at offset {offset}: {reason}"
 
 
 def _first_line(path: str, options: DumpOptions) -> str:
@@ -41,27 +63,23 @@ def _first_line(path: str, options: DumpOptions) -> str:
     return f"{word}{name.base_offset if name.base_offset is not None else '?'}"
 
 
-def _rendering(options: DumpOptions, segment: Segment) -> Rendering:
-    decode = text_decoder(options.key_decoder_class, options.value_decoder_class)
-    printing = options.print_data_log or decode is not None
+def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     like = options.like
+    printing = options.print_data_log or (decode is not None and at(layout.DECODERS_PRINT, options.release))
     if like is None:
         deep = not options.shallow
         program = documented_program(LogOptions(deep, printing, options.skip_record_metadata))
-        return Rendering(program, decode, limit=options.max_decompressed)
+        return Rendering(program, decode, control_json, limit=options.max_decompressed)
     program = release_program(like, LogOptions(options.deep_iteration, printing, options.skip_record_metadata))
     return Rendering(
         program,
         decode,
+        control_json,
         gap_rule=2 if like.numbers < (0, 11) else 1,
         last_offset=-1 if like.numbers >= (4, 3) else None,
         limit=options.max_decompressed,
         as_kafka=True,
     )
-
-
-def _deprecated_decoders(context: DumpContext) -> None:
-    return
 
 
 def _trailing_bytes(path: str, segment: Segment, summary: LogSummary, context: DumpContext) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
-from kseg.layouts.releases import LATEST, Release
+from kseg.releases import LATEST, Release
 
 if TYPE_CHECKING:
     from kseg.dump.reports import Reports
@@ -20,7 +20,7 @@ class DumpOptions:
     """Kafka's options and kseg's; the defaults are those of the command line.
 
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
-    release's for other files.
+    release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes.
     """
 
     like: Release | None = None
@@ -34,6 +34,7 @@ class DumpOptions:
     max_bytes: int | None = None
     key_decoder_class: str | None = None
     value_decoder_class: str | None = None
+    internal_decoder: str | None = None
     max_decompressed: int = DEFAULT_LIMIT
 
     @property

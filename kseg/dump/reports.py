@@ -5,7 +5,7 @@ They come after all files. Source: DumpLogSegments, each release's wording and o
 
 from collections.abc import Iterator
 
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 NON_CONSECUTIVE: Since[str] = (
     ((0, 8), "Non-secutive offsets in :{path}"),

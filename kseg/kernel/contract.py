@@ -3,16 +3,19 @@
 from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 ROW = 3
 """Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
 START, SIZE, VALID = range(ROW)
 
+Buffer = Any  # whatever has the buffer protocol (collections.abc.Buffer from 3.12 on)
 Rows = array  # of int64: ROW values per batch
 Bodies = Sequence["bytes | None"]
 Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
 """(key, value, offset) of a record → what to print of them."""
+DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
+"""(key, value) of a control record that is no transaction's marker → its content as JSON."""
 
 
 class Stop(IntEnum):
@@ -80,6 +83,8 @@ class Text(IntEnum):
 
     KEY = 0
     VALUE = 1
+    DECODED = 2
+    "What `decode_control` made of a control record; null for all others."
 
 
 class Op(IntEnum):
@@ -107,6 +112,8 @@ class Op(IntEnum):
     "Slot a, milliseconds since 1970, as a JSON string in ISO 8601; null if it is negative or beyond the year 9999."
     SKIP_UNLESS_NULL = 10
     SKIP_UNLESS_ZERO = 11
+    SKIP_IF_NEGATIVE = 12
+    "If slot a is negative (the size of a null), passes over the next b operations."
 
 
 class Template(NamedTuple):
@@ -167,8 +174,47 @@ class Renderer(Protocol):
     problems: list[RecordProblem]
     gaps: list[tuple[int, int]]
 
-    def render(self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies) -> None:
+    def render(self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None) -> None:
         """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
+
+
+class Columns(Protocol):
+    """Records of a run of batches, column by column, in buffers that Arrow can take as they are.
+
+    Numbers are in the machine's byte order. A `*_offsets` buffer has one number more than there are items; bit i of a
+    `*_validity` buffer, lowest first, is 0 where item i is null.
+    """
+
+    count: int
+    "Records."
+    header_count: int
+    "Headers of all records."
+    rows: Buffer
+    "int32: the row of the record's batch."
+    offsets: Buffer
+    "int64"
+    timestamps: Buffer
+    "int64: milliseconds since 1970, −1 none."
+    sequences: Buffer
+    "int32: −1 none."
+    checksums: Buffer
+    "int64: stored CRC of a v0 or v1 message, of its batch for a v2 record."
+    valid: Buffer
+    "int8: 1 if that CRC holds."
+    key_offsets: Buffer
+    key_validity: Buffer
+    key_data: Buffer
+    value_offsets: Buffer
+    value_validity: Buffer
+    value_data: Buffer
+    header_offsets: Buffer
+    "int32: where a record's headers begin among all headers."
+    header_key_offsets: Buffer
+    header_key_data: Buffer
+    header_value_offsets: Buffer
+    header_value_validity: Buffer
+    header_value_data: Buffer
+    problems: list[RecordProblem]
 
 
 class Kernel(Protocol):
@@ -189,6 +235,11 @@ class Kernel(Protocol):
         Plausible: magic known, reserved bits zero, offset from `base_offset` to 2³¹ above it, length at least the
         magic's least and no more than `room` bytes from the buffer's start on. Its CRC isn't looked at.
         """
+
+    def columns(
+        self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None
+    ) -> Columns:
+        """The records of rows first … last − 1, control records too; arguments as for Renderer.render."""
 
     def crc32c(self, data: memoryview) -> int:
         """CRC-32C of some bytes."""

@@ -6,8 +6,9 @@ Reads only through `Cursor`, which never passes its end; everything else is arit
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from kseg.kernel.contract import Problem as ProblemValue
@@ -37,7 +38,7 @@ cdef enum:
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
-    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE
 
 cdef enum:
     SLOTS = 34
@@ -548,11 +549,11 @@ cdef class CompiledTemplate:
             raise IndexError("literal outside the template's text")
         if code == WORD and not 0 <= b < self.word_tables:
             raise IndexError("no such table of words")
-        if code in (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, JSON_TIME) and not 0 <= a < SLOTS:
+        if code in (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME) and not 0 <= a < SLOTS:
             raise IndexError("no such slot")
-        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT) and not 0 <= a < 2:
+        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT) and not 0 <= a < 3:
             raise IndexError("no such text")
-        if code in (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO) and not 0 <= b <= ops_left:
+        if code in (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE) and not 0 <= b <= ops_left:
             raise IndexError("nothing there to pass over")
 
     def _take_words(self, words, start):
@@ -592,7 +593,7 @@ cdef inline Py_ssize_t put_word(uint8_t* out, const uint8_t* literals, WordTable
 cdef struct Line:
     # what a template can show
     int64_t slots[SLOTS]
-    Bytes texts[2]
+    Bytes texts[3]  # key, value, what a control record's decoder made
     Cursor headers
 
 
@@ -768,13 +769,28 @@ cdef inline int64_t inner_shift(int64_t magic, int64_t wrapper_offset, int64_t l
     return wrapper_offset - last_stored if magic == 1 and wrapper_offset else 0
 
 
+cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_t shift, Line* line) noexcept nogil:
+    """A wrapper's entry at `at` into the line, and its size; 0 if it is cut short, -1 if Kafka refuses it."""
+    cdef int64_t size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
+    if size > end - at and size >= V0_ENTRY:
+        return 0
+    if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+            or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
+        return -1
+    line.slots[OFFSET] = <int64_t>(<uint64_t>int64_at(at) + <uint64_t>shift)
+    if line.slots[TIMESTAMP_TYPE] == 1:
+        line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
+    return size
+
+
 # --- rendering -------------------------------------------------------------------------------------------------------
 
 cdef class Renderer:
     """Renders batches of one file, and remembers what it met.
 
-    program: kseg.kernel.contract.Program. decode, decode_control: what to print for (key, value, offset) of a record, of a
-    control record that isn't a transaction's marker; None for the bytes as they are. gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0/v1 messages that
+    program: kseg.kernel.contract.Program. decode: what to print for (key, value, offset) of a record, None for the bytes
+    as they are. decode_control: the text DECODED for (key, value) of a control record that isn't a transaction's
+    marker. gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0/v1 messages that
     are not compressed themselves, shallow ones too. last_offset: the one before the first, or None.
     """
 
@@ -783,7 +799,7 @@ cdef class Renderer:
     cdef Template* batch_templates[3]
     cdef Template* record_templates[3]
     cdef Template* control_templates[CONTROL_TEMPLATES]
-    cdef bint deep, has_control, has_decoder, has_control_decoder, has_last_offset
+    cdef bint deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
     cdef int gap_rule
     cdef int64_t last_offset
     cdef object decode, decode_control, decoded
@@ -801,7 +817,8 @@ cdef class Renderer:
         self.has_control = program.control is not None
         for i in range(CONTROL_TEMPLATES if self.has_control else 0):
             self.control_templates[i] = self._compile(program.control[i])
-        self.deep = any(template is not None for template in program.record)
+        self.deep_legacy = self.record_templates[0] != NULL or self.record_templates[1] != NULL
+        self.deep_v2 = self.record_templates[2] != NULL
         self.has_decoder = decode is not None
         self.has_control_decoder = decode_control is not None
         self.decode, self.decode_control = decode, decode_control
@@ -811,6 +828,7 @@ cdef class Renderer:
         self.records = 0
         self.problems = []
         self.gaps = []
+        self.line.texts[2].size = -1
 
     cdef Template* _compile(self, template) except? NULL:
         cdef CompiledTemplate owner
@@ -826,25 +844,14 @@ cdef class Renderer:
                list bodies):
         """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
         cdef Py_ssize_t i
-        cdef Bytes body
         cdef const uint8_t* base = &buffer[0]
-        cdef Bytes* given = NULL
-        if first < 0 or last * ROW > rows.shape[0] or (bodies is not None and len(bodies) < last - first):
-            raise IndexError("rows that aren't there")
-        for i in range(first, last):
-            if rows[i * ROW] < 0 or rows[i * ROW + 1] < V0_ENTRY or rows[i * ROW] + rows[i * ROW + 1] > buffer.shape[0]:
-                raise IndexError("a row outside the buffer")
-        if bodies is not None:
-            given = take_bodies(bodies, last - first)
+        check_rows(buffer.shape[0], rows, first, last, bodies)
+        cdef Bytes* given = take_bodies(bodies, last - first)
         try:
             with nogil:
                 for i in range(first, last):
-                    body.at = NULL
-                    body.size = -1
-                    if given != NULL:
-                        body = given[i - first]
                     self.one_batch(base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
-                                   rows[i * ROW + 2], position + rows[i * ROW], body)
+                                   rows[i * ROW + 2], position + rows[i * ROW], given[i - first])
         finally:
             free(given)
 
@@ -857,7 +864,7 @@ cdef class Renderer:
             return self.one_entry(at, size, valid, position, body)
         fill_batch(at, size, valid, position, line)
         self.put(self.batch_templates[2])
-        if not self.deep:
+        if not self.deep_v2:
             self.records += max(line.slots[COUNT], 0)
             return 0
         if size < BATCH_HEADER:
@@ -911,8 +918,12 @@ cdef class Renderer:
             line.slots[COORDINATOR_EPOCH] = int32_at(value.at + 2)
         elif self.has_control_decoder and 0 <= kind < UNKNOWN_CONTROL:
             with gil:
-                self.decode_texts(self.decode_control)
-        return self.put(self.control_templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL])
+                self.decoded = self.decode_control(to_object(key), to_object(value))
+                if self.decoded is not None:
+                    line.texts[2] = from_object(self.decoded)
+        self.put(self.control_templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL])
+        line.texts[2].size = -1
+        return 0
 
     cdef int one_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1 nogil:
         cdef Line* line = &self.line
@@ -920,16 +931,16 @@ cdef class Renderer:
         cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
         cdef Inner inner
         cdef int64_t shift
-        if line.slots[CODEC] == 0 or not self.deep:
+        if line.slots[CODEC] == 0 or not self.deep_legacy:
             if self.gap_rule == 2 and line.slots[CODEC] == 0:
                 self.note_offset()
             elif self.gap_rule == 2:
                 self.has_last_offset = True
                 self.last_offset = line.slots[OFFSET]
-            self.put(self.batch_templates[magic])
-            if not self.deep:
+            if not self.deep_legacy:
                 self.records += 1
-                return 0
+                return self.put_record(self.batch_templates[magic])  # up to 0.10.2 this line shows key and value
+            self.put(self.batch_templates[magic])
             if not readable:
                 return self.problem(Problem.BAD_RECORD, 0, 0)
             self.records += 1
@@ -948,20 +959,15 @@ cdef class Renderer:
         return self.wrapper_records(body, magic, shift)
 
     cdef int wrapper_records(self, Bytes body, int magic, int64_t shift) except -1 nogil:
-        cdef Line* line = &self.line
         cdef const uint8_t* at = body.at
         cdef const uint8_t* end = body.at + body.size
         cdef int64_t size, index = 0
         while end - at >= LOG_OVERHEAD:
-            size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-            if size > end - at and size >= V0_ENTRY:
-                return 0
-            if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
-                    or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
+            size = next_inner(at, end, magic, shift, &self.line)
+            if size < 0:
                 return self.problem(Problem.BAD_RECORD, index, at - body.at)
-            line.slots[OFFSET] = int64_at(at) + shift
-            if line.slots[TIMESTAMP_TYPE] == 1:
-                line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
+            if size == 0:
+                return 0
             self.records += 1
             index += 1
             if self.gap_rule:
@@ -988,13 +994,13 @@ cdef class Renderer:
     cdef int put_record(self, Template* template) except -1 nogil:
         if self.has_decoder and template != NULL:
             with gil:
-                self.decode_texts(self.decode)
+                self.decode_texts()
         return self.put(template)
 
-    cdef int decode_texts(self, decode) except -1:
+    cdef int decode_texts(self) except -1:
         """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
         cdef int i
-        self.decoded = decode(
+        self.decoded = self.decode(
             to_object(self.line.texts[0]), to_object(self.line.texts[1]), self.line.slots[OFFSET]
         )
         for i in range(2):
@@ -1033,6 +1039,9 @@ cdef class Renderer:
                     i += op.b
             elif op.code == SKIP_UNLESS_ZERO:
                 if line.slots[op.a] != 0:
+                    i += op.b
+            elif op.code == SKIP_IF_NEGATIVE:
+                if line.slots[op.a] < 0:
                     i += op.b
             elif op.code == JSON_TIME:
                 out.used += put_time(out.buffer + out.used, line.slots[op.a])
@@ -1084,6 +1093,252 @@ cdef class Renderer:
         return 0
 
 
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+cdef class Growing:
+    """Memory that grows, and that Arrow and numpy can look into."""
+
+    cdef uint8_t* memory
+    cdef Py_ssize_t used, capacity
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    cdef uint8_t* add(self, Py_ssize_t size) except NULL nogil:
+        """Room for `size` more bytes."""
+        cdef uint8_t* larger
+        cdef Py_ssize_t capacity
+        if size > self.capacity - self.used or self.memory == NULL:
+            capacity = max(2 * self.capacity, self.used + size, 256)
+            larger = <uint8_t*>realloc(self.memory, capacity)
+            if larger == NULL:
+                with gil:
+                    raise MemoryError()
+            self.memory, self.capacity = larger, capacity
+        self.used += size
+        return self.memory + self.used - size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.memory, self.used, 1, flags)
+
+
+cdef int add_int32(Growing column, int64_t value) except -1 nogil:
+    (<int32_t*>column.add(4))[0] = <int32_t>value
+    return 0
+
+
+cdef int add_int64(Growing column, int64_t value) except -1 nogil:
+    (<int64_t*>column.add(8))[0] = value
+    return 0
+
+
+cdef class Texts:
+    """A column of byte strings: offsets, a bit for each that isn't null, and the bytes."""
+
+    cdef Growing offsets, validity, data
+    cdef int64_t count
+
+    def __cinit__(self):
+        self.offsets, self.validity, self.data = Growing(), Growing(), Growing()
+        self.count = 0
+        add_int32(self.offsets, 0)
+        self.validity.add(0)
+        self.data.add(0)
+
+    cdef int add(self, Bytes text) except -1 nogil:
+        cdef uint8_t* last
+        if self.count & 7 == 0:
+            self.validity.add(1)[0] = 0
+        if text.size >= 0:
+            last = self.validity.memory + (self.count >> 3)
+            last[0] = last[0] | (1 << (self.count & 7))
+            memcpy(self.data.add(text.size), text.at, text.size)
+        if self.data.used > 2147483647LL:
+            with gil:
+                raise OverflowError("more than 2 GiB of keys or values in one piece")
+        add_int32(self.offsets, self.data.used)
+        self.count += 1
+        return 0
+
+
+cdef class Columns:
+    """Records of a run of batches, column by column; see the contract."""
+
+    cdef readonly int64_t count
+    cdef readonly Growing rows, offsets, timestamps, sequences, checksums, valid, header_offsets
+    cdef Texts keys, values, header_keys, header_values
+    cdef readonly list problems
+    cdef Line line
+
+    def __cinit__(self):
+        self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
+        self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
+        self.keys, self.values, self.header_keys, self.header_values = Texts(), Texts(), Texts(), Texts()
+        self.problems = []
+        add_int32(self.header_offsets, 0)
+
+    @property
+    def header_count(self):
+        return self.header_keys.count
+
+    @property
+    def key_offsets(self):
+        return self.keys.offsets
+
+    @property
+    def key_validity(self):
+        return self.keys.validity
+
+    @property
+    def key_data(self):
+        return self.keys.data
+
+    @property
+    def value_offsets(self):
+        return self.values.offsets
+
+    @property
+    def value_validity(self):
+        return self.values.validity
+
+    @property
+    def value_data(self):
+        return self.values.data
+
+    @property
+    def header_key_offsets(self):
+        return self.header_keys.offsets
+
+    @property
+    def header_key_data(self):
+        return self.header_keys.data
+
+    @property
+    def header_value_offsets(self):
+        return self.header_values.offsets
+
+    @property
+    def header_value_validity(self):
+        return self.header_values.validity
+
+    @property
+    def header_value_data(self):
+        return self.header_values.data
+
+    cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
+        self.problems.append(
+            RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
+        )
+        return 0
+
+    cdef int add(self, int64_t row) except -1 nogil:
+        """The line's record."""
+        cdef Line* line = &self.line
+        cdef Cursor headers = line.headers
+        cdef int64_t i
+        add_int32(self.rows, row)
+        add_int64(self.offsets, line.slots[OFFSET])
+        add_int64(self.timestamps, line.slots[TIMESTAMP])
+        add_int32(self.sequences, line.slots[SEQUENCE])
+        add_int64(self.checksums, line.slots[RECORD_CRC])
+        self.valid.add(1)[0] = line.slots[RECORD_IS_VALID]
+        self.keys.add(line.texts[0])
+        self.values.add(line.texts[1])
+        for i in range(line.slots[HEADER_COUNT]):
+            self.header_keys.add(sized(&headers, varint(&headers)))
+            self.header_values.add(sized(&headers, varint(&headers)))
+        add_int32(self.header_offsets, self.header_keys.count)
+        self.count += 1
+        return 0
+
+    cdef int add_batch(self, int64_t row, Bytes bytes_of_records) except -1 nogil:
+        cdef Cursor body
+        cdef int64_t i
+        body.at = bytes_of_records.at
+        body.end = body.at + bytes_of_records.size
+        body.failed = False
+        if self.line.slots[COUNT] < 0:
+            return self.problem(Problem.BAD_COUNT, 0, 0)
+        for i in range(self.line.slots[COUNT]):
+            if body.at == body.end:
+                return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
+            if not read_record(&body, &self.line):
+                return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
+            self.add(row)
+        if body.at != body.end:
+            return self.problem(Problem.BAD_COUNT, self.line.slots[COUNT], body.at - bytes_of_records.at)
+        return 0
+
+    cdef int add_entry(self, int64_t row, bint readable, Bytes body) except -1 nogil:
+        """A message, or the messages of a wrapper."""
+        cdef Line* line = &self.line
+        cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
+        cdef Inner inner
+        cdef int64_t shift, size, index = 0
+        cdef const uint8_t* at = body.at
+        cdef const uint8_t* end = body.at + body.size
+        if line.slots[CODEC] == 0:
+            return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
+        if body.size < 0:
+            return 0
+        inner = survey(at, end)
+        shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
+        if inner.count == 0 or (shift < 0 and magic == 1):
+            return self.problem(Problem.BAD_RECORD, 0, 0)
+        while end - at >= LOG_OVERHEAD:
+            size = next_inner(at, end, magic, shift, line)
+            if size < 0:
+                return self.problem(Problem.BAD_RECORD, index, at - body.at)
+            if size == 0:
+                return 0
+            self.add(row)
+            index += 1
+            at += size
+        return 0
+
+
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
+            list bodies):
+    """The records of rows first … last − 1, control records too; see the contract."""
+    cdef Columns result = Columns()
+    cdef const uint8_t* base = &buffer[0]
+    cdef Py_ssize_t i
+    check_rows(buffer.shape[0], rows, first, last, bodies)
+    cdef Bytes* given = take_bodies(bodies, last - first)
+    try:
+        with nogil:
+            for i in range(first, last):
+                columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
+                           position + rows[i * ROW], i, given[i - first])
+    finally:
+        free(given)
+    return result
+
+
+cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid, int64_t position, int64_t row,
+                    Bytes body) except -1 nogil:
+    cdef bint readable
+    if <int8_t>at[MAGIC_AT] < 2 or size < BATCH_HEADER:
+        readable = fill_entry(at, size, valid, position, &result.line)
+        return result.add_entry(row, readable, body)
+    fill_batch(at, size, valid, position, &result.line)
+    if result.line.slots[CODEC] == 0:
+        body.at = at + BATCH_HEADER
+        body.size = size - BATCH_HEADER
+    return 0 if body.size < 0 else result.add_batch(row, body)
+
+
+cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, list bodies) except -1:
+    """Holds what all pointer arithmetic rests on: every row lies within its buffer."""
+    cdef Py_ssize_t i
+    if first < 0 or last * ROW > rows.shape[0] or (bodies is not None and len(bodies) < last - first):
+        raise IndexError("rows that aren't there")
+    for i in range(first, last):
+        if rows[i * ROW] < 0 or rows[i * ROW + 1] < V0_ENTRY or rows[i * ROW] + rows[i * ROW + 1] > buffer_size:
+            raise IndexError("a row outside the buffer")
+    return 0
+
+
 cdef object to_object(Bytes text):
     return None if text.size < 0 else (<const char*>text.at)[:text.size]
 
@@ -1105,6 +1360,6 @@ cdef Bytes* take_bodies(list bodies, Py_ssize_t count) except NULL:
     for i in range(count):
         result[i].at = NULL
         result[i].size = -1
-        if bodies[i] is not None:
+        if bodies is not None and bodies[i] is not None:
             result[i] = from_object(bodies[i])
     return result

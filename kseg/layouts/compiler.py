@@ -28,6 +28,7 @@ def compile_template(text: str) -> Template:
     return Template(tuple(compiler.ops), bytes(compiler.literals), tuple(compiler.words))
 
 
+_SKIPS = (Op.SKIP_IF_NULL, Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_NULL, Op.SKIP_UNLESS_ZERO, Op.SKIP_IF_NEGATIVE)
 _ESCAPES = {"\\{": "{", "\\}": "}"}
 
 
@@ -76,9 +77,8 @@ class _Compiler:
         self.literals += literal
 
     def _is_jump_target(self, index: int) -> bool:
-        skips = (Op.SKIP_IF_NULL, Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_NULL, Op.SKIP_UNLESS_ZERO)
         return any(
-            self.ops[at] in skips and at // 3 + 1 + self.ops[at + 2] == index for at in range(0, len(self.ops), 3)
+            self.ops[at] in _SKIPS and at // 3 + 1 + self.ops[at + 2] == index for at in range(0, len(self.ops), 3)
         )
 
     def _hole(self, name: str, text: str) -> None:
@@ -92,6 +92,8 @@ class _Compiler:
 def _skip(field: Field, *, shown_if_there: bool, text: str) -> Op:
     if isinstance(field.source, Text):
         return Op.SKIP_IF_NULL if shown_if_there else Op.SKIP_UNLESS_NULL
+    if field.source in (Slot.KEY_SIZE, Slot.VALUE_SIZE) and shown_if_there:
+        return Op.SKIP_IF_NEGATIVE
     if isinstance(field.source, Slot):
         return Op.SKIP_IF_ZERO if shown_if_there else Op.SKIP_UNLESS_ZERO
     raise UsageError(f"template {text!r}: that field is always there")

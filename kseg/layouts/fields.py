@@ -74,6 +74,7 @@ FIELDS: dict[str, Field] = {
     "key:json": Field(Op.JSON_TEXT, Text.KEY),
     "value": Field(Op.TEXT, Text.VALUE),
     "value:json": Field(Op.JSON_TEXT, Text.VALUE),
+    "decoded": Field(Op.TEXT, Text.DECODED),
     "recordCrc": _number(Slot.RECORD_CRC),
     "recordIsValid": _word(Slot.RECORD_IS_VALID, BOOLEANS),
     "recordMagic": _number(Slot.RECORD_MAGIC),

@@ -6,18 +6,18 @@ Each table tells what changed when. Names of lines (L0, B1, R3, …) are those o
 from typing import NamedTuple
 
 from kseg.formats.codes import ControlType
-from kseg.layouts.releases import Release, Since, at
+from kseg.releases import Release, Since, at
 
 # --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------
 
 _L0 = (
     "offset: {offset} position: {position} isvalid: {recordIsValid} payloadsize: {valueSize} magic: {recordMagic}"
-    " compresscodec: {recordCompression:scala} crc: {recordCrc}{key? keysize: {keySize}}"
+    " compresscodec: {recordCompression:scala} crc: {recordCrc}{keySize? keysize: {keySize}}"
 )
 _L1 = (
     "offset: {offset} position: {position} {timestampType}: {timestamp} isvalid: {recordIsValid}"
     " payloadsize: {valueSize} magic: {recordMagic} compresscodec: {recordCompression:scala} crc: {recordCrc}"
-    "{key? keysize: {keySize}}"
+    "{keySize? keysize: {keySize}}"
 )
 _L1_CAPITAL = _L1.replace("recordCompression:scala", "recordCompression:capital")
 
@@ -125,6 +125,9 @@ RECORD_LINES: Since[Lines] = (
 
 DEEP_WHEN_PRINTING: Since[bool] = (((0, 8), False), ((1, 1), True))
 
+DECODERS_PRINT: Since[bool] = (((0, 8), False), ((0, 10, 1), True))
+"""Whether a decoder's option implies --print-data-log."""
+
 KEY_AND_PAYLOAD: Since[str] = (
     ((0, 8), "{key? key: {key}} payload: {value?{value}}{value!null}"),
     ((0, 9, 0, 1), "{value?{key? key: {key}} payload: {value}}"),
@@ -152,15 +155,15 @@ CONTROL_NAMES: Since[dict[int, str]] = (
     ((3, 8), {2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER", 5: "KRAFT_VERSION", 6: "KRAFT_VOTERS"}),
 )
 
-_SNAPSHOT_BODIES = {3: " SnapshotHeader {value}", 4: " SnapshotFooter {value}"}
-_KRAFT_BODIES = {5: " KRaftVersion {value}", 6: " KRaftVoters {value}"}
+_SNAPSHOT_BODIES = {3: " SnapshotHeader {decoded}", 4: " SnapshotFooter {decoded}"}
+_KRAFT_BODIES = {5: " KRaftVersion {decoded}", 6: " KRaftVoters {decoded}"}
 CONTROL_BODIES: Since[dict[int, str]] = (
     ((0, 11), {}),
     ((3, 3), _SNAPSHOT_BODIES),
     ((3, 8), _SNAPSHOT_BODIES | _KRAFT_BODIES),
-    ((4, 1), {2: " LeaderChange: {value}"} | _SNAPSHOT_BODIES | _KRAFT_BODIES),
+    ((4, 1), {2: " LeaderChange: {decoded}"} | _SNAPSHOT_BODIES | _KRAFT_BODIES),
 )
-"""Control records whose value is printed as JSON: `{value}` is the decoder's text."""
+"""Control records whose value is printed as JSON: `{decoded}` is that."""
 
 
 def control_suffixes(release: Release) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import logs
 from kseg.layouts.compiler import compile_template
-from kseg.layouts.releases import LATEST, Release, at
+from kseg.releases import LATEST, Release, at
 
 DOCUMENTED = Release((2, 1, 1))
 """The release whose record and batch lines the documentation shows: what kseg prints by default."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiokafka.record.memory_records import _MemoryRecordsPy
+from aiokafka.record.memory_records import _MemoryRecordsPy  # type: ignore[import-untyped]
 
 
 class LogRecord(NamedTuple):

@@ -23,7 +23,7 @@ help: ## Print this list
 # --- what users see --------------------------------------------------------------------------------------------------
 
 SAMPLE := golden/docs/test-1-0
-DAMAGED := golden/damaged/208-wiped-batch
+DAMAGED := golden/damaged/210-wiped-batch
 run = echo && echo '$$ kseg $(2)$(if $(3), | $(3))' && (cd $(1) && $(abspath $(VENV)/bin/kseg) $(2) $(if $(3),| $(3)))
 
 demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a damaged segment

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from bench.datasets import DATA_SETS, MIB, SMALL, DataSet, make_segment
 from bench.imports import import_times
-from bench.machine import describe
+from bench.machine import describe, kseg_version
 from bench.measure import Command, CommandFailed, measure
 from bench.peers import TOOLS, fetch_jars
 from bench.report import DataSetResult, report
-from bench.works import COMPARISONS, HELP, KAFKA_TEXT, PYTHON, TEXT, Comparison, Run, command
+from bench.works import COMPARISONS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
 
 LIMITS = Path(__file__).with_name("limits.py")
 
@@ -37,6 +37,7 @@ def main() -> None:
     circumstances = [
         f"Command: `{shlex.join(['python', '-m', 'bench', *sys.argv[1:]])}`",
         f"Date: {datetime.now(UTC):%Y-%m-%d}",
+        kseg_version(KSEG),
         *describe(),
     ]
     text = report(results, comparisons, imports, circumstances)
@@ -70,7 +71,7 @@ def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options:
     segment = make_segment(data_set, options.size * MIB)
     chosen = [comparison for comparison in comparisons if data_set.name in comparison.data_sets]
     runs = list(dict.fromkeys(run for each in chosen for run in (each.divisor, each.dividend)))
-    result = DataSetResult(data_set, segment, {run: [] for run in runs}, {}, {})
+    result = DataSetResult(data_set, segment, {run: [] for run in runs}, {}, {}, "")
     for repetition in range(options.repeat):
         for run in runs:
             print(f"{data_set.name}, {repetition + 1} of {options.repeat}: {run}", file=sys.stderr, flush=True)
@@ -78,7 +79,7 @@ def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options:
     is_text_measured = result.measurements.get(TEXT) and result.measurements.get(KAFKA_TEXT)
     return result._replace(
         limits=_measure_limits(result) if data_set.size is None else {},
-        is_equal=_is_equal(segment.path) if is_text_measured else None,
+        comparison=_compare(segment.path) if is_text_measured else "not compared",
     )
 
 
@@ -101,9 +102,12 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
     return {"cat": cat.cpu_seconds, **limits}
 
 
-def _is_equal(path: Path) -> bool:
-    """Whether kseg's dump and the real tool's are the same bytes."""
-    return _digest(command(TEXT, path)) == _digest(command(KAFKA_TEXT, path))
+def _compare(path: Path) -> str:
+    """Whether kseg's dump and the real tool's are the same bytes. A tool that fails is no difference: it is told."""
+    try:
+        return "yes" if _digest(command(TEXT, path)) == _digest(command(KAFKA_TEXT, path)) else "no"
+    except CommandFailed as failure:
+        return f"failed: {failure}"
 
 
 def _digest(program: Command) -> bytes:
@@ -117,7 +121,9 @@ def _digest(program: Command) -> bytes:
         digest = hashlib.sha256()
         while chunk := process.stdout.read(MIB):
             digest.update(chunk)
-        return digest.digest()
+    if process.returncode != program.exit_status:
+        raise CommandFailed(f"{Path(program.arguments[0]).name}: exit status {process.returncode}")
+    return digest.digest()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,12 @@ def describe() -> list[str]:
     ]
 
 
+def kseg_version(kseg: str) -> str:
+    """What `kseg --version` says, its kernel among it."""
+    process = subprocess.run([kseg, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return process.stdout.strip() or "kseg --version failed"
+
+
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -1,0 +1,49 @@
+"""kseg reads Apache Kafka's files on disk.
+
+    import kseg
+
+    with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
+        for batch in segment.batches():
+            for record in batch.records():
+                print(record.offset, record.key, record.value)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kseg.batch import Batch, Header, Record
+    from kseg.errors import KsegError, OpenError, UsageError
+    from kseg.log_file import Damage
+    from kseg.segment import Segment, open_segment
+
+__all__ = [
+    "Batch",
+    "Damage",
+    "Header",
+    "KsegError",
+    "OpenError",
+    "Record",
+    "Segment",
+    "UsageError",
+    "open_segment",
+]
+
+_HOMES = {
+    "Batch": "kseg.batch",
+    "Damage": "kseg.log_file",
+    "Header": "kseg.batch",
+    "KsegError": "kseg.errors",
+    "OpenError": "kseg.errors",
+    "Record": "kseg.batch",
+    "Segment": "kseg.segment",
+    "UsageError": "kseg.errors",
+    "open_segment": "kseg.segment",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Imports what is asked for only then: starting up is a feature."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'kseg' has no attribute {name!r}")

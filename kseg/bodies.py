@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.codecs import DEFAULT_LIMIT, decompress
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, DamageKind
+from kseg.codecs import DEFAULT_LIMIT, decompress, wrapper_value
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec, DamageKind
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.segment import Damage, Run
+from kseg.log_file import Damage, Run
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
-    """Gives what `Segment.runs` gives, with compressed bodies decompressed.
+    """Gives what `LogFile.runs` gives, with compressed bodies decompressed.
 
     Args:
         items: runs and damages in file order.
@@ -128,13 +128,3 @@ def _decompressed(piece: Slice, limit: int) -> Slice:
             damages.append(Damage(kind, run.position + start, 0, body.failure))
         bodies.append(None if body.failure is not None and not body.data else body.data)
     return Slice(run, first, last, bodies, tuple(damages))
-
-
-def wrapper_value(entry: memoryview) -> memoryview | None:
-    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
-    at = LOG_OVERHEAD + (14 if entry[MAGIC_POSITION] == 1 else 6)
-    key_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
-    at += 4 + max(key_size, 0)
-    value_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
-    at += 4
-    return entry[at : at + value_size] if 0 <= value_size <= len(entry) - at else None

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from kseg.formats.codes import Codec
+from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, Codec
 
 DEFAULT_LIMIT = 1 << 30
 """Bytes that one body may become at most (`--max-decompressed`)."""
@@ -65,6 +65,16 @@ def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LI
         return Body(whole(body, most))
     except (_BodyError, *errors()) as error:
         return Body(_readable_start(pieces, errors(), body, most), f"{Codec(codec).name.lower()}: {error}")
+
+
+def wrapper_value(entry: memoryview) -> memoryview | None:
+    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
+    at = LOG_OVERHEAD + (14 if entry[MAGIC_POSITION] == 1 else 6)
+    key_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
+    at += 4 + max(key_size, 0)
+    value_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
+    at += 4
+    return entry[at : at + value_size] if 0 <= value_size <= len(entry) - at else None
 
 
 def _readable_start(

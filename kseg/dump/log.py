@@ -9,7 +9,7 @@ from kseg.bodies import with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, VALID, Problem, Program, RecordProblem
-from kseg.segment import Damage, Run, Segment
+from kseg.log_file import Damage, Run, LogFile
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeControl, Output
@@ -58,7 +58,7 @@ def new_output(write: Callable[[memoryview], object]) -> "Output":
     return kernel.load().Output(write, OUTPUT_SIZE)
 
 
-def dump_log(segment: Segment, rendering: Rendering, output: "Output") -> LogSummary:
+def dump_log(log_file: LogFile, rendering: Rendering, output: "Output") -> LogSummary:
     """Prints a log's batches and records; damage is in the summary, in file order."""
     renderer = kernel.load().Renderer(
         rendering.program,
@@ -68,10 +68,10 @@ def dump_log(segment: Segment, rendering: Rendering, output: "Output") -> LogSum
         rendering.gap_rule,
         rendering.last_offset,
     )
-    summary = LogSummary(size=segment.size)
-    runs = segment.runs_as_kafka() if rendering.as_kafka else segment.runs()
+    summary = LogSummary(size=log_file.size)
+    runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
     is_deep = any(rendering.program.record)
-    for item in with_bodies(runs, segment.size, rendering.limit) if is_deep else runs:
+    for item in with_bodies(runs, log_file.size, rendering.limit) if is_deep else runs:
         if isinstance(item, Damage):
             summary.damages.append(item)
             continue
@@ -81,7 +81,7 @@ def dump_log(segment: Segment, rendering: Rendering, output: "Output") -> LogSum
             run, first, last, bodies, damages = item
             summary.damages.extend(damages)
         if not run.rows[VALID]:
-            summary.damages.append(segment.crc_damage(run.position, run.rows[ROW - 2]))
+            summary.damages.append(log_file.crc_damage(run.position, run.rows[ROW - 2]))
         renderer.render(run.buffer, run.rows, first, last, run.position, bodies)
         summary.batches += last - first
         if renderer.problems:

@@ -11,7 +11,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.releases import at
-from kseg.segment import Damage, Segment
+from kseg.log_file import Damage, LogFile
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
@@ -27,9 +27,9 @@ def dump_log_file(path: str, context: DumpContext) -> None:
             context.line(line)
     context.line(_first_line(path, options))
     decode = _decoder(options)
-    with Segment(path, options.max_bytes) as segment:
-        summary = dump_log(segment, _rendering(options, decode), context.output)
-        _trailing_bytes(path, segment, summary, context)
+    with LogFile(path, options.max_bytes) as log_file:
+        summary = dump_log(log_file, _rendering(options, decode), context.output)
+        _trailing_bytes(path, log_file, summary, context)
     if summary.gaps and options.like is not None:
         context.reports.gaps[str(Path(path).absolute())] = summary.gaps
     if summary.damages:
@@ -50,7 +50,9 @@ def _decoder(options: DumpOptions) -> "Decode | None":
 
 def _failures_line(path: str, failures: list[tuple[int, str]]) -> str:
     offset, reason = failures[0]
-    return f"kseg: {path}: {len(failures)} records don't decode and are shown raw; the first at offset {offset}: {reason}"
+    return (
+        f"kseg: {path}: {len(failures)} records don't decode and are shown raw; the first at offset {offset}: {reason}"
+    )
 
 
 def _first_line(path: str, options: DumpOptions) -> str:
@@ -82,12 +84,12 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     )
 
 
-def _trailing_bytes(path: str, segment: Segment, summary: LogSummary, context: DumpContext) -> None:
+def _trailing_bytes(path: str, log_file: LogFile, summary: LogSummary, context: DumpContext) -> None:
     """Bytes behind the last batch, as the tool counts them: a tail, or what --max-bytes cut off."""
     options = context.options
     if options.max_bytes is not None:
         last = summary.damages[-1] if summary.damages else None
-        if last is not None and last.position + last.size == segment.size < segment.file_size:
+        if last is not None and last.position + last.size == log_file.size < log_file.file_size:
             summary.damages.pop()  # the limit cut it, not damage
         return
     if summary.damages and summary.damages[-1].kind in _TAIL_KINDS:

@@ -62,3 +62,8 @@ class DumpContext:
     def line(self, text: str) -> None:
         """Prints a line on stdout."""
         self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def add_problem(self, path: str, problem: str) -> None:
+        """Notes something wrong in a file, in a line that comes on stderr behind all files."""
+        self.found_wrong = True
+        self.summaries.append(f"kseg: {path}: {problem}")

@@ -3,32 +3,106 @@
 They come after all files. Source: DumpLogSegments, each release's wording and order.
 """
 
-from collections.abc import Iterator
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
-from kseg.releases import Release, Since, at
+from kseg.layouts import reports as layout
+from kseg.releases import Release, at
 
-NON_CONSECUTIVE: Since[str] = (
-    ((0, 8), "Non-secutive offsets in :{path}"),
-    ((0, 11), "Non-consecutive offsets in :{path}"),
-    ((2, 3), "Non-consecutive offsets in {path}"),
-)
-LAST_FOUND_FIRST: Since[bool] = (((0, 8), True), ((4, 3), False))
+PIECE = 4096
+"""Lines that are given at once."""
+
+Columns = tuple[Sequence[int], Sequence[int]]
+"""Both numbers of each line."""
+
+
+class Pairs:
+    """Pairs of numbers in the order found, 16 bytes each: an index can have a million."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def add(self, first: int, second: int) -> None:
+        """Adds a pair of 64-bit numbers."""
+        self._numbers.extend((first, second))
+
+    def as_found(self) -> Columns:
+        """The first found first."""
+        return self._numbers[::2], self._numbers[1::2]
+
+    def last_found_first(self) -> Columns:
+        """The last found first."""
+        return self._numbers[-2::-2], self._numbers[::-2]
+
+    def falling(self) -> Columns:
+        """By the first number, falling; of pairs with the same one only the last found."""
+        last = dict(zip(*self.as_found(), strict=True))
+        firsts = sorted(last, reverse=True)
+        return firsts, [last[first] for first in firsts]
 
 
 class Reports:
-    """Collects what was found; paths are absolute, as the tool prints them."""
+    """Collects what was found, by path: absolute, as `absolute_path` gives it."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
+        self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .index entries, and those of the log."
+        self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and the largest of their batches."
+        self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and those of the entries before them."
+        self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 if there is none."
         self.gaps: dict[str, list[tuple[int, int]]] = {}
 
-    def lines(self) -> Iterator[str]:
-        """The reports, as the release words and orders them."""
-        for path, gaps in self.gaps.items():
-            yield at(NON_CONSECUTIVE, self.release).format(path=path)
-            for offset, following in self._in_order(gaps):
-                yield f"  {offset} is followed by {following}"
+    def lines(self, most: int | None = None) -> Iterator[str]:
+        """The reports as the release words and orders them, one or more lines at once.
 
-    def _in_order(self, gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The last found first, or from 4.3 on by offset, the last found of each."""
-        return gaps[::-1] if at(LAST_FOUND_FIRST, self.release) else sorted(dict(gaps).items())
+        Args:
+            most: lines to show of each file's report at most; those left out are counted.
+        """
+        last_first = at(layout.LAST_FOUND_FIRST, self.release)
+        falling = Pairs.last_found_first if last_first else Pairs.falling
+        not_found = at(layout.OFFSETS_NOT_FOUND, self.release)
+        non_consecutive = at(layout.NON_CONSECUTIVE, self.release)
+        parts: tuple[tuple[str, str, dict[str, Pairs], Callable[[Pairs], Columns]], ...] = (
+            (layout.MISMATCHES, layout.MISMATCH, self.mismatches, falling),
+            (layout.TIMESTAMP_MISMATCHES, layout.TIMESTAMP_MISMATCH, self.timestamp_mismatches, Pairs.as_found),
+            (
+                layout.OUT_OF_ORDER_TIMESTAMPS,
+                layout.OUT_OF_ORDER_TIMESTAMP,
+                self.out_of_order_timestamps,
+                Pairs.as_found,
+            ),
+            (not_found, layout.OFFSET_NOT_FOUND, self.offsets_not_found, Pairs.as_found),
+        )
+        for header, line, found, in_order in parts:
+            for path, pairs in found.items():
+                yield header.format(path=path)
+                yield from _lines(line, in_order(pairs), most)
+        for path, gaps in self.gaps.items():
+            yield non_consecutive.format(path=path)
+            in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
+            yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> Columns:
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
+    firsts, seconds = columns
+    count = len(firsts) if most is None else min(most, len(firsts))
+    for start in range(0, count, PIECE):
+        end = min(start + PIECE, count)
+        yield "\n".join(map(line.format, firsts[start:end], seconds[start:end]))
+    if count < len(firsts):
+        yield f"  and {len(firsts) - count} more; `--like latest` shows all"
+
+
+def absolute_path(path: str) -> str:
+    """The path as java.io.File makes it absolute: `.` and `..` stay in it."""
+    return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them

@@ -11,6 +11,13 @@ START, SIZE, VALID = range(ROW)
 
 Buffer = Any  # whatever has the buffer protocol (collections.abc.Buffer from 3.12 on)
 Rows = array  # of int64: ROW values per batch
+
+
+def new_rows(count: int) -> Rows:
+    """A table of rows, all zero."""
+    return array("q", bytes(8 * ROW * count))
+
+
 Bodies = Sequence["bytes | None"]
 Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
 """(key, value, offset) of a record → what to print of them."""

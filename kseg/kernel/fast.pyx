@@ -5,6 +5,7 @@ Reads only through `Cursor`, which never passes its end; everything else is arit
 `twin.py` does the same in Python; tests hold the two equal on valid and on damaged bytes.
 """
 
+cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
@@ -52,7 +53,10 @@ cdef enum:
     MALFORMED_CONTROL = 8
     CONTROL_TEMPLATES = 9
     LONGEST_NUMBER = 32  # more bytes than an integer or an ISO time needs
+    NOTHING = 100  # operations of the kernel's own: only a literal,
+    END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
+    SHORT = 32  # literals up to this size are copied by one copy of this size; what it writes too much is written over
     WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON
 
 
@@ -101,6 +105,10 @@ cdef inline int64_t varlong(Cursor* cursor, int bytes_allowed) noexcept nogil:
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
+    if cursor.at < cursor.end and cursor.at[0] < 0x80:  # most numbers have one byte
+        byte = cursor.at[0]
+        cursor.at += 1
+        return (byte >> 1) ^ -<int64_t>(byte & 1)
     while cursor.at < cursor.end and shift < 7 * bytes_allowed:
         byte = cursor.at[0]  # unsafe: at < end
         cursor.at += 1
@@ -210,6 +218,7 @@ def crc32c(const uint8_t[::1] data):
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class Output:
     """Collects bytes and hands them to `write` in large pieces."""
 
@@ -220,7 +229,7 @@ cdef class Output:
     def __init__(self, write, Py_ssize_t capacity):
         self.sink = write
         self.capacity = max(capacity, 2 * PIECE * WIDEST)
-        self.storage = bytearray(self.capacity)
+        self.storage = bytearray(self.capacity + SHORT)
         self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
 
     def write(self, bytes text):
@@ -245,12 +254,12 @@ cdef class Output:
             self.sink(memoryview(self.storage)[:used])
         return 0
 
-    cdef int need(self, Py_ssize_t size) except -1 nogil:
-        """Makes room for `size` bytes, at most the capacity."""
-        if size > self.capacity - self.used:
-            with gil:
-                self._flush()
-        return 0
+    cdef inline int need(self, Py_ssize_t size) except -1 nogil:
+        """Makes room for `size` bytes, at most the capacity, and SHORT more."""
+        return self.make_room() if size > self.capacity - self.used else 0
+
+    cdef int make_room(self) except -1 with gil:
+        return self._flush()
 
 
 cdef extern from *:
@@ -262,14 +271,14 @@ cdef extern from *:
     const char* two_digits
 
 
-cdef inline Py_ssize_t put_integer(uint8_t* out, int64_t value) noexcept nogil:
-    cdef uint8_t digits[20]
+cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
+    """Decimal digits; writes 20 bytes, of which those up to the pointer it gives count."""
+    cdef uint8_t digits[40]
     cdef uint64_t rest = <uint64_t>value
     cdef int at = 20
-    cdef Py_ssize_t written = 0
     if value < 0:
         out[0] = c"-"
-        written = 1
+        out += 1
         rest = -rest
     while rest >= 100:
         at -= 2
@@ -281,8 +290,17 @@ cdef inline Py_ssize_t put_integer(uint8_t* out, int64_t value) noexcept nogil:
     else:
         at -= 1
         digits[at] = c"0" + <uint8_t>rest
-    memcpy(out + written, digits + at, 20 - at)
-    return written + 20 - at
+    memcpy(out, digits + at, 20)
+    return out + 20 - at
+
+
+cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
+    # unsafe: literals have SHORT bytes behind them, and the output has room for them
+    if size <= SHORT:
+        memcpy(out, literal, SHORT)
+    else:
+        memcpy(out, literal, size)
+    return out + size
 
 
 cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nogil:
@@ -293,13 +311,13 @@ cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nog
     return out + width
 
 
-cdef Py_ssize_t put_time(uint8_t* out, int64_t ms) noexcept nogil:
+cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
     """A JSON string, or null where ISO 8601 has no year of four digits for it. Civil date from days, Gregorian."""
     cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
     cdef uint8_t* at = out
     if ms < 0 or ms > 253402300799999LL:
         memcpy(out, b"null", 4)
-        return 4
+        return out + 4
     days = ms // 86400000 + 719468  # from 0000-03-01
     rest = ms % 86400000
     era = days // 146097
@@ -324,7 +342,7 @@ cdef Py_ssize_t put_time(uint8_t* out, int64_t ms) noexcept nogil:
     at = put_digits(at + 1, <int>(rest % 1000), 3)
     at[0] = c"Z"
     at[1] = c'"'
-    return at + 2 - out
+    return at + 2
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -378,18 +396,33 @@ cdef bint is_utf8(const uint8_t* at, const uint8_t* end) noexcept nogil:
     return True
 
 
-cdef Py_ssize_t put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
+cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) noexcept nogil:
+    """Copies up to the first byte over 127; gives how many."""
+    cdef uint64_t first, second
+    cdef int64_t done = 0
+    while size - done >= 16:
+        memcpy(&first, at + done, 8)
+        memcpy(&second, at + done + 8, 8)
+        if (first | second) & 0x8080808080808080U:
+            break
+        memcpy(out + done, &first, 8)
+        memcpy(out + done + 8, &second, 8)
+        done += 16
+    while done < size and at[done] < 0x80:
+        out[done] = at[done]
+        done += 1
+    return done
+
+
+cdef uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
     """Decodes and encodes again, up to `stop` or just over it; a sequence may reach up to `end`."""
-    cdef uint8_t* start = out
     cdef const uint8_t* at = text[0]
-    cdef const uint8_t* plain
     cdef bint good
-    cdef int size
+    cdef int64_t size
     while at < stop:
-        plain = ascii_end(at, stop)
-        memcpy(out, at, plain - at)
-        out += plain - at
-        at = plain
+        size = copy_ascii(out, at, stop - at)
+        out += size
+        at += size
         if at < stop:
             size = sequence_size(at, end, &good)
             if good:
@@ -400,7 +433,7 @@ cdef Py_ssize_t put_java_text(uint8_t* out, const uint8_t** text, const uint8_t*
                 out += 3
             at += size
     text[0] = at
-    return out - start
+    return out
 
 
 cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
@@ -463,7 +496,7 @@ cdef int put_java(Output out, Bytes text) except -1 nogil:
     cdef const uint8_t* end = text.at + text.size
     while at < end:
         out.need(PIECE * WIDEST)
-        out.used += put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end)
+        out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
     return 0
 
 
@@ -501,7 +534,8 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
 # --- templates -------------------------------------------------------------------------------------------------------
 
 cdef struct Operation:
-    int32_t code, a, b
+    # a literal, and what follows it; of operations that pass over others, b is where to go on
+    int32_t literal, literal_size, code, a, b
 
 
 cdef struct WordTable:
@@ -511,13 +545,40 @@ cdef struct WordTable:
 
 
 cdef struct Template:
-    Operation* ops
-    Py_ssize_t count
+    Operation* ops  # the last one is an END
     WordTable* words
     const uint8_t* literals
     Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
 
 
+SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
+
+
+def joined(flat):
+    """Operations (literal, its size, code, a, b) that each begin with the literal before them; an END_OF_LINE last."""
+    given = [tuple(flat[i : i + 3]) for i in range(0, len(flat), 3)]
+    targets = {i + 1 + b for i, (code, _, b) in enumerate(given) if code in SKIPS}
+    operations, places = [], {}
+    literal = (0, 0)
+    for i, (code, a, b) in enumerate([*given, (END_OF_LINE, 0, 0)]):
+        if literal[1] and (code == LITERAL or i in targets):
+            operations.append([*literal, NOTHING, 0, 0])
+            literal = (0, 0)
+        places[i] = len(operations)
+        if code == LITERAL:
+            literal = (a, b)
+            continue
+        operations.append([*literal, code, a, i + 1 + b if code in SKIPS else b])
+        literal = (0, 0)
+    for operation in operations:
+        if operation[2] in SKIPS:
+            if operation[4] not in places:
+                raise IndexError("nothing there to pass over")
+            operation[4] = places[operation[4]]
+    return operations
+
+
+@cython.final
 cdef class CompiledTemplate:
     """Owns a Template in C's memory, checked once so that running it needs no checks."""
 
@@ -528,24 +589,24 @@ cdef class CompiledTemplate:
     def __cinit__(self, template):
         flat, literals, words = template
         self.word_tables = len(words)
-        cdef int32_t code, a, b
+        cdef int32_t literal, literal_size, code, a, b
         cdef Py_ssize_t i
-        self.literals = literals + b"".join(b"".join(table.texts) for table in words)
+        self.literals = literals + b"".join(b"".join(table.texts) for table in words) + bytes(SHORT)
         self.template.literals = <const uint8_t*>PyBytes_AS_STRING(self.literals)
-        self.template.count = len(flat) // 3
-        self.template.ops = <Operation*>calloc(self.template.count + 1, sizeof(Operation))
         self.template.words = <WordTable*>calloc(self.word_tables + 1, sizeof(WordTable))
+        self.template.ops = <Operation*>calloc(len(flat) // 3 + 1, sizeof(Operation))
         if self.template.ops == NULL or self.template.words == NULL:
             raise MemoryError()
         longest_word = self._take_words(words, len(literals))
-        for i in range(self.template.count):
-            code, a, b = flat[3 * i], flat[3 * i + 1], flat[3 * i + 2]
-            self._check(code, a, b, len(literals), self.template.count - i - 1)
-            self.template.ops[i] = Operation(code, a, b)
-            self.template.fixed_size += b if code == LITERAL else longest_word if code == WORD else LONGEST_NUMBER
+        for i, operation in enumerate(joined(flat)):
+            self._check(operation, len(literals), len(flat) // 3)
+            literal, literal_size, code, a, b = operation
+            self.template.ops[i] = Operation(literal, literal_size, code, a, b)
+            self.template.fixed_size += literal_size + (longest_word if code == WORD else LONGEST_NUMBER) + SHORT
 
-    def _check(self, code, a, b, literal_size, ops_left):
-        if code == LITERAL and not 0 <= a <= a + b <= literal_size:
+    def _check(self, operation, literals_size, count):
+        literal, literal_size, code, a, b = operation
+        if not 0 <= literal <= literal + literal_size <= literals_size:
             raise IndexError("literal outside the template's text")
         if code == WORD and not 0 <= b < self.word_tables:
             raise IndexError("no such table of words")
@@ -553,7 +614,7 @@ cdef class CompiledTemplate:
             raise IndexError("no such slot")
         if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT) and not 0 <= a < 3:
             raise IndexError("no such text")
-        if code in (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE) and not 0 <= b <= ops_left:
+        if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
 
     def _take_words(self, words, start):
@@ -580,12 +641,11 @@ cdef class CompiledTemplate:
             free(self.template.words)
 
 
-cdef inline Py_ssize_t put_word(uint8_t* out, const uint8_t* literals, WordTable* table, int64_t number) noexcept nogil:
+cdef inline uint8_t* put_word(uint8_t* out, const uint8_t* literals, WordTable* table, int64_t number) noexcept nogil:
     cdef int64_t index = number - table.first
     if index < 0 or index >= table.count:
         index = table.count - 1
-    memcpy(out, literals + table.starts[index], table.starts[index + 1] - table.starts[index])
-    return table.starts[index + 1] - table.starts[index]
+    return put_literal(out, literals + table.starts[index], table.starts[index + 1] - table.starts[index])
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -785,6 +845,7 @@ cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_
 
 # --- rendering -------------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class Renderer:
     """Renders batches of one file, and remembers what it met.
 
@@ -1015,47 +1076,49 @@ cdef class Renderer:
     cdef int run(self, Template* template, Output out) except -1 nogil:
         """One line: the template's operations."""
         cdef Line* line = &self.line
-        cdef Operation* op
-        cdef Py_ssize_t i = 0
+        cdef Operation* op = template.ops
+        cdef uint8_t* at
+        cdef int code
+        cdef Bytes text
         out.need(template.fixed_size)
-        while i < template.count:
-            op = &template.ops[i]
-            i += 1
-            if op.code == LITERAL:
-                memcpy(out.buffer + out.used, template.literals + op.a, op.b)
-                out.used += op.b
-            elif op.code == INTEGER:
-                out.used += put_integer(out.buffer + out.used, line.slots[op.a])
-            elif op.code == WORD:
-                out.used += put_word(out.buffer + out.used, template.literals, &template.words[op.b], line.slots[op.a])
-            elif op.code == SKIP_IF_NULL:
-                if line.texts[op.a].size < 0:
-                    i += op.b
-            elif op.code == SKIP_IF_ZERO:
-                if line.slots[op.a] == 0:
-                    i += op.b
-            elif op.code == SKIP_UNLESS_NULL:
-                if line.texts[op.a].size >= 0:
-                    i += op.b
-            elif op.code == SKIP_UNLESS_ZERO:
-                if line.slots[op.a] != 0:
-                    i += op.b
-            elif op.code == SKIP_IF_NEGATIVE:
+        at = out.buffer + out.used
+        while True:
+            at = put_literal(at, template.literals + op.literal, op.literal_size)
+            code = op.code
+            if code == INTEGER:
+                at = put_integer(at, line.slots[op.a])
+            elif code == WORD:
+                at = put_word(at, template.literals, &template.words[op.b], line.slots[op.a])
+            elif code == END_OF_LINE:
+                out.used = at - out.buffer
+                return 0
+            elif code == JSON_TIME:
+                at = put_time(at, line.slots[op.a])
+            elif code in (SKIP_IF_NULL, SKIP_UNLESS_NULL):
+                if (line.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
+                    op = &template.ops[op.b]
+                    continue
+            elif code in (SKIP_IF_ZERO, SKIP_UNLESS_ZERO):
+                if (line.slots[op.a] == 0) == (code == SKIP_IF_ZERO):
+                    op = &template.ops[op.b]
+                    continue
+            elif code == SKIP_IF_NEGATIVE:
                 if line.slots[op.a] < 0:
-                    i += op.b
-            elif op.code == JSON_TIME:
-                out.used += put_time(out.buffer + out.used, line.slots[op.a])
-            else:
-                if op.code == TEXT:
+                    op = &template.ops[op.b]
+                    continue
+            elif code != NOTHING:
+                out.used = at - out.buffer
+                if code == TEXT:
                     put_java(out, line.texts[op.a])
-                elif op.code == JSON_TEXT:
+                elif code == JSON_TEXT:
                     put_json(out, line.texts[op.a])
-                elif op.code == HEADER_KEYS:
+                elif code == HEADER_KEYS:
                     self.put_header_keys(out)
-                elif op.code == JSON_HEADERS:
+                elif code == JSON_HEADERS:
                     self.put_json_headers(out)
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
-        return 0
+                at = out.buffer + out.used
+            op += 1
 
     cdef int put_header_keys(self, Output out) except -1 nogil:
         cdef Cursor headers = self.line.headers
@@ -1095,6 +1158,7 @@ cdef class Renderer:
 
 # --- columns ---------------------------------------------------------------------------------------------------------
 
+@cython.final
 cdef class Growing:
     """Memory that grows, and that Arrow and numpy can look into."""
 
@@ -1132,6 +1196,7 @@ cdef int add_int64(Growing column, int64_t value) except -1 nogil:
     return 0
 
 
+@cython.final
 cdef class Texts:
     """A column of byte strings: offsets, a bit for each that isn't null, and the bytes."""
 
@@ -1161,6 +1226,7 @@ cdef class Texts:
         return 0
 
 
+@cython.final
 cdef class Columns:
     """Records of a run of batches, column by column; see the contract."""
 

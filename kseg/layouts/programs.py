@@ -65,9 +65,7 @@ def _message_program(lines: logs.Lines, payload: str, *, deep: bool) -> Program:
     return Program((legacy, legacy, v2), (None, None, None), None)
 
 
-def _program(
-    batches: logs.Lines | None, records: logs.Lines | None, payload: str, control: tuple[str, ...]
-) -> Program:
+def _program(batches: logs.Lines | None, records: logs.Lines | None, payload: str, control: tuple[str, ...]) -> Program:
     batch: tuple[Template | None, Template | None, Template | None] = (None, None, None)
     record = batch
     if batches is not None:

@@ -1,0 +1,302 @@
+"""Batches and records as values: what a log file holds, field by field."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+from zlib import crc32
+
+from kseg import kernel
+from kseg.codecs import DEFAULT_LIMIT, Body, decompress, wrapper_value
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Codec,
+    TimestampType,
+)
+from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.kernel.contract import Buffer, Columns, Problem, new_rows
+
+
+class Header(NamedTuple):
+    """A header of a record; `value` may be null (None)."""
+
+    key: str
+    value: bytes | None
+
+
+class Record(NamedTuple):
+    """A record of a v2 batch, or a v0 or v1 message.
+
+    `timestamp` is milliseconds since 1970, −1 for none; `sequence` −1 for none; `position` the batch's in the file.
+    `crc` is the stored checksum: the message's own, or its batch's for a v2 record; `is_valid` tells whether it holds.
+    Null keys and values are None, empty ones b"".
+    """
+
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    sequence: int
+    position: int
+    crc: int
+    is_valid: bool
+
+    @property
+    def key_size(self) -> int:
+        """Bytes of the key; −1 for a null key."""
+        return -1 if self.key is None else len(self.key)
+
+    @property
+    def value_size(self) -> int:
+        """Bytes of the value; −1 for a null value."""
+        return -1 if self.value is None else len(self.value)
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the key isn't null."""
+        return self.key is not None
+
+    @property
+    def is_null(self) -> bool:
+        """Whether the value is null: a tombstone, where there is a key."""
+        return self.value is None
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after this one."""
+        return self.offset + 1
+
+
+class RecordProblem(NamedTuple):
+    """Why not all records of a batch can be read: the body doesn't decompress, or a record or their count is wrong."""
+
+    problem: Problem | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A v2 batch, or a v0 or v1 log entry: a message, or a wrapper of compressed ones.
+
+    `position` and `size` are bytes of the file, the first 12 included. What a format doesn't have is −1, as Kafka's own
+    classes say it. `is_valid`: the CRC holds. Source: RecordBatch.
+    """
+
+    position: int
+    size: int
+    magic: int
+    last_offset: int
+    partition_leader_epoch: int
+    crc: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_valid: bool
+    raw: bytes
+    header_base_offset: int | None
+    header_count: int | None
+
+    @classmethod
+    def parse(cls, raw: bytes, position: int, *, is_valid: bool) -> "Batch":
+        """The batch of these bytes, which must hold its header."""
+        if raw[MAGIC_POSITION] < 2 or raw[MAGIC_POSITION] > 127 or len(raw) < BATCH_HEADER_SIZE:
+            return cls._parse_entry(raw, position, is_valid)
+        base_offset, _, epoch, magic, crc, attributes, delta, base_timestamp, max_timestamp, *producer, count = (
+            BATCH_HEADER_FIELDS.struct.unpack_from(raw)
+        )
+        return cls(
+            position,
+            len(raw),
+            magic,
+            base_offset + delta,
+            epoch,
+            crc,
+            attributes,
+            base_timestamp,
+            max_timestamp,
+            *producer,
+            is_valid,
+            raw,
+            base_offset,
+            count,
+        )
+
+    @classmethod
+    def _parse_entry(cls, raw: bytes, position: int, is_valid: bool) -> "Batch":
+        offset = int.from_bytes(raw[:8], "big", signed=True)
+        magic = int.from_bytes(raw[16:17], "big", signed=True)
+        timestamp = int.from_bytes(raw[18:26], "big", signed=True) if magic == 1 else NO_TIMESTAMP
+        crc = int.from_bytes(raw[LOG_OVERHEAD:MAGIC_POSITION], "big")
+        plain = raw[17] & CODEC_MASK == Codec.NONE
+        return cls(
+            position,
+            len(raw),
+            magic,
+            offset,
+            -1,
+            crc,
+            raw[17],
+            timestamp,
+            timestamp,
+            -1,
+            -1,
+            -1,
+            is_valid,
+            raw,
+            offset if plain else None,
+            1 if plain else None,
+        )
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is a v0 or v1 entry."""
+        return self.magic < 2
+
+    @property
+    def codec(self) -> int:
+        """Bits 0-2 of the attributes, see Codec; 5 to 7 are unknown to Kafka."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        if self.magic < 1:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        return TimestampType(int(bool(self.attributes & TIMESTAMP_TYPE_MASK)))
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return not self.is_legacy and bool(self.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds a control record."""
+        return not self.is_legacy and bool(self.attributes & CONTROL_MASK)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers in it may go, if that is set."""
+        is_set = not self.is_legacy and bool(self.attributes & DELETE_HORIZON_MASK)
+        return self.base_timestamp if is_set else None
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record as written; of a wrapper the first inner one's, for which it is decompressed."""
+        if self.header_base_offset is not None:
+            return self.header_base_offset
+        return next((record.offset for record in self.records()), self.last_offset)
+
+    @property
+    def count(self) -> int:
+        """Records that it says it has; of a wrapper those that are in it, for which it is decompressed."""
+        return self._columns.count if self.header_count is None else self.header_count
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last one."""
+        return self.last_offset + 1
+
+    def compute_crc(self) -> int:
+        """The checksum that its bytes give: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
+        if self.is_legacy:
+            return crc32(self.raw[MAGIC_POSITION:])
+        return kernel.load().crc32c(memoryview(self.raw)[21:])
+
+    def records(self) -> Iterator[Record]:
+        """Its records, as far as they can be read."""
+        return records_of(self._columns, lambda _: self)
+
+    def problem(self) -> RecordProblem | None:
+        """What keeps its records from being read to the end; None if nothing does."""
+        if self._body.failure is not None:
+            return RecordProblem(None, self._body.failure)
+        for problem in self._columns.problems:
+            return RecordProblem(problem.problem, f"{problem.records_read} records can be read")
+        return None
+
+    @cached_property
+    def _body(self) -> Body:
+        if self.codec == Codec.NONE:
+            return Body(b"")
+        raw = memoryview(self.raw)
+        compressed = wrapper_value(raw) if self.is_legacy else raw[BATCH_HEADER_SIZE:]
+        if compressed is None:
+            return Body(b"", "a wrapper without a value")
+        return decompress(self.codec, self.magic, compressed, DEFAULT_LIMIT)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        rows = new_rows(1)
+        rows[1], rows[2] = self.size, int(self.is_valid)
+        bodies = None if self.codec == Codec.NONE else [self._body.data]
+        return kernel.load().columns(memoryview(self.raw), rows, 0, 1, self.position, bodies)
+
+
+def records_of(columns: Columns, batch_of: Callable[[int], Batch]) -> Iterator[Record]:
+    """Records out of a kernel's columns; `batch_of` gives the batch of a row."""
+    rows = memoryview(columns.rows).cast("i")
+    keys = texts(columns.key_offsets, columns.key_validity, columns.key_data, columns.count)
+    values = texts(columns.value_offsets, columns.value_validity, columns.value_data, columns.count)
+    numbers = zip(
+        memoryview(columns.offsets).cast("q"),
+        memoryview(columns.timestamps).cast("q"),
+        memoryview(columns.sequences).cast("i"),
+        memoryview(columns.checksums).cast("q"),
+        memoryview(columns.valid).cast("b"),
+        strict=True,
+    )
+    headers = _headers(columns)
+    row, batch = -1, None
+    for record_row, (offset, timestamp, sequence, crc, valid), key, value, of_record in zip(
+        rows, numbers, keys, values, headers, strict=True
+    ):
+        if record_row != row or batch is None:
+            row, batch = record_row, batch_of(record_row)
+            position, timestamp_type = batch.position, batch.timestamp_type
+        yield Record(
+            offset, timestamp, timestamp_type, key, value, of_record, sequence, position, crc, bool(valid)
+        )
+
+
+def texts(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> Iterator[bytes | None]:
+    """The byte strings of a column, None for nulls."""
+    if not count:
+        return
+    ends = memoryview(offsets).cast("i")
+    bits, whole = memoryview(validity), bytes(memoryview(data))
+    start = 0
+    for i in range(count):
+        end = ends[i + 1]
+        yield whole[start:end] if bits[i >> 3] >> (i & 7) & 1 else None
+        start = end
+
+
+def _headers(columns: Columns) -> Iterator[tuple[Header, ...]]:
+    if not columns.header_count:
+        for _ in range(columns.count):
+            yield ()
+        return
+    whole = bytes(memoryview(columns.header_key_data))
+    ends = memoryview(columns.header_key_offsets).cast("i")
+    names = [whole[ends[i] : ends[i + 1]].decode("utf-8", "replace") for i in range(columns.header_count)]
+    values = texts(
+        columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, columns.header_count
+    )
+    headers = list(map(Header, names, values))
+    first = memoryview(columns.header_offsets).cast("i")
+    for i in range(columns.count):
+        yield tuple(headers[first[i] : first[i + 1]])

@@ -1,0 +1,324 @@
+"""Prints .index and .timeindex files, each compared with the log beside it.
+
+Source: DumpLogSegments, OffsetIndex, TimeIndex.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from sys import byteorder
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.dump.batches import BatchReader, LogBatch, NoBatch, wrap_offset
+from kseg.dump.entries import EntryFile
+from kseg.dump.reports import Pairs, absolute_path
+from kseg.errors import OpenError
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.names import parse_file_name
+from kseg.layouts import indexes as layout
+from kseg.layouts.indexes import Compared
+from kseg.log_file import LogFile
+from kseg.releases import at
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext
+
+LARGEST_LOOKUP = 1 << 28
+"""Bytes of an .index that are used to find positions in the log."""
+REBUILT = "a broker rebuilds a segment's indexes at its start if they are removed"
+_OFFSETS_DONT_RISE = "don't rise above those before them"
+
+
+def dump_offset_index(path: str, context: "DumpContext") -> None:
+    """Prints an `.index`. Raises OpenError if it can't be opened."""
+    with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
+        dump = OffsetIndexDump(index, context)
+        with _reader_beside(path, context) as batches:
+            if index.count == 0 and at(layout.SAYS_EMPTY, context.options.release):
+                context.line(layout.IS_EMPTY.format(path=path))
+                dump.tell_trailing()
+            elif context.options.index_sanity_check:
+                dump.check_sanity()
+            else:
+                dump.print_entries(batches)
+                dump.tell()
+
+
+def dump_time_index(path: str, context: "DumpContext") -> None:
+    """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
+    with EntryFile(path, TIME_INDEX_ENTRY_FIELDS) as index:
+        dump = TimeIndexDump(index, context)
+        with _reader_beside(path, context) as batches:
+            if context.options.index_sanity_check:
+                dump.check_sanity()
+            else:
+                dump.print_entries(batches)
+                dump.tell()
+
+
+def _beside(path: str, extension: str) -> Path:
+    """The file of the same segment with another extension; one with the same suffix (`.deleted`) comes first."""
+    file = Path(path)
+    stem = file.name.split(".", 1)[0]
+    same_suffix = file.with_name(f"{stem}{extension}{parse_file_name(path).suffix or ''}")
+    return same_suffix if same_suffix.exists() else file.with_name(stem + extension)
+
+
+@contextmanager
+def _reader_beside(path: str, context: "DumpContext") -> Iterator[BatchReader | None]:
+    """A reader of the log beside an index; None if there is none, which is said."""
+    options = context.options
+    with ExitStack() as stack:
+        reader = None
+        try:
+            log = stack.enter_context(LogFile(_beside(path, ".log")))
+        except OpenError as error:
+            context.add_problem(path, f"the log beside it {error.message}; nothing could be checked")
+        else:
+            reader = BatchReader(log, options.max_message_size, options.max_decompressed)
+        yield reader
+
+
+class _IndexDump:
+    """What both kinds of index have in common: their base offset, and the entries that can't be right."""
+
+    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
+        self.index = index
+        self.context = context
+        self.release = context.options.release
+        self.absolute_path = absolute_path(index.path)
+        self.stops_before_zero = at(layout.STOPS_BEFORE_ZERO_ENTRY, self.release)
+        base_offset = parse_file_name(index.path).base_offset
+        if base_offset is None:
+            context.add_problem(index.path, "its name has no base offset; offsets are shown as they are stored")
+        self.base_offset = base_offset or 0
+        self._problems: dict[str, tuple[int, str]] = {}
+
+    def offset(self, relative_offset: int) -> int:
+        """The absolute offset."""
+        return wrap_offset(self.base_offset + relative_offset)
+
+    def add(self, problem: str, number: int, detail: str) -> None:
+        """Counts an entry that has a problem; of the first one its number and detail are kept."""
+        count, first = self._problems.get(problem, (0, f"entry {number}: {detail}"))
+        self._problems[problem] = count + 1, first
+
+    def tell(self) -> None:
+        """Says what was wrong with entries, a line for each kind of problem."""
+        for problem, (count, first) in self._problems.items():
+            entries = "1 entry" if count == 1 else f"{count} entries"
+            self._add_problem(f"{entries} that {problem}, the first is {first}")
+        self.tell_trailing()
+
+    def tell_trailing(self) -> None:
+        """Says that the file ends inside an entry, if it does."""
+        if self.index.trailing:
+            self._add_problem(f"the last {self.index.trailing} of its {self.index.size} bytes are no whole entry")
+
+    def tell_hidden(self, number: int) -> None:
+        """Says that something follows a zero entry, which ends the dump, if something does."""
+        content = self.index.content_behind(number)
+        if content is not None:
+            self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
+
+    def print_sanity(self, failure: str | None) -> None:
+        """Prints that the sanity check passed, or says why not."""
+        if failure is None and self.index.trailing:
+            failure = f"{self.index.size} bytes are no whole number of entries"
+        if failure is None:
+            self.context.line(layout.SANITY_PASSED.format(path=self.index.path))
+        else:
+            self._add_problem(f"sanity check failed: {failure}")
+
+    def _add_problem(self, problem: str) -> None:
+        self.context.add_problem(self.index.path, f"{problem}; {REBUILT}")
+
+    def print_lines(self, lines: list[str]) -> None:
+        """Prints some entries, unless they shall only be verified."""
+        if not self.context.options.verify_index_only:
+            self.context.output.write("".join(lines).encode())
+
+
+class OffsetIndexDump(_IndexDump):
+    """The printing of one `.index`."""
+
+    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
+        super().__init__(index, context)
+        self._compared = at(layout.COMPARED, self.release)
+        self._previous = -1, -1
+        self._open_mismatch: int | None = None
+
+    def check_sanity(self) -> None:
+        """Prints what a broker's check at its start would say."""
+        failure = None
+        if self.index.count:
+            last = self.index.entry(self.index.count - 1)[0]
+            is_strict = at(layout.LAST_OFFSET_ABOVE_BASE, self.release)
+            if last < 0 or (is_strict and last == 0):
+                relation = "not above" if is_strict else "below"
+                failure = f"its last offset {self.offset(last)} is {relation} its base offset {self.base_offset}"
+        self.print_sanity(failure)
+
+    def print_entries(self, batches: BatchReader | None) -> None:
+        """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
+        number = 0
+        for piece in self.index.pieces():
+            lines = []
+            for relative_offset, position in piece:
+                is_zero = relative_offset == 0 and number > 0
+                if batches is not None and not (is_zero and self.stops_before_zero):
+                    self._compare(number, relative_offset, position, batches)
+                if is_zero:
+                    self.print_lines(lines)
+                    self.tell_hidden(number)
+                    return
+                lines.append(layout.OFFSET_INDEX_LINE.format(self.offset(relative_offset), position))
+                number += 1
+            self.print_lines(lines)
+
+    def _compare(self, number: int, relative_offset: int, position: int, batches: BatchReader) -> None:
+        offset = self.offset(relative_offset)
+        is_written = relative_offset != 0 or (number == 0 and position != 0)
+        if is_written and (relative_offset <= self._previous[0] or position <= self._previous[1]):
+            self.add(_OFFSETS_DONT_RISE, number, f"offset {offset}, position {position}")
+        batch = batches.batch_at(position)
+        found: int | NoBatch
+        if isinstance(batch, NoBatch):
+            found = batch
+        else:
+            found = batch.last_offset if self._compared is Compared.LAST_OFFSET else batches.first_offset(batch)
+        if isinstance(found, NoBatch):
+            if is_written:
+                self.add(found, number, f"offset {offset}, position {position}")
+        elif found != offset:
+            self.context.reports.mismatches[self.absolute_path].add(offset, found)
+        if is_written and isinstance(batch, LogBatch):
+            self._judge(offset, batch, is_mismatch=found != offset)
+            self._previous = relative_offset, position
+
+    def _judge(self, offset: int, batch: LogBatch, *, is_mismatch: bool) -> None:
+        """Sets the exit status for entries that no broker writes.
+
+        Brokers have written the first offset of a batch, its last, and the last of all batches of an append: an entry
+        is sound if it lies between the first offset of its batch and that of the next entry's batch.
+        """
+        if self._open_mismatch is not None and self._open_mismatch >= batch.base_offset:
+            self.context.found_wrong = True
+        is_below = batch.magic >= 2 and offset < batch.base_offset
+        if is_mismatch and is_below:
+            self.context.found_wrong = True
+        self._open_mismatch = offset if is_mismatch else None
+
+
+class TimeIndexDump(_IndexDump):
+    """The printing of one `.timeindex`."""
+
+    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
+        super().__init__(index, context)
+        self._previous_timestamp = NO_TIMESTAMP
+
+    def check_sanity(self) -> None:
+        """Prints what a broker's check at its start would say."""
+        failure = None
+        if self.index.count:
+            first_timestamp, _ = self.index.entry(0)
+            timestamp, last = self.index.entry(self.index.count - 1)
+            if timestamp < first_timestamp:
+                failure = f"its last timestamp {timestamp} is below its first, {first_timestamp}"
+            elif last < 0:
+                failure = f"its last offset {self.offset(last)} is below its base offset {self.base_offset}"
+        self.print_sanity(failure)
+
+    def print_entries(self, batches: BatchReader | None) -> None:
+        """Prints the entries, up to the zeros of a preallocated file, and compares each with the batch that it names."""
+        positions = _read_positions(self.index.path, self.context) if batches is not None else None
+        number = 0
+        for piece in self.index.pieces():
+            lines = []
+            for timestamp, relative_offset in piece:
+                is_zero = relative_offset == 0 and number > 0
+                is_end = is_zero and (self.stops_before_zero or batches is None)
+                if batches is not None and positions is not None and not is_end:
+                    batch = batches.find(positions.before(relative_offset), self.offset(relative_offset))
+                    is_written = not is_zero and (relative_offset, timestamp) != (0, 0)
+                    entry = _TimeEntry(number, timestamp, self.offset(relative_offset), is_written)
+                    is_end = self._compare(entry, batch, batches) and is_zero
+                if is_end:
+                    self.print_lines(lines)
+                    self.tell_hidden(number)
+                    return
+                lines.append(layout.TIME_INDEX_LINE.format(timestamp, self.offset(relative_offset)))
+                self._previous_timestamp = timestamp
+                number += 1
+            self.print_lines(lines)
+
+    def _compare(self, entry: "_TimeEntry", batch: LogBatch | NoBatch, batches: BatchReader) -> bool:
+        """Reports what differs; gives whether the batch ends at the entry's offset.
+
+        Only what no broker writes sets the exit status: cleaning and recovery leave entries inside or before batches,
+        and messages of magic 0 have no timestamps.
+        """
+        if batch is NoBatch.BEYOND_END or (isinstance(batch, LogBatch) and batch.last_offset != entry.offset):
+            found = batch.last_offset if isinstance(batch, LogBatch) else -1
+            self._report(self.context.reports.offsets_not_found, entry.offset, found)
+            self._judge(entry, is_wrong=isinstance(batch, NoBatch))
+            return False
+        timestamp = batch if isinstance(batch, NoBatch) else batches.largest_timestamp(batch)
+        if isinstance(timestamp, NoBatch):
+            if entry.is_written:
+                self.add(timestamp, entry.number, f"timestamp {entry.timestamp}, offset {entry.offset}")
+            return False
+        if timestamp != entry.timestamp:
+            self._report(self.context.reports.timestamp_mismatches, entry.timestamp, timestamp)
+            self._judge(entry, is_wrong=timestamp != NO_TIMESTAMP)
+        if self._previous_timestamp >= entry.timestamp:
+            self._report(self.context.reports.out_of_order_timestamps, entry.timestamp, self._previous_timestamp)
+            self._judge(entry, is_wrong=True)
+        return True
+
+    def _report(self, report: dict[str, Pairs], first: int, second: int) -> None:
+        report[self.absolute_path].add(first, second)
+
+    def _judge(self, entry: "_TimeEntry", *, is_wrong: bool) -> None:
+        if is_wrong and entry.is_written:
+            self.context.found_wrong = True
+
+
+class _TimeEntry(NamedTuple):
+    """An entry of a .timeindex; one that isn't written is the zeros of a preallocated file."""
+
+    number: int
+    timestamp: int
+    offset: int
+    is_written: bool
+
+
+class _Positions:
+    """Positions in a log by relative offset, out of an .index."""
+
+    def __init__(self, content: bytes) -> None:
+        """Takes an .index's bytes; a zero tail is left out."""
+        size = OFFSET_INDEX_ENTRY_FIELDS.struct.size
+        written = -(-len(content.rstrip(b"\0")) // size)
+        fields = array("i", content[: min(written, len(content) // size) * size])
+        if byteorder == "little":
+            fields.byteswap()
+        self._offsets, self._positions = fields[::2], fields[1::2]
+
+    def before(self, relative_offset: int) -> int:
+        """Where to search for an offset: position of the last entry not above it, or 0."""
+        slot = bisect_right(self._offsets, relative_offset)
+        return self._positions[slot - 1] if slot else 0
+
+
+def _read_positions(path: str, context: "DumpContext") -> _Positions:
+    """What the .index beside a .timeindex holds; nothing if there is none, which is said."""
+    try:
+        with EntryFile(str(_beside(path, ".index")), OFFSET_INDEX_ENTRY_FIELDS) as index:
+            return _Positions(index.read(0, LARGEST_LOOKUP))
+    except OpenError as error:
+        context.add_problem(path, f"the .index beside it {error.message}; the log was searched from its start")
+        return _Positions(b"")

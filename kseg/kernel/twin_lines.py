@@ -1,0 +1,291 @@
+"""Lines from templates, the twin's way: a template becomes a `%` format and a picker of the values for its holes.
+
+What a line's shape depends on (which texts are null, which words stand in it) is decided once per shape, not per line;
+and what is the same in all lines of a batch becomes part of the format once per batch.
+"""
+
+import re
+from binascii import b2a_base64
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
+from typing import NamedTuple
+
+from kseg.kernel.contract import Op, Slot, Template, Text, Words
+from kseg.kernel.twin_records import FORM, HAS_HEADERS, HEADERS, KEY, NULL_KEY, NULL_VALUE, VALUE, Headers
+
+Values = Sequence[object]
+"""A line's values, or those from some place on, in the order that twin_records describes."""
+Picker = Callable[[Values], object]
+"""Takes some of them: what stands to the right of `%`, or what decides a shape."""
+Convert = Callable[..., object]
+"""What is made of a value before it is shown, or decides."""
+
+_SHAPES_LIMIT = 1 << 12
+"""Formats that a line keeps at most: numbers that a file chooses can make new shapes without end."""
+_TEXT_PLACES = {Text.KEY: KEY, Text.VALUE: VALUE}
+_NULL_BITS = {Text.KEY: NULL_KEY, Text.VALUE: NULL_VALUE}
+_FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
+"""Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_JSON_ESCAPED = re.compile(rb'[\x00-\x1f"\\\x7f]')
+_JSON_SHORT = {b'"': rb"\"", b"\\": rb"\\", b"\n": rb"\n", b"\t": rb"\t", b"\r": rb"\r"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_END_OF_YEAR_9999 = 253402300799999
+
+
+def java_text(text: bytes) -> bytes:
+    """UTF-8 as Java decodes and prints it: U+FFFD for what isn't, as Python does it, but one for a whole surrogate."""
+    if text.isascii():
+        return text
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", text).decode(errors="replace").encode()
+    return text
+
+
+def _json_text(text: bytes | None) -> bytes:
+    """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
+    if text is None:
+        return b'":null'
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return b'Base64":"%b"' % b2a_base64(text, newline=False)
+    return b'":"%b"' % _JSON_ESCAPED.sub(_json_escape, text)
+
+
+def _json_escape(match: re.Match[bytes]) -> bytes:
+    byte = match.group()
+    return _JSON_SHORT.get(byte) or b"\\u%04x" % ord(byte)
+
+
+def _json_headers(headers: Headers) -> bytes:
+    pairs = [b'{"key%b,"value%b}' % (_json_text(key), _json_text(value)) for key, value in headers]
+    return b"[%b]" % b",".join(pairs)
+
+
+def _json_time(ms: int) -> bytes:
+    if not 0 <= ms <= _END_OF_YEAR_9999:
+        return b"null"
+    time = _EPOCH + timedelta(milliseconds=ms)
+    return b'"%bZ"' % time.replace(tzinfo=None).isoformat(timespec="milliseconds").encode()
+
+
+def _header_keys(headers: Headers) -> bytes:
+    return b",".join([key for key, _ in headers])
+
+
+def _java_header_keys(headers: Headers) -> bytes:
+    return b",".join([java_text(key) for key, _ in headers])
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+
+
+class _Hole(NamedTuple):
+    """Where a value goes: its conversion in the format, its place, what is made of it before."""
+
+    conversion: bytes
+    place: int
+    convert: Convert | None = None
+
+
+class _Frame(NamedTuple):
+    """A shape's format, before a batch's values are put in: those that `pick_known` gives, if there are any."""
+
+    text: bytes
+    pick_known: Picker | None
+    pick: Picker
+
+
+class Format(NamedTuple):
+    """A line with holes for `%`, and what picks the values for them."""
+
+    text: bytes
+    pick: Picker
+
+
+class Formats(dict[object, Format]):
+    """A template's formats in one batch, by shape, made when a shape is met."""
+
+    def __init__(self, template: "LineTemplate", batch: Values) -> None:
+        super().__init__()
+        self.template = template
+        self.batch = batch
+        self.pick_shape = template.pick_shape
+
+    def __missing__(self, shape: object) -> Format:
+        if len(self) >= _SHAPES_LIMIT:
+            self.clear()
+        self[shape] = found = self.template.format(self.batch, shape)
+        return found
+
+    def line(self, values: Values) -> bytes:
+        """The line of some values."""
+        text, pick = self[self.pick_shape(values)]
+        line: bytes = text % pick(values)
+        return line if line.isascii() else java_text(line)
+
+    def lines(self, records: Sequence[Values]) -> bytes:
+        """The lines of some records' values."""
+        pick_shape = self.pick_shape
+        lines = b"".join([(found := self[pick_shape(record)])[0] % found[1](record) for record in records])
+        return lines if lines.isascii() else java_text(lines)
+
+
+class LineTemplate:
+    """A compiled template of the contract, for lines whose first `known` values are the same in all of a batch.
+
+    Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
+    any sequence that they leave open. Literals are UTF-8.
+    """
+
+    def __init__(self, template: Template, known: int) -> None:
+        codes, self._literals, self._words = template
+        self._known = known
+        self._operations = [(Op(codes[i]), codes[i + 1], codes[i + 2]) for i in range(0, len(codes), 3)]
+        self._frames: dict[object, _Frame] = {}
+        deciding = self._deciding()
+        self._deciding_known = [place for place in deciding if place < known]
+        self._deciding_rest = [place for place in deciding if place >= known]
+        self._pick_known_shape = _picker([(place, deciding[place]) for place in self._deciding_known])
+        self.pick_shape = _picker([(place - known, deciding[place]) for place in self._deciding_rest])
+        shown = {a for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known}
+        self._pick_known = _picker([(place, None) for place in sorted(shown.union(self._deciding_known))])
+        self._last_known: object = None
+        self._last_formats = Formats(self, ())
+
+    def for_batch(self, batch: Values) -> Formats:
+        """The formats for a batch with these values; the last batch's if they show the same."""
+        known = self._pick_known(batch)
+        if known != self._last_known:
+            self._last_known = known
+            self._last_formats = Formats(self, batch)
+        return self._last_formats
+
+    def format(self, batch: Values, shape: object) -> Format:
+        """The format of a shape in a batch."""
+        key = (self._pick_known_shape(batch), shape)
+        frame = self._frames.get(key)
+        if frame is None:
+            if len(self._frames) >= _SHAPES_LIMIT:
+                self._frames.clear()
+            self._frames[key] = frame = self._frame(*key)
+        return Format(frame.text if frame.pick_known is None else frame.text % frame.pick_known(batch), frame.pick)
+
+    def _deciding(self) -> dict[int, Convert | None]:
+        """Places of the values that decide the line's shape."""
+        deciding: dict[int, Convert | None] = {}
+        for code, a, _ in self._operations:
+            if code == Op.WORD or (code in (Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_ZERO) and a in _FEW_VALUED):
+                deciding[a] = None
+            elif code in (Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_ZERO):
+                deciding.setdefault(a, bool)
+            elif code in (Op.TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL, Op.HEADER_KEYS):
+                deciding[FORM] = None
+        return deciding
+
+    def _frame(self, known_shape: object, shape: object) -> _Frame:
+        places = (*self._deciding_known, *self._deciding_rest)
+        values = (*_tuple(known_shape, self._deciding_known), *_tuple(shape, self._deciding_rest))
+        parts = self._parts(dict(zip(places, values, strict=True)))
+        if any(_is_text(part) and _is_text(after) for part, after in zip(parts, parts[1:], strict=False)):
+            parts = [_decoded_alone(part) for part in parts]
+        holes = [part for part in parts if isinstance(part, _Hole)]
+        known = [(hole.place, hole.convert) for hole in holes if hole.place < self._known]
+        rest = [(hole.place - self._known, hole.convert) for hole in holes if hole.place >= self._known]
+        text = b"".join([self._piece(part, has_known=bool(known)) for part in parts])
+        return _Frame(text, _picker(known) if known else None, _picker(rest))
+
+    def _piece(self, part: bytes | _Hole, *, has_known: bool) -> bytes:
+        """A part of a frame's text; `%` is doubled for each time that the text will be formatted."""
+        if isinstance(part, _Hole) and part.place < self._known:
+            return part.conversion
+        piece = part.conversion if isinstance(part, _Hole) else part.replace(b"%", b"%%")
+        return piece.replace(b"%", b"%%") if has_known else piece
+
+    def _parts(self, decided: dict[int, int]) -> list[bytes | _Hole]:
+        """Literals and holes of the line whose shape is decided so."""
+        parts: list[bytes | _Hole] = []
+        index = 0
+        while index < len(self._operations):
+            code, a, b = self._operations[index]
+            index += 1
+            if _passes_over(code, a, decided):
+                index += b
+            elif (part := self._part(code, a, b, decided)) is not None:
+                parts.append(part)
+        return parts
+
+    def _part(self, code: Op, a: int, b: int, decided: dict[int, int]) -> bytes | _Hole | None:
+        match code:
+            case Op.LITERAL:
+                return self._literals[a : a + b] or None
+            case Op.WORD:
+                return _word(self._words[b], decided[a]) or None
+            case Op.INTEGER:
+                return _Hole(b"%d", a)
+            case Op.JSON_TIME:
+                return _Hole(b"%b", a, _json_time)
+            case Op.TEXT:
+                return None if decided[FORM] & _NULL_BITS[Text(a)] else _Hole(b"%b", _TEXT_PLACES[Text(a)])
+            case Op.JSON_TEXT:
+                return _Hole(b"%b", _TEXT_PLACES[Text(a)], _json_text)
+            case Op.HEADER_KEYS:
+                return _Hole(b"%b", HEADERS, _header_keys) if decided[FORM] & HAS_HEADERS else None
+            case Op.JSON_HEADERS:
+                return _Hole(b"%b", HEADERS, _json_headers)
+        return None
+
+
+def _passes_over(code: Op, a: int, decided: dict[int, int]) -> bool:
+    """Whether the operation is one that passes over others, and does so."""
+    match code:
+        case Op.SKIP_IF_NULL:
+            return bool(decided[FORM] & _NULL_BITS[Text(a)])
+        case Op.SKIP_UNLESS_NULL:
+            return not decided[FORM] & _NULL_BITS[Text(a)]
+        case Op.SKIP_IF_ZERO:
+            return not decided[a]
+        case Op.SKIP_UNLESS_ZERO:
+            return bool(decided[a])
+    return False
+
+
+def _word(words: Words, number: int) -> bytes:
+    index = number - words.first
+    return words.texts[index if 0 <= index < len(words.texts) else -1]
+
+
+def _is_text(part: bytes | _Hole) -> bool:
+    """Whether the part can leave a UTF-8 sequence open."""
+    return isinstance(part, _Hole) and part.place in (KEY, VALUE, HEADERS) and part.convert in (None, _header_keys)
+
+
+def _decoded_alone(part: bytes | _Hole) -> bytes | _Hole:
+    if not isinstance(part, _Hole) or not _is_text(part):
+        return part
+    return part._replace(convert=java_text if part.convert is None else _java_header_keys)
+
+
+def _picker(sources: list[tuple[int, Convert | None]]) -> Picker:
+    """Picks values by their places; one value comes alone, as `%` takes it too."""
+    if not sources:
+        return lambda _: ()
+    if all(convert is None for _, convert in sources):
+        return itemgetter(*[place for place, _ in sources])
+    if len(sources) == 1:
+        ((only, convert),) = sources
+        return lambda values: convert(values[only])  # type: ignore[misc]
+    return lambda values: tuple(
+        [values[place] if convert is None else convert(values[place]) for place, convert in sources]
+    )
+
+
+def _tuple(picked: object, places: list[int]) -> tuple[int, ...]:
+    return (picked,) if len(places) == 1 else picked  # type: ignore[return-value]

@@ -1,0 +1,337 @@
+"""A log file on disk: runs of batches and damages in file order, whose sizes add up to the file's size.
+
+Files are read by `pread` into a buffer, never mapped: a log that is truncated underneath would kill the process.
+"""
+
+import os
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg import kernel
+from kseg.errors import OpenError
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.formats.names import FileKind, parse_file_name
+from kseg.kernel.contract import Rows, Stop, new_rows
+
+if TYPE_CHECKING:
+    from kseg.kernel.contract import Kernel
+
+BUFFER_SIZE = 1 << 20
+"""Bytes read at once: what stays in the processor's cache is read fastest."""
+TRUSTED_SIZE = 8 << 20
+"""Up to this size a length is believed before the batch's CRC has been looked at."""
+RING_SIZE = 8
+"""Buffers that take turns, so that runs can be worked on while later ones are read."""
+ROWS_CAPACITY = 1 << 14
+SEARCH_COST_LIMIT = 32
+"""Bytes of CRC work that a search for the next batch may cost, for each byte of the file."""
+HEADER_WINDOW = MAGIC_POSITION + 10
+"""Bytes that a look at a header needs: the smallest entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a log that can't be read as Kafka means them.
+
+    `position` and `size` are bytes of the file; a damage inside a batch (its body, its records) has the batch's
+    position and size 0, since the batch stands for the bytes. `next_offset` is the first offset known to follow.
+    """
+
+    kind: DamageKind
+    position: int
+    size: int
+    detail: str
+    next_offset: int | None = None
+
+
+class Run(NamedTuple):
+    """Batches that lie one after another in a buffer.
+
+    `position` is the buffer's place in the file; row i of `rows` is a batch (kernel.contract.ROW values); `codecs` has
+    bit n set if a batch uses codec n.
+    """
+
+    buffer: memoryview
+    position: int
+    rows: Rows
+    count: int
+    codecs: int
+
+
+_ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
+
+
+class LogFile:
+    """One log file, open for reading; a segment's, or a metadata snapshot.
+
+    base_offset: of the file's name; None if the name has none. size: bytes at opening, a `limit` reduces it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], limit: int | None = None) -> None:
+        """Opens the file.
+
+        Args:
+            path: the log file, whatever its name.
+            limit: read only batches that lie wholly in the first `limit` bytes.
+
+        Raises:
+            OpenError: if the file can't be opened.
+        """
+        self.path = Path(path)
+        try:
+            self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise OpenError(f"can't be opened: {error.strerror}", self.path) from error
+        try:
+            self.file_size = os.lseek(self._descriptor, 0, os.SEEK_END)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise OpenError(f"is no regular file: {error.strerror}", self.path) from error
+        self.limit = limit
+        self.size = self.file_size if limit is None else min(self.file_size, limit)
+        name = parse_file_name(self.path)
+        self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
+
+    def close(self) -> None:
+        """Closes the file; reading ends."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> "LogFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @cached_property
+    def _kernel(self) -> "Kernel":
+        return kernel.load()
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        try:
+            return os.pread(self._descriptor, size, position)
+        except OSError as error:
+            raise OpenError(f"can't be read: {error.strerror}", self.path, position) from error
+
+    def runs(self, start: int = 0) -> Iterator[Run | Damage]:
+        """Runs of batches and damages, in file order, from a batch's position on.
+
+        A run's bytes and rows stay as they are until RING_SIZE − 1 more items were taken. A batch whose CRC is wrong
+        comes in a run of its own, with VALID 0, if something plausible follows it; where the reading can't go on, a
+        damage tells what lies there, up to the next intact batch.
+        """
+        return self._walk(start, self._read_on)
+
+    def runs_as_kafka(self, start: int = 0) -> Iterator[Run | Damage]:
+        """The same as Kafka's reader goes: it takes every length that lies within the file, whatever the CRC and magic.
+
+        Where it would fail, reading goes on as in `runs`. Source: FileLogInputStream.
+        """
+        return self._walk(start, self._read_on_as_kafka)
+
+    def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
+        position = start
+        wanted = BUFFER_SIZE
+        ring = self._ring()
+        while position < self.size:
+            space, rows = next(ring)
+            buffer = self._fill(position, min(wanted, self.size - position), space)
+            wanted = BUFFER_SIZE
+            if len(buffer) == 0:
+                return  # the file was cut while it was read
+            count, end, stop, codecs = self._kernel.scan(buffer, 0, len(buffer), rows, 0)
+            if count:
+                yield Run(buffer, position, rows, count, codecs)
+                position += end
+                continue
+            claimed = self._claimed_size(buffer)
+            if stop == Stop.END and claimed is not None and len(buffer) < claimed <= self.size - position:
+                if claimed <= TRUSTED_SIZE or self._is_batch(position, claimed):
+                    wanted = claimed
+                    continue
+                stop = Stop.BAD_CRC
+            item, size = read_on(position, buffer, Stop(stop))
+            yield item
+            position += size
+
+    def _read_on(self, position: int, buffer: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
+        """What stands where a scan stopped, and its size: a batch with a wrong CRC that ends well, or a damage."""
+        claimed = self._claimed_size(buffer)
+        if stop == Stop.BAD_CRC and claimed is not None and self._ends_well(position + claimed):
+            return self._invalid_batch(position, buffer, claimed), claimed
+        damage = self._damage(position, buffer, stop)
+        return damage, damage.size
+
+    def _read_on_as_kafka(self, position: int, buffer: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
+        if len(buffer) > MAGIC_POSITION:
+            claimed = int.from_bytes(buffer[8:12], "big", signed=True) + LOG_OVERHEAD
+            if HEADER_WINDOW <= claimed <= self.size - position:
+                return self._invalid_batch(position, buffer, claimed), claimed
+        damage = self._damage(position, buffer, stop)
+        return damage, damage.size
+
+    def _invalid_batch(self, position: int, buffer: memoryview, claimed: int) -> Run:
+        if len(buffer) < claimed:
+            buffer = self._fill(position, claimed)
+        codec = buffer[22 if 2 <= buffer[MAGIC_POSITION] < 128 and len(buffer) > 22 else 17] & 7
+        return Run(buffer, position, array("q", (0, claimed, 0)), 1, 1 << codec)
+
+    def _ring(self) -> Iterator[tuple[bytearray, Rows]]:
+        size = min(BUFFER_SIZE, self.size)
+        rows = min(ROWS_CAPACITY, size // HEADER_WINDOW + 1)
+        spaces: list[tuple[bytearray, Rows]] = []
+        while len(spaces) < RING_SIZE:
+            spaces.append((bytearray(size), new_rows(rows)))
+            yield spaces[-1]
+        while True:
+            yield from spaces
+
+    def _fill(self, position: int, size: int, space: bytearray | None = None) -> memoryview:
+        buffer = space if space is not None and size <= len(space) else bytearray(size)
+        filled = 0
+        while filled < size:
+            try:
+                got = os.preadv(self._descriptor, [memoryview(buffer)[filled:size]], position + filled)
+            except OSError as error:
+                raise OpenError(f"can't be read: {error.strerror}", self.path, position + filled) from error
+            if got == 0:
+                break
+            filled += got
+        return memoryview(buffer)[:filled]
+
+    @staticmethod
+    def _claimed_size(buffer: memoryview) -> int | None:
+        """Size of the batch that begins the buffer as its length field tells it; None if it can't be."""
+        if len(buffer) <= MAGIC_POSITION:
+            return None
+        size = int.from_bytes(buffer[8:12], "big", signed=True)
+        least = MINIMUM_SIZE_FIELD.get(buffer[MAGIC_POSITION])
+        return None if least is None or size < least else size + LOG_OVERHEAD
+
+    def _ends_well(self, position: int) -> bool:
+        """Whether the file ends here, or a plausible header stands here."""
+        if position == self.size:
+            return True
+        header = memoryview(self.read(position, BATCH_HEADER_SIZE))
+        return self._find_header(header, 0, HEADER_WINDOW, self.size - position) == 0
+
+    def _find_header(self, buffer: memoryview, start: int, end: int, room: int) -> int:
+        return self._kernel.find_header(buffer, start, min(end, len(buffer)), self.base_offset or 0, room)
+
+    def _is_batch(self, position: int, size: int) -> bool:
+        """Whether the CRC of the batch there holds; reads it piece by piece."""
+        header = self.read(position, HEADER_WINDOW)
+        if len(header) < HEADER_WINDOW:
+            return False
+        if header[MAGIC_POSITION] == 2:
+            return self._crc32c(position + 21, size - 21) == int.from_bytes(header[17:21], "big")
+        return self._crc32(position + 16, size - 16) == int.from_bytes(header[12:16], "big")
+
+    def _crc32c(self, position: int, size: int) -> int:
+        from crc32c import crc32c
+
+        crc = 0
+        for piece in self._pieces(position, size):
+            crc = crc32c(piece, crc)
+        return crc
+
+    def _crc32(self, position: int, size: int) -> int:
+        from zlib import crc32
+
+        crc = 0
+        for piece in self._pieces(position, size):
+            crc = crc32(piece, crc)
+        return crc
+
+    def _pieces(self, position: int, size: int) -> Iterator[bytes]:
+        end = position + size
+        while position < end:
+            piece = self.read(position, min(BUFFER_SIZE, end - position))
+            if not piece:
+                return
+            yield piece
+            position += len(piece)
+
+    # --- damage ------------------------------------------------------------------------------------------------------
+
+    def _damage(self, position: int, buffer: memoryview, stop: Stop) -> Damage:
+        """What lies at a position where no batch can be read: how far it goes, and what follows it."""
+        content = self._first_content(position)
+        if content == self.size:
+            return Damage(DamageKind.ZERO_TAIL, position, self.size - position, "only zeros up to the end")
+        found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
+        claimed = self._claimed_size(buffer)
+        left = self.size - position
+        if found is None and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
+            asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
+            return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
+        kind, detail = self._what_stopped(position, buffer, stop)
+        end = self.size if found is None else found
+        next_offset = None if found is None else int.from_bytes(self.read(found, 8), "big", signed=True)
+        return Damage(kind, position, end - position, detail, next_offset)
+
+    def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
+        if len(buffer) <= MAGIC_POSITION:
+            return DamageKind.BAD_LENGTH, "too few bytes for a header"
+        if stop == Stop.BAD_MAGIC:
+            return DamageKind.BAD_MAGIC, f"magic is {int.from_bytes(buffer[16:17], 'big', signed=True)}"
+        if stop == Stop.BAD_CRC:
+            return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and no header where it should end"
+        size = int.from_bytes(buffer[8:12], "big", signed=True)
+        left = self.size - position - LOG_OVERHEAD
+        return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
+
+    def _crc_detail(self, position: int, buffer: memoryview) -> str:
+        size = self._claimed_size(buffer) or 0
+        if buffer[MAGIC_POSITION] == 2:
+            stored, computed = int.from_bytes(buffer[17:21], "big"), self._crc32c(position + 21, size - 21)
+        else:
+            stored, computed = int.from_bytes(buffer[12:16], "big"), self._crc32(position + 16, size - 16)
+        return f"crc is {stored:#010x}, computed {computed:#010x}"
+
+    def crc_damage(self, position: int, size: int) -> Damage:
+        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
+        buffer = memoryview(self.read(position, HEADER_WINDOW))
+        next_header = self.read(position + size, 8)
+        next_offset = int.from_bytes(next_header, "big", signed=True) if len(next_header) == 8 else None
+        return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)
+
+    def _first_content(self, position: int) -> int:
+        """Where the first byte that isn't zero stands, or the end."""
+        zeros = bytes(BUFFER_SIZE)
+        while position < self.size:
+            piece = self.read(position, min(BUFFER_SIZE, self.size - position))
+            if not piece:
+                return self.size
+            if piece != zeros[: len(piece)]:
+                return position + len(piece) - len(piece.lstrip(b"\0"))
+            position += len(piece)
+        return self.size
+
+    def _next_batch(self, position: int) -> int | None:
+        """Where the next intact batch begins: a plausible header whose CRC holds.
+
+        On bytes made to be slow the work ends at SEARCH_COST_LIMIT times the file's size.
+        """
+        budget = SEARCH_COST_LIMIT * self.size
+        while position < self.size:
+            buffer = self._fill(position, min(BUFFER_SIZE, self.size - position))
+            at = 0
+            while (at := self._find_header(buffer, at, len(buffer), self.size - position)) >= 0:
+                size = int.from_bytes(buffer[at + 8 : at + 12], "big") + LOG_OVERHEAD
+                budget -= size
+                if budget < 0:
+                    return None
+                if self._is_batch(position + at, size):
+                    return position + at
+                at += 1
+            if len(buffer) < BUFFER_SIZE:
+                return None
+            position += len(buffer) - HEADER_WINDOW + 1
+        return None

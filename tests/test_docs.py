@@ -1,0 +1,106 @@
+"""What README and docs show is so: commands print it, Python runs, links lead somewhere, lists are whole."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from kseg.cli import COMMANDS
+from tests import golden
+
+ROOT = golden.ROOT.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+ANYTHING = "…"
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Fenced blocks of a language in all pages: where each begins, and its text."""
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append((f"{page.relative_to(ROOT)}:{line}", match[1]))
+    return found
+
+
+def console_runs() -> list[ParameterSet]:
+    """Each `$ command` of the console blocks, with the lines shown below it."""
+    runs = []
+    for place, text in blocks("console"):
+        for run in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            command, *shown = run.rstrip("\n").split("\n")
+            runs.append(pytest.param(command, shown, id=f"{place} {command}"))
+    return runs
+
+
+@pytest.mark.parametrize(("command", "shown"), console_runs())
+def test_commands_print_what_is_shown(command: str, shown: list[str], restored: Path) -> None:
+    assert command.startswith("kseg "), "console blocks hold runs of kseg; use sh for what isn't run"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=restored,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    assert is_excerpt(shown, ran.stdout.decode().splitlines()), f"printed:\n{ran.stdout.decode()[:5000]}"
+
+
+def is_excerpt(shown: list[str], printed: list[str]) -> bool:
+    """Whether the lines shown are all that was printed; a line `…` stands for any number of lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+@pytest.mark.parametrize("code", [pytest.param(text, id=place) for place, text in blocks("python")])
+def test_python_examples_run(code: str, restored: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chdir(restored):
+        exec(compile(code, "example", "exec"), {"__name__": "example"})
+    assert capfd.readouterr().out != ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_readme_lists_each_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `kseg (\w+)` \|", text, re.MULTILINE) == list(COMMANDS)
+
+
+def test_architecture_lists_each_module() -> None:
+    listed = set(listed_in_architecture())
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kseg").rglob("*.py") if is_listed_alone(path)}
+    assert listed == there | {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h"}
+
+
+def is_listed_alone(path: Path) -> bool:
+    """Each module but the schemas, which are one entry, and packages' empty `__init__`."""
+    is_package = path.name == "__init__.py"
+    return path.parent.name != "schemas" and not (is_package and path.read_text(encoding="utf-8").count("\n") < 3)
+
+
+def listed_in_architecture() -> list[str]:
+    """Paths of the files in the listing of kseg/, whose folders end with a slash and hold what is indented below."""
+    (text,) = [text for place, text in blocks("listing") if place.startswith("docs/architecture.md")]
+    folders: list[tuple[int, str]] = []
+    files = []
+    for line in text.splitlines():
+        name, depth = line.split()[0], len(line) - len(line.lstrip())
+        folders = [folder for folder in folders if folder[0] < depth]
+        path = "".join(folder for _, folder in folders) + name
+        if name.endswith("/"):
+            folders.append((depth, name))
+        else:
+            files.append(path)
+    return files

@@ -1,0 +1,92 @@
+"""kseg only reads: nothing is created, opened for writing or changed, beside its input or anywhere else."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import golden
+
+# Tells on stderr what opens a file for writing or changes one, by Python's own audit events.
+AUDIT = """
+import atexit, json, os, sys
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGING = ("os.chmod os.chown os.link os.lockf os.mkdir os.remove os.removexattr os.rename os.rmdir os.setxattr "
+    "os.symlink os.truncate os.utime fcntl.flock fcntl.lockf tempfile.mkdtemp tempfile.mkstemp").split()
+def watch(event, arguments):
+    if event == "open" and arguments[2] & WRITING or event in CHANGING:
+        seen.append(f"{event} {arguments}")
+seen = []
+atexit.register(lambda: print(json.dumps(seen), file=sys.stderr))
+sys.addaudithook(watch)
+"""
+CHANGING_CALLS = "f?chmod|[fl]?chown|creat|link|mkdir|mknod|rename|rmdir|symlink|truncate|unlink|utime"
+CHANGING_CALL = re.compile(rf"\d+ +({CHANGING_CALLS}|.*O_(WRONLY|RDWR|CREAT))")
+
+# Runs some Python in a directory; gives what opened a file for writing, or changed one.
+Watch = Callable[[str, Path], list[str]]
+
+
+def with_audit_hook(code: str, directory: Path) -> list[str]:
+    seen: list[str] = json.loads(run_python([sys.executable, "-c", AUDIT + code], directory)[-1])
+    return seen
+
+
+def with_strace(code: str, directory: Path) -> list[str]:
+    strace = ["strace", "-f", "-qq", "-e", "trace=%file", "-o", "/dev/stderr"]
+    lines = run_python([*strace, sys.executable, "-c", code], directory)
+    return [line for line in lines if CHANGING_CALL.match(line)]
+
+
+def run_python(command: list[str], directory: Path) -> list[str]:
+    """The lines that it wrote to stderr. Python's cache of compiled modules isn't kseg's: it is off."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(command, cwd=directory, env=environment, capture_output=True, check=True)
+    return ran.stderr.decode(errors="replace").splitlines()
+
+
+def can_trace() -> bool:
+    """Whether strace is here and may do its work: in some containers it may not."""
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
+
+
+WATCHES: list[Watch] = [with_audit_hook, with_strace] if can_trace() else [with_audit_hook]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A broker's directory, with damaged files beside it."""
+    root = tmp_path_factory.mktemp("readonly")
+    shutil.copytree(golden.ROOT / "logs" / "2.8.2", root / "logs")
+    shutil.copytree(golden.ROOT / "docs", root / "docs")
+    for damage in golden.damaged_files(".log")[::20]:
+        shutil.copytree(damage.parent, root / damage.parent.name)
+    return root
+
+
+def state(root: Path) -> dict[str, tuple[int, int, int]]:
+    """Size, time of change and mode of everything below a directory, itself included."""
+    statuses = {str(path): path.stat() for path in (root, *root.rglob("*"))}
+    return {path: (status.st_size, status.st_mtime_ns, status.st_mode) for path, status in statuses.items()}
+
+
+@pytest.mark.parametrize("watch", WATCHES)
+@pytest.mark.parametrize("options", [[], ["--print-data-log"], ["--like", "2.8"], ["--like", "0.8"]], ids=" ".join)
+def test_dump_opens_nothing_for_writing(watch: Watch, options: list[str], directory: Path) -> None:
+    before = state(directory)
+    assert watch(f"from kseg.cli import main; main({['dump', *options, '.']})", directory) == []
+    assert state(directory) == before
+
+
+@pytest.mark.parametrize("watch", WATCHES)
+@pytest.mark.parametrize("code", ["open('written', 'w')", "import os; os.mkdir('made')", "import os; os.utime('.')"])
+def test_a_change_would_be_seen(watch: Watch, code: str, tmp_path: Path) -> None:
+    assert watch(code, tmp_path) != []

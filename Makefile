@@ -30,7 +30,7 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 	@echo 'A segment of the topic "test", as the Kafka documentation shows it ($(SAMPLE)):'
 	@$(call run,$(SAMPLE),dump --print-data-log 00000000000000203000.log,head -8)
 	@echo; echo 'Its offset index:'
-	@$(call run,$(SAMPLE),dump 00000000000000203000.index,head -6)
+	@$(call run,$(SAMPLE),dump 00000000000000203000.index,head -5)
 	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): what is behind the hole is read too.'
 	@$(call run,$(DAMAGED),dump --shallow $(notdir $(wildcard $(DAMAGED)/*.log))) || true
 	@echo; echo 'More: $(VENV)/bin/kseg dump --help, README.md'
@@ -64,8 +64,8 @@ golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and
 
 build: $(KERNEL) ## Make dist/: the source distribution, and a wheel from it
 	rm -rf build/lib* build/bdist* dist
-	$(PYTHON) -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
-	$(PYTHON) -m pip wheel -q --no-deps --no-build-isolation -w dist dist/*.tar.gz
+	PYTHONWARNINGS=ignore $(PYTHON) -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
+	PYTHONWARNINGS=ignore $(PYTHON) -m pip wheel -q --no-deps --no-build-isolation -w dist dist/*.tar.gz
 	@ls dist
 
 clean: ## Remove everything that make made, .venv/ included
@@ -97,7 +97,7 @@ $(VENV)/compiler: FORCE | $(PYTHON)
 $(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
-	@$(PYTHON) -m pip install -q --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation -e .
 	@if $(PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \

@@ -86,6 +86,7 @@ PYTHON_READERS = {
     ("aiokafka", "iterate"): (str(HOME / "iterate.py"), "aiokafka", FILE),
     ("kafka-python", "iterate"): (str(HOME / "iterate.py"), "kafka-python", FILE),
     ("python", "pass"): ("-c", "pass"),
+    ("python -S", "pass"): ("-S", "-c", "pass"),  # without what installed packages hook into each start
 }
 
 
@@ -146,4 +147,5 @@ COMPARISONS = (
     Comparison(("small",), TEXT, PASS, Target(below=6)),
     Comparison(("small",), Run("Kafka 4.3.1", "help"), HELP),
     Comparison(("small",), HELP, PASS),
+    Comparison(("small",), TEXT, Run("python -S", "pass")),
 )

@@ -2,12 +2,13 @@
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.codecs import DEFAULT_LIMIT, decompress, wrapper_value
+from kseg import kernel
+from kseg.codecs import DEFAULT_LIMIT, UNKNOWN_CODEC, Body, decompress, lz4_decompress_safe, wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec, DamageKind
-from kseg.kernel.contract import ROW, SIZE, START
+from kseg.kernel.contract import ROW, SIZE, START, Bodies
 from kseg.log_file import Damage, Run
 
 if TYPE_CHECKING:
@@ -18,19 +19,20 @@ SLICE_SIZE = 1 << 17
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
+_LZ4 = 1 << Codec.LZ4
 
 
 class Slice(NamedTuple):
     """Rows first … last − 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
 
-    `damages` are those of bodies that can't be had whole.
+    `damages` are those of bodies that can't be had whole, with their rows.
     """
 
     run: Run
     first: int
     last: int
-    bodies: list[bytes | None] | None
-    damages: tuple[Damage, ...] = ()
+    bodies: Bodies | None
+    damages: tuple[tuple[int, Damage], ...] = ()
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
@@ -105,26 +107,38 @@ def _decompressed(piece: Slice, limit: int) -> Slice:
     run, first, last, _, _ = piece
     if run.codecs == _ONLY_UNCOMPRESSED:
         return piece
-    bodies: list[bytes | None] = []
-    damages: list[Damage] = []
-    buffer, rows = run.buffer, run.rows
-    for row in range(first, last):
-        start = rows[row * ROW + START]
-        end = start + rows[row * ROW + SIZE]
-        magic = buffer[start + MAGIC_POSITION]
-        is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
-        codec = buffer[start + (17 if is_legacy else 22)] & CODEC_MASK
-        if codec == Codec.NONE:
-            bodies.append(None)
+    bodies = kernel.load().Bodies(last - first)
+    waiting: Iterable[int] = range(first, last)
+    if run.codecs & _LZ4 and (function := lz4_decompress_safe()):
+        waiting = bodies.unlz4(run.buffer, run.rows, first, function)
+    damages: list[tuple[int, Damage]] = []
+    for row in waiting:
+        body = _body(run, row, limit)
+        if body is None:
             continue
-        compressed = wrapper_value(buffer[start:end]) if is_legacy else buffer[start + BATCH_HEADER_SIZE : end]
-        if compressed is None:
-            bodies.append(None)
-            damages.append(Damage(DamageKind.BAD_BODY, run.position + start, 0, "a wrapper without a value"))
-            continue
-        body = decompress(codec, magic, compressed, limit)
+        if body.data or body.failure is None:
+            bodies[row - first] = body.data
         if body.failure is not None:
-            kind = DamageKind.BAD_CODEC if codec > Codec.ZSTD else DamageKind.BAD_BODY
-            damages.append(Damage(kind, run.position + start, 0, body.failure))
-        bodies.append(None if body.failure is not None and not body.data else body.data)
+            damages.append((row, _damage(run, row, body.failure)))
     return Slice(run, first, last, bodies, tuple(damages))
+
+
+def _body(run: Run, row: int, limit: int) -> Body | None:
+    """A row's body; None for an uncompressed batch."""
+    start = run.rows[row * ROW + START]
+    end = start + run.rows[row * ROW + SIZE]
+    magic = run.buffer[start + MAGIC_POSITION]
+    is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
+    codec = run.buffer[start + (17 if is_legacy else 22)] & CODEC_MASK
+    if codec == Codec.NONE:
+        return None
+    if not is_legacy:
+        return decompress(codec, magic, run.buffer[start + BATCH_HEADER_SIZE : end], limit)
+    compressed = wrapper_value(run.buffer[start:end])
+    return Body(b"", "a wrapper without a value") if compressed is None else decompress(codec, magic, compressed, limit)
+
+
+def _damage(run: Run, row: int, failure: str) -> Damage:
+    is_unknown = failure.startswith(UNKNOWN_CODEC)
+    kind = DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY
+    return Damage(kind, run.position + run.rows[row * ROW + START], 0, failure)

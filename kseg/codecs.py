@@ -18,6 +18,9 @@ LARGEST_RATIO = 1000
 """A body may become this many times as large, and LARGEST_RATIO_FREE bytes more."""
 LARGEST_RATIO_FREE = 1 << 20
 
+UNKNOWN_CODEC = "unknown codec"
+"""How the failure of a body of an unknown codec begins."""
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -54,7 +57,7 @@ def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LI
         limit: the largest size to accept, beside `limit_for`'s ratio.
     """
     if codec not in _CODECS or (codec == Codec.ZSTD and magic < 2):
-        return Body(b"", f"codec {codec} is unknown in format {magic}")
+        return Body(b"", f"{UNKNOWN_CODEC} {codec} in format {magic}")
     if codec == Codec.LZ4 and magic == 0:
         body = _with_right_checksum(body)
     most = limit_for(len(body), limit)
@@ -207,6 +210,21 @@ def _snappy_block(block: memoryview, most: int) -> bytes:
 @cache
 def _lz4() -> Any:
     return import_module("lz4.frame")
+
+
+@cache
+def lz4_decompress_safe() -> int:
+    """Address of liblz4's function of that name inside the lz4 package; 0 if it doesn't show it.
+
+    The kernel calls it for a run of small frames, each of which would cost more to hand to Python than to decompress.
+    """
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(import_module("lz4.block._block").__file__)
+        return ctypes.cast(library.LZ4_decompress_safe, ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        return 0
 
 
 def _lz4_errors() -> tuple[type[Exception], ...]:

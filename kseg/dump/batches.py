@@ -16,29 +16,27 @@ from kseg.formats.codes import (
     Codec,
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
-from kseg.kernel.contract import SIZE, Program
-from kseg.layouts.compiler import compile_template
-from kseg.log_file import BUFFER_SIZE, Damage, LogFile, Run
+from kseg.kernel.contract import SIZE
+from kseg.log_file import BUFFER_SIZE, SEARCH_COST_LIMIT, LogFile, Run
 
 READ_AHEAD = 4096
 """Bytes read for a header and those behind it: what lies between two entries of an index."""
 EMPTY_BATCHES = 64
 """Batches without records that are passed over in search for a record."""
-WALK_FACTOR = 4
-"""Batches that all searches may look at, for each that the log can hold and each entry that asks."""
-RECORD_LINE = "{offset} {timestamp}\n"
+WALKS, WALK_OF_ENTRY = 2, 64
+"""Batches that all searches may look at: this many times as the log can hold, and for each search."""
 _SMALLEST_SIZE_FIELD = min(MINIMUM_SIZE_FIELD.values())
 
 
 class NoBatch(StrEnum):
     """Why there is nothing to compare an entry with."""
 
-    NEGATIVE = "have a negative position"
-    BEYOND_END = "point behind the log's last whole batch"
-    NO_HEADER = "point where no batch begins"
-    TOO_LARGE = "point to a batch larger than --max-message-size"
-    UNREADABLE = "point to a batch whose records can't be read"
-    TOO_FAR = "would have to be searched for in too much of the log"
+    NEGATIVE = "negative position"
+    BEYOND_END = "position behind the log's last whole batch"
+    NO_HEADER = "position where no batch begins"
+    TOO_LARGE = "batch larger than --max-message-size"
+    UNREADABLE = "batch whose records can't be read"
+    TOO_FAR = "batch that is too far away"
 
 
 class LogBatch(NamedTuple):
@@ -55,31 +53,17 @@ class LogBatch(NamedTuple):
     last_offset: int
 
 
+class _Records(NamedTuple):
+    """What is asked of a batch's records: `first_offset` is None if there are none, `is_whole` if all could be read."""
+
+    first_offset: int | None
+    largest_timestamp: int
+    is_whole: bool
+
+
 def wrap_offset(offset: int) -> int:
     """A sum of offsets as Java's 64 bits hold it."""
     return (offset + 2**63) % 2**64 - 2**63
-
-
-class _Records:
-    """What the kernel's lines tell of a batch's records, kept without keeping the lines."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets the last batch."""
-        self.first_offset: int | None = None
-        self.largest_timestamp = NO_TIMESTAMP
-        self._cut_line = b""
-
-    def take(self, piece: memoryview) -> None:
-        """Takes some bytes of the lines that RECORD_LINE makes."""
-        text, end, self._cut_line = (self._cut_line + piece).rpartition(b"\n")
-        if end:
-            numbers = text.split()
-            if self.first_offset is None:
-                self.first_offset = int(numbers[0])
-            self.largest_timestamp = max(self.largest_timestamp, *map(int, numbers[1::2]))
 
 
 class BatchReader:
@@ -98,18 +82,9 @@ class BatchReader:
         self._limit = limit
         self._buffer, self._buffer_position = bytes(BATCH_HEADER_SIZE), -BATCH_HEADER_SIZE
         self._walk: tuple[int, int, int] | None = None
-        self._walk_budget = WALK_FACTOR * (log.size // MINIMUM_HEADER_SIZE + 1)
-        self._records = _Records()
-        self._output = kernel.load().Output(self._records.take, BUFFER_SIZE)
-        line = compile_template(RECORD_LINE)
-        self._renderer = kernel.load().Renderer(
-            Program((None, None, None), (line, line, line), None), self._output, None, None, 0, None
-        )
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the log has no bytes."""
-        return self._log.size == 0
+        self._walk_budget = WALKS * (log.size // (_SMALLEST_SIZE_FIELD + LOG_OVERHEAD) + 1)
+        self._last: tuple[LogBatch, _Records] | None = None
+        self._read_budget = SEARCH_COST_LIMIT * log.size
 
     def batch_at(self, position: int) -> LogBatch | NoBatch:
         """The batch that begins at a position."""
@@ -124,24 +99,25 @@ class BatchReader:
                 return found
             if found.magic < 2 and found.codec == Codec.NONE:
                 return found.base_offset
-            is_whole = self._read_records(found)
-            if self._records.first_offset is not None:
-                return self._records.first_offset
-            if not is_whole:
+            records = self._records(found)
+            if records.first_offset is not None:
+                return records.first_offset
+            if not records.is_whole:
                 return NoBatch.UNREADABLE
             found = self._header(found.position + found.size, BATCH_HEADER_SIZE)
         return NoBatch.TOO_FAR
 
     def largest_timestamp(self, batch: LogBatch) -> int | NoBatch:
         """The largest timestamp of the batch's records, -1 without records or timestamps."""
-        return self._records.largest_timestamp if self._read_records(batch) else NoBatch.UNREADABLE
+        records = self._records(batch)
+        return records.largest_timestamp if records.is_whole else NoBatch.UNREADABLE
 
     def find(self, start: int, offset: int) -> LogBatch | NoBatch:
         """The first batch from a batch's position on that ends at an offset or behind it."""
         position = start
         if self._walk is not None and self._walk[0] == start and self._walk[1] <= offset:
             position = self._walk[2]  # all batches before it end before that offset
-        self._walk_budget += WALK_FACTOR
+        self._walk_budget += WALK_OF_ENTRY
         while self._walk_budget > 0:
             self._walk_budget -= 1
             batch = self._header(position, READ_AHEAD)
@@ -174,21 +150,26 @@ class BatchReader:
         last_offset = wrap_offset(base_offset + last_offset_delta)
         return LogBatch(position, length + LOG_OVERHEAD, magic, attributes & CODEC_MASK, base_offset, last_offset)
 
-    def _read_records(self, batch: LogBatch) -> bool:
-        """Reads the batch's records into `_records`; gives whether all could be read."""
-        self._records.clear()
-        run = self._run(batch)
+    def _records(self, batch: LogBatch) -> _Records:
+        """The batch's records; the last batch's are remembered."""
+        if self._last is None or self._last[0] != batch:
+            self._last = batch, self._read_records(batch)
+        return self._last[1]
+
+    def _read_records(self, batch: LogBatch) -> _Records:
+        self._read_budget -= batch.size
+        run = self._run(batch) if self._read_budget >= 0 else None
         if run is None:
-            return False
-        is_whole = True
+            return _Records(None, NO_TIMESTAMP, is_whole=False)
+        first_offset, largest_timestamp, is_whole = None, NO_TIMESTAMP, True
         for piece in with_bodies(iter((run,)), 0, self._limit):
             assert isinstance(piece, Slice)
-            self._renderer.render(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-            is_whole = is_whole and not piece.damages
-        self._output.flush()
-        is_whole = is_whole and not self._renderer.problems
-        self._renderer.problems.clear()
-        return is_whole
+            columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+            if columns.count:
+                first_offset = memoryview(columns.offsets).cast("B").cast("q")[0]
+                largest_timestamp = max(NO_TIMESTAMP, max(memoryview(columns.timestamps).cast("B").cast("q")))
+            is_whole = not piece.damages and not columns.problems
+        return _Records(first_offset, largest_timestamp, is_whole=is_whole)
 
     def _run(self, batch: LogBatch) -> Run | None:
         """The batch alone, as the kernel takes it; None if its length can't be one of its magic."""

@@ -15,7 +15,7 @@ from kseg.dump.batches import BatchReader, LogBatch, NoBatch, wrap_offset
 from kseg.dump.entries import EntryFile
 from kseg.dump.reports import Pairs, absolute_path
 from kseg.errors import OpenError
-from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.codes import NO_TIMESTAMP, Codec
 from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.layouts import indexes as layout
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 LARGEST_LOOKUP = 1 << 28
 """Bytes of an .index that are used to find positions in the log."""
 REBUILT = "a broker rebuilds a segment's indexes at its start if they are removed"
-_OFFSETS_DONT_RISE = "don't rise above those before them"
+_DONT_RISE = "offset or position not above that of the entry before"
+_ADVICE: dict[str, str] = {
+    NoBatch.TOO_LARGE: "a larger one compares them",
+    NoBatch.UNREADABLE: "`kseg dump` of the log tells more",
+    NoBatch.TOO_FAR: "they were not compared",
+}
+"""What to do about entries that can't be compared, where it isn't the index that is wrong."""
 
 
 def dump_offset_index(path: str, context: "DumpContext") -> None:
@@ -103,14 +109,15 @@ class _IndexDump:
 
     def add(self, problem: str, number: int, detail: str) -> None:
         """Counts an entry that has a problem; of the first one its number and detail are kept."""
-        count, first = self._problems.get(problem, (0, f"entry {number}: {detail}"))
+        count, first = self._problems.get(problem, (0, f"number {number} ({detail})"))
         self._problems[problem] = count + 1, first
 
     def tell(self) -> None:
         """Says what was wrong with entries, a line for each kind of problem."""
         for problem, (count, first) in self._problems.items():
-            entries = "1 entry" if count == 1 else f"{count} entries"
-            self._add_problem(f"{entries} that {problem}, the first is {first}")
+            entries = "1 entry," if count == 1 else f"{count} entries, the first"
+            advice = _ADVICE.get(problem, REBUILT)
+            self.context.add_problem(self.index.path, f"{problem}: {entries} {first}; {advice}")
         self.tell_trailing()
 
     def tell_trailing(self) -> None:
@@ -149,7 +156,6 @@ class OffsetIndexDump(_IndexDump):
         super().__init__(index, context)
         self._compared = at(layout.COMPARED, self.release)
         self._previous = -1, -1
-        self._open_mismatch: int | None = None
 
     def check_sanity(self) -> None:
         """Prints what a broker's check at its start would say."""
@@ -166,7 +172,7 @@ class OffsetIndexDump(_IndexDump):
         """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
         number = 0
         for piece in self.index.pieces():
-            lines = []
+            lines: list[str] = []
             for relative_offset, position in piece:
                 is_zero = relative_offset == 0 and number > 0
                 if batches is not None and not (is_zero and self.stops_before_zero):
@@ -183,7 +189,7 @@ class OffsetIndexDump(_IndexDump):
         offset = self.offset(relative_offset)
         is_written = relative_offset != 0 or (number == 0 and position != 0)
         if is_written and (relative_offset <= self._previous[0] or position <= self._previous[1]):
-            self.add(_OFFSETS_DONT_RISE, number, f"offset {offset}, position {position}")
+            self.add(_DONT_RISE, number, f"offset {offset}, position {position}")
         batch = batches.batch_at(position)
         found: int | NoBatch
         if isinstance(batch, NoBatch):
@@ -195,22 +201,23 @@ class OffsetIndexDump(_IndexDump):
                 self.add(found, number, f"offset {offset}, position {position}")
         elif found != offset:
             self.context.reports.mismatches[self.absolute_path].add(offset, found)
-        if is_written and isinstance(batch, LogBatch):
-            self._judge(offset, batch, is_mismatch=found != offset)
+            if is_written and isinstance(batch, LogBatch) and not _is_sound(offset, batch, batches):
+                self.context.found_wrong = True
+        if is_written:
             self._previous = relative_offset, position
 
-    def _judge(self, offset: int, batch: LogBatch, *, is_mismatch: bool) -> None:
-        """Sets the exit status for entries that no broker writes.
 
-        Brokers have written the first offset of a batch, its last, and the last of all batches of an append: an entry
-        is sound if it lies between the first offset of its batch and that of the next entry's batch.
-        """
-        if self._open_mismatch is not None and self._open_mismatch >= batch.base_offset:
-            self.context.found_wrong = True
-        is_below = batch.magic >= 2 and offset < batch.base_offset
-        if is_mismatch and is_below:
-            self.context.found_wrong = True
-        self._open_mismatch = offset if is_mismatch else None
+def _is_sound(offset: int, batch: LogBatch, batches: BatchReader) -> bool:
+    """Whether some broker has written an entry with this offset for a batch.
+
+    Some write the first offset of the batch, some its last, some the last of all batches of an append; which of them,
+    the file doesn't say.
+    """
+    if offset > batch.last_offset:
+        last = batches.find(batch.position, offset)
+        return isinstance(last, LogBatch) and last.last_offset == offset
+    is_wrapper = batch.magic < 2 and batch.codec != Codec.NONE
+    return is_wrapper or offset in (batch.base_offset, batch.last_offset)
 
 
 class TimeIndexDump(_IndexDump):
@@ -233,11 +240,11 @@ class TimeIndexDump(_IndexDump):
         self.print_sanity(failure)
 
     def print_entries(self, batches: BatchReader | None) -> None:
-        """Prints the entries, up to the zeros of a preallocated file, and compares each with the batch that it names."""
+        """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
         positions = _read_positions(self.index.path, self.context) if batches is not None else None
         number = 0
         for piece in self.index.pieces():
-            lines = []
+            lines: list[str] = []
             for timestamp, relative_offset in piece:
                 is_zero = relative_offset == 0 and number > 0
                 is_end = is_zero and (self.stops_before_zero or batches is None)

@@ -1,32 +1,32 @@
 """Prints logs: runs of batches, with their bodies, through the kernel's renderer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.bodies import with_bodies
+from kseg.bodies import Slice, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import ROW, VALID, Problem, Program, RecordProblem
-from kseg.log_file import Damage, Run, LogFile
+from kseg.kernel.contract import SIZE, VALID, Problem, Program, RecordProblem
+from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeControl, Output
+    from kseg.kernel.contract import Decode, DecodeControl, Output, Renderer
 
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
 
 PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
     Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
-    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "the records end after {n}, at byte {at}; the header counts others"),
+    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
     Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
 }
 
 
 @dataclass(slots=True)
 class LogSummary:
-    """What was met in a log."""
+    """What was met in a log; damages in file order."""
 
     batches: int = 0
     records: int = 0
@@ -58,8 +58,17 @@ def new_output(write: Callable[[memoryview], object]) -> "Output":
     return kernel.load().Output(write, OUTPUT_SIZE)
 
 
-def dump_log(log_file: LogFile, rendering: Rendering, output: "Output") -> LogSummary:
-    """Prints a log's batches and records; damage is in the summary, in file order."""
+def dump_log(
+    log_file: LogFile, rendering: Rendering, output: "Output", on_damage: Callable[[Damage], None] | None = None
+) -> LogSummary:
+    """Prints a log's batches and records.
+
+    Args:
+        log_file: what to read.
+        rendering: how.
+        output: where to.
+        on_damage: is told of each damage when the output stands behind it.
+    """
     renderer = kernel.load().Renderer(
         rendering.program,
         output,
@@ -69,27 +78,50 @@ def dump_log(log_file: LogFile, rendering: Rendering, output: "Output") -> LogSu
         rendering.last_offset,
     )
     summary = LogSummary(size=log_file.size)
-    runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
-    is_deep = any(rendering.program.record)
-    for item in with_bodies(runs, log_file.size, rendering.limit) if is_deep else runs:
+    for item in _items(log_file, rendering):
         if isinstance(item, Damage):
-            summary.damages.append(item)
-            continue
-        if isinstance(item, Run):
-            run, first, last, bodies = item, 0, item.count, None
+            found = iter((item,))
         else:
-            run, first, last, bodies, damages = item
-            summary.damages.extend(damages)
-        if not run.rows[VALID]:
-            summary.damages.append(log_file.crc_damage(run.position, run.rows[ROW - 2]))
-        renderer.render(run.buffer, run.rows, first, last, run.position, bodies)
-        summary.batches += last - first
-        if renderer.problems:
-            summary.damages.extend(map(problem_damage, renderer.problems))
-            renderer.problems.clear()
+            found = _render(renderer, log_file, item)
+            summary.batches += item.last - item.first
+        for damage in found:
+            summary.damages.append(damage)
+            if on_damage is not None:
+                on_damage(damage)
     summary.records = renderer.records
     summary.gaps = renderer.gaps
     return summary
+
+
+def _items(log_file: LogFile, rendering: Rendering) -> Iterator[Slice | Damage]:
+    runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
+    if any(rendering.program.record):
+        return with_bodies(runs, log_file.size, rendering.limit)
+    return (Slice(item, 0, item.count, None) if isinstance(item, Run) else item for item in runs)
+
+
+def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[Damage]:
+    """Renders a slice; stops to give each damage when what lies before it is printed, its batch included."""
+    run, row, last, bodies, damages = piece
+    if not run.rows[VALID]:
+        renderer.render(run.buffer, run.rows, row, last, run.position, bodies, row)
+        yield log_file.crc_damage(run.position, run.rows[SIZE])
+        yield from (problem_damage(problem) for problem in _taken(renderer))
+        return
+    waiting = dict(damages)
+    while row < last:
+        end = min((damaged + 1 for damaged in waiting if damaged >= row), default=last)
+        row = renderer.render(run.buffer, run.rows, row, end, run.position, bodies, piece.first)
+        if row - 1 in waiting:
+            yield waiting.pop(row - 1)
+            renderer.problems.clear()  # that the records end where the body does is no news
+        yield from (problem_damage(problem) for problem in _taken(renderer))
+
+
+def _taken(renderer: "Renderer") -> list[RecordProblem]:
+    problems = list(renderer.problems)
+    renderer.problems.clear()
+    return problems
 
 
 def problem_damage(problem: RecordProblem) -> Damage:

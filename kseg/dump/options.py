@@ -35,6 +35,8 @@ class DumpOptions:
     key_decoder_class: str | None = None
     value_decoder_class: str | None = None
     internal_decoder: str | None = None
+    output: str = "text"
+    only: str | None = None
     max_decompressed: int = DEFAULT_LIMIT
 
     @property
@@ -47,7 +49,7 @@ class DumpOptions:
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
-    `talk` takes a line for stderr. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
+    `talk` takes a line for stderr. `several_files` tells whether rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
     opened.
     """
 
@@ -55,6 +57,7 @@ class DumpContext:
     output: "Output"
     talk: Callable[[str], None]
     reports: "Reports"
+    several_files: bool = False
     found_wrong: bool = False
     failed: int = 0
     summaries: list[str] = field(default_factory=list)

@@ -1,6 +1,5 @@
 """Prints producer snapshots. Source: DumpLogSegments, ProducerStateManager."""
 
-from collections.abc import Sequence
 from itertools import accumulate
 from struct import calcsize
 from typing import TYPE_CHECKING
@@ -12,3 +11,129 @@ from kseg.releases import Release, at
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
+
+VERSION = 1
+CRC_START = 6
+"""Position of the first byte that the CRC covers; it covers all from there to the file's end."""
+_HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
+_PIECE = 1 << 20
+NAMES_FIELDS = Release((3, 9, 2))
+"""The last release whose tool says which field can't be read: kseg's own words are its."""
+
+
+def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
+    """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
+    like = context.options.like
+    with EntryFile(path, _ENTRY, start=_HEADER.struct.size) as snapshot:
+        failure = _failure(snapshot, like or NAMES_FIELDS)
+        if failure is not None and like is None:
+            context.add_problem(path, failure)
+            return
+        if failure is not None:
+            context.found_wrong = True
+            context.output.flush()
+            context.talk(failure)
+            return
+        header = snapshot.read(0, _HEADER.struct.size)
+        if len(header) < _HEADER.struct.size:
+            return  # the file was cut while it was read
+        _, _, count = _HEADER.struct.unpack(header)
+        line = _ProducerLine(context.options.release)
+        for piece in snapshot.pieces(count):
+            context.output.write("".join(map(line.text, piece)).encode())
+
+
+def _failure(snapshot: EntryFile, release: Release) -> str | None:
+    """What the release's tool says of a snapshot that it doesn't read; None if it does."""
+    if at(layout.VERSION_COMES_FIRST, release):
+        failure = _version_failure(snapshot, release) or _schema_failure(snapshot, release)
+    else:
+        failure = _schema_failure(snapshot, release) or _version_failure(snapshot, release)
+    return failure or _crc_failure(snapshot, release)
+
+
+def _version_failure(snapshot: EntryFile, release: Release) -> str | None:
+    field = snapshot.read(0, 2)
+    version = int.from_bytes(field, "big", signed=True)
+    if len(field) < 2 or version == VERSION:
+        return None
+    return at(layout.UNKNOWN_VERSION, release).format(version=version)
+
+
+def _schema_failure(snapshot: EntryFile, release: Release) -> str | None:
+    reason = _schema_reason(snapshot, at(layout.SCHEMA_REASONS, release))
+    return None if reason is None else layout.WRONG_SCHEMA.format(reason=reason)
+
+
+def _schema_reason(snapshot: EntryFile, reasons: layout.SchemaReasons) -> str | None:
+    header = snapshot.read(0, _HEADER.struct.size)
+    if len(header) < _HEADER.struct.size:
+        field = _cut_field(_HEADER, len(header)).replace("entries_count", "producer_entries")
+        return reasons.cut_field.format(field=field)
+    _, _, count = _HEADER.struct.unpack(header)
+    available = snapshot.size - _HEADER.struct.size
+    if count < 0:
+        return reasons.negative_count.format(count=count)
+    if count > available:
+        return reasons.large_count.format(count=count, available=available)
+    if count > snapshot.count:
+        return reasons.cut_producer.format(field=_cut_field(_ENTRY, snapshot.trailing))
+    return None
+
+
+def _cut_field(fields: FixedFields, available: int) -> str:
+    """The first field that so few bytes don't hold whole."""
+    order, codes = fields.struct.format[0], fields.struct.format[1:]
+    ends = accumulate(calcsize(order + code) for code in codes)
+    return next(name for name, end in zip(fields.names, ends, strict=True) if end > available)
+
+
+def _crc_failure(snapshot: EntryFile, release: Release) -> str | None:
+    from crc32c import crc32c
+
+    stored = int.from_bytes(snapshot.read(2, 4), "big")
+    computed, position = 0, CRC_START
+    while piece := snapshot.read(position, _PIECE):
+        computed = crc32c(piece, computed)
+        position += len(piece)
+    if stored == computed:
+        return None
+    return at(layout.WRONG_CRC, release).format(path=snapshot.path, stored=stored, computed=computed)
+
+
+class _ProducerLine:
+    """A release's lines of producers."""
+
+    def __init__(self, release: Release) -> None:
+        self._line = at(layout.PRODUCER_LINES, release)
+        self._optional = at(layout.OPTIONAL, release)
+        self._always_shows_last_batch = at(layout.ALWAYS_SHOWS_LAST_BATCH, release)
+        self._sequence_wraps = at(layout.SEQUENCE_WRAPS, release)
+
+    def text(self, entry: tuple[int, ...]) -> str:
+        """A producer's line; takes the fields of PRODUCER_ENTRY_FIELDS."""
+        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = entry
+        template = self._line.producer
+        if last_offset >= 0 or self._always_shows_last_batch:
+            template += self._line.last_batch
+        optional = self._optional.present if first_offset >= 0 else self._optional.missing
+        line = template.format(
+            producerId=producer_id,
+            producerEpoch=epoch,
+            coordinatorEpoch=coordinator_epoch,
+            currentTxnFirstOffset=optional.format(first_offset),
+            firstSequence=self._first_sequence(last_sequence, offset_delta),
+            lastSequence=last_sequence,
+            firstOffset=last_offset - offset_delta,
+            lastOffset=last_offset,
+            offsetDelta=offset_delta,
+            timestamp=timestamp,
+        )
+        return line + "\n"
+
+    def _first_sequence(self, last_sequence: int, offset_delta: int) -> int:
+        """Source: DefaultRecordBatch.decrementSequence; all in 32 bits."""
+        first = last_sequence - offset_delta
+        if self._sequence_wraps and last_sequence < offset_delta:
+            first += 2**31
+        return (first + 2**31) % 2**32 - 2**31

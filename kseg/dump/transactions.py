@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from kseg.dump.entries import EntryFile
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
-from kseg.layouts.indexes import TRANSACTION_INDEX_LINE
+from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -14,16 +14,20 @@ KNOWN_VERSION = 0
 
 def dump_transaction_index(path: str, context: "DumpContext") -> None:
     """Prints a `.txnindex`. Raises OpenError if it can't be opened."""
-    unknown = 0
+    unknown, falling, previous = 0, 0, -1
     with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
         for piece in index.pieces():
             lines = []
-            for version, *offsets in piece:
+            for version, producer_id, first_offset, last_offset, last_stable_offset in piece:
                 shown = version >> 8  # AbortedTxn reads the first of the version's two bytes alone
+                lines.append(LINE.format(shown, producer_id, first_offset, last_offset, last_stable_offset))
                 unknown += version != KNOWN_VERSION
-                lines.append(TRANSACTION_INDEX_LINE.format(shown, *offsets))
+                falling += last_offset <= previous
+                previous = last_offset
             context.output.write("".join(lines).encode())
         if index.trailing:
             context.add_problem(path, f"the last {index.trailing} of its {index.size} bytes are no whole entry")
     if unknown:
-        context.add_problem(path, f"entries whose version isn't {KNOWN_VERSION}: {unknown}; Kafka doesn't read them")
+        context.add_problem(path, f"entries whose version isn't {KNOWN_VERSION}: {unknown}")
+    if falling:
+        context.add_problem(path, f"entries whose last offset isn't above that of the entry before: {falling}")

@@ -18,7 +18,20 @@ def new_rows(count: int) -> Rows:
     return array("q", bytes(8 * ROW * count))
 
 
-Bodies = Sequence["bytes | None"]
+
+class Bodies(Protocol):
+    """Bodies of consecutive rows; a list of bytes or None does as well."""
+
+    def __init__(self, count: int) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __setitem__(self, index: int, body: bytes) -> None: ...
+
+    def unlz4(self, buffer: memoryview, rows: Rows, first: int, function: int) -> list[int]:
+        """Decompresses what it can by liblz4's LZ4_decompress_safe at that address; gives the rows that are left."""
+
+
 Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
 """(key, value, offset) of a record → what to print of them."""
 DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
@@ -181,8 +194,30 @@ class Renderer(Protocol):
     problems: list[RecordProblem]
     gaps: list[tuple[int, int]]
 
-    def render(self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None) -> None:
-        """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
+    def render(
+        self,
+        buffer: memoryview,
+        rows: Rows,
+        first: int,
+        last: int,
+        position: int,
+        bodies: "Bodies | Sequence[bytes | None] | None",
+        first_body: int = -1,
+    ) -> int:
+        """Prints rows from `first` on, up to `last` or through the first batch with a problem.
+
+        Args:
+            buffer: where the rows lie.
+            rows: the table.
+            first: first row to print.
+            last: row before which to end.
+            position: the buffer's in the file.
+            bodies: of the rows; None for an uncompressed batch or a missing body; None if all are.
+            first_body: the row of the first body; `first` if not given.
+
+        Returns:
+            The row where to go on.
+        """
 
 
 class Columns(Protocol):
@@ -208,6 +243,10 @@ class Columns(Protocol):
     "int64: stored CRC of a v0 or v1 message, of its batch for a v2 record."
     valid: Buffer
     "int8: 1 if that CRC holds."
+    timestamp_types: Buffer
+    "int32: −1 none, 0 CreateTime, 1 LogAppendTime."
+    control: Buffer
+    "int8: 1 for a control record."
     key_offsets: Buffer
     key_validity: Buffer
     key_data: Buffer
@@ -244,7 +283,13 @@ class Kernel(Protocol):
         """
 
     def columns(
-        self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None
+        self,
+        buffer: memoryview,
+        rows: Rows,
+        first: int,
+        last: int,
+        position: int,
+        bodies: "Bodies | Sequence[bytes | None] | None",
     ) -> Columns:
         """The records of rows first … last − 1, control records too; arguments as for Renderer.render."""
 

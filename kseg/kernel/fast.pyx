@@ -8,7 +8,7 @@ Reads only through `Cursor`, which never passes its end; everything else is arit
 cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -860,7 +860,7 @@ cdef class Renderer:
     cdef Template* batch_templates[3]
     cdef Template* record_templates[3]
     cdef Template* control_templates[CONTROL_TEMPLATES]
-    cdef bint deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
+    cdef bint stopped, deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
     cdef int gap_rule
     cdef int64_t last_offset
     cdef object decode, decode_control, decoded
@@ -902,19 +902,22 @@ cdef class Renderer:
         return &owner.template
 
     def render(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
-               list bodies):
-        """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
-        cdef Py_ssize_t i
+               bodies, Py_ssize_t first_body=-1):
+        """Prints rows from `first` on, up to `last` or a batch with a problem; gives the row where to go on."""
         cdef const uint8_t* base = &buffer[0]
-        check_rows(buffer.shape[0], rows, first, last, bodies)
-        cdef Bytes* given = take_bodies(bodies, last - first)
+        check_rows(buffer.shape[0], rows, first, last)
+        cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
+        cdef Py_ssize_t i = first
+        self.stopped = False
         try:
             with nogil:
-                for i in range(first, last):
+                while i < last and not self.stopped:
                     self.one_batch(base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
                                    rows[i * ROW + 2], position + rows[i * ROW], given[i - first])
+                    i += 1
         finally:
             free(given)
+        return i
 
     cdef int one_batch(self, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
                        Bytes body) except -1 nogil:
@@ -1047,6 +1050,7 @@ cdef class Renderer:
         return 0
 
     cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
+        self.stopped = True
         self.problems.append(
             RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
         )
@@ -1231,7 +1235,7 @@ cdef class Columns:
     """Records of a run of batches, column by column; see the contract."""
 
     cdef readonly int64_t count
-    cdef readonly Growing rows, offsets, timestamps, sequences, checksums, valid, header_offsets
+    cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
     cdef Texts keys, values, header_keys, header_values
     cdef readonly list problems
     cdef Line line
@@ -1239,6 +1243,7 @@ cdef class Columns:
     def __cinit__(self):
         self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
         self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
+        self.timestamp_types, self.control = Growing(), Growing()
         self.keys, self.values, self.header_keys, self.header_values = Texts(), Texts(), Texts(), Texts()
         self.problems = []
         add_int32(self.header_offsets, 0)
@@ -1308,6 +1313,8 @@ cdef class Columns:
         add_int32(self.sequences, line.slots[SEQUENCE])
         add_int64(self.checksums, line.slots[RECORD_CRC])
         self.valid.add(1)[0] = line.slots[RECORD_IS_VALID]
+        self.control.add(1)[0] = line.slots[IS_CONTROL]
+        add_int32(self.timestamp_types, line.slots[TIMESTAMP_TYPE])
         self.keys.add(line.texts[0])
         self.values.add(line.texts[1])
         for i in range(line.slots[HEADER_COUNT]):
@@ -1363,14 +1370,13 @@ cdef class Columns:
         return 0
 
 
-def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
-            list bodies):
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
     """The records of rows first … last − 1, control records too; see the contract."""
     cdef Columns result = Columns()
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
-    check_rows(buffer.shape[0], rows, first, last, bodies)
-    cdef Bytes* given = take_bodies(bodies, last - first)
+    check_rows(buffer.shape[0], rows, first, last)
+    cdef Bytes* given = take_bodies(bodies, 0, last - first)
     try:
         with nogil:
             for i in range(first, last):
@@ -1394,10 +1400,10 @@ cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid,
     return 0 if body.size < 0 else result.add_batch(row, body)
 
 
-cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, list bodies) except -1:
+cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last) except -1:
     """Holds what all pointer arithmetic rests on: every row lies within its buffer."""
     cdef Py_ssize_t i
-    if first < 0 or last * ROW > rows.shape[0] or (bodies is not None and len(bodies) < last - first):
+    if first < 0 or last < first or last * ROW > rows.shape[0]:
         raise IndexError("rows that aren't there")
     for i in range(first, last):
         if rows[i * ROW] < 0 or rows[i * ROW + 1] < V0_ENTRY or rows[i * ROW] + rows[i * ROW + 1] > buffer_size:
@@ -1417,8 +1423,10 @@ cdef Bytes from_object(bytes text):
     return result
 
 
-cdef Bytes* take_bodies(list bodies, Py_ssize_t count) except NULL:
-    """Where the bodies lie. unsafe: the list keeps them alive while they are rendered."""
+cdef Bytes* take_bodies(bodies, Py_ssize_t first, Py_ssize_t count) except NULL:
+    """Where bodies first … first + count − 1 lie. unsafe: `bodies` keeps them alive while they are read."""
+    if bodies is not None and not 0 <= first <= len(bodies) - count:
+        raise IndexError("fewer bodies than rows")
     cdef Bytes* result = <Bytes*>malloc((count + 1) * sizeof(Bytes))
     cdef Py_ssize_t i
     if result == NULL:
@@ -1426,6 +1434,132 @@ cdef Bytes* take_bodies(list bodies, Py_ssize_t count) except NULL:
     for i in range(count):
         result[i].at = NULL
         result[i].size = -1
-        if bodies is not None and bodies[i] is not None:
-            result[i] = from_object(bodies[i])
+    if isinstance(bodies, Bodies):
+        (<Bodies>bodies).look_up(result, first, count)
+    elif bodies is not None:
+        for i in range(count):
+            if bodies[first + i] is not None:
+                result[i] = from_object(bodies[first + i])
     return result
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+ctypedef int (*lz4_decompress_safe)(const char* source, char* target, int size, int capacity) noexcept nogil
+
+cdef enum:
+    LZ4_FRAME_HEADER = 7
+    LZ4_BLOCK = 65536
+
+
+@cython.final
+cdef class Bodies:
+    """Bodies of the rows of a slice: bytes objects, or stretches of one piece of memory."""
+
+    cdef list objects
+    cdef Growing arena
+    cdef Py_ssize_t count
+    cdef int64_t* starts  # in the arena, -1: none
+    cdef int64_t* sizes
+
+    def __cinit__(self, Py_ssize_t count):
+        cdef Py_ssize_t i
+        self.objects = [None] * count
+        self.arena = Growing()
+        self.count = count
+        self.starts = <int64_t*>malloc((count + 1) * sizeof(int64_t))
+        self.sizes = <int64_t*>malloc((count + 1) * sizeof(int64_t))
+        if self.starts == NULL or self.sizes == NULL:
+            raise MemoryError()
+        for i in range(count):
+            self.starts[i] = -1
+
+    def __dealloc__(self):
+        free(self.starts)
+        free(self.sizes)
+
+    def __len__(self):
+        return self.count
+
+    def __setitem__(self, Py_ssize_t index, bytes body):
+        self.objects[index] = body
+
+    cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1:
+        cdef Py_ssize_t i
+        for i in range(count):
+            if self.starts[first + i] >= 0:
+                result[i].at = self.arena.memory + self.starts[first + i]
+                result[i].size = self.sizes[first + i]
+            elif self.objects[first + i] is not None:
+                result[i] = from_object(self.objects[first + i])
+        return 0
+
+    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function):
+        """Decompresses the usual lz4 frames of rows from `first` on; gives the rows that are left.
+
+        function: address of liblz4's LZ4_decompress_safe. Usual is what Kafka writes: independent blocks of up to
+        64 KiB, no checksums but the header's. Everything else, damage too, is left to the library's own interface.
+        """
+        cdef Py_ssize_t i
+        cdef const uint8_t* base = &buffer[0]
+        cdef int64_t start
+        check_rows(buffer.shape[0], rows, first, first + self.count)
+        with nogil:
+            for i in range(self.count):
+                start = self.arena.used
+                if self.frame_of(base + rows[(first + i) * ROW], rows[(first + i) * ROW + 1],
+                                 <lz4_decompress_safe>function):
+                    self.starts[i] = start
+                    self.sizes[i] = self.arena.used - start
+                else:
+                    self.arena.used = start
+        return [first + i for i in range(self.count) if self.starts[i] < 0]
+
+    cdef bint frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress) except? 1 nogil:
+        """A row's frame into the arena; False where it isn't usual."""
+        cdef Line line
+        cdef Cursor frame
+        cdef const uint8_t* header
+        if at[MAGIC_AT] == 2 and size >= BATCH_HEADER:
+            if at[22] & 7 != 3:
+                return False
+            frame.at, frame.end = at + BATCH_HEADER, at + size
+        else:
+            if at[MAGIC_AT] > 1 or at[17] & 7 != 3 or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, &line):
+                return False
+            if line.texts[1].size < 0:
+                return False
+            frame.at, frame.end = line.texts[1].at, line.texts[1].at + line.texts[1].size
+        frame.failed = False
+        header = take(&frame, LZ4_FRAME_HEADER)
+        if header == NULL or memcmp(header, b"\x04\x22\x4d\x18\x60\x40", 6) != 0:
+            return False
+        if header[6] != 0x82 and at[MAGIC_AT] != 0:  # v0's checksum is wrong by design
+            return False
+        return self.blocks_of(&frame, decompress)
+
+    cdef bint blocks_of(self, Cursor* frame, lz4_decompress_safe decompress) except? 1 nogil:
+        cdef const uint8_t* at
+        cdef uint8_t* target
+        cdef uint32_t size
+        cdef int got
+        while True:
+            at = take(frame, 4)
+            if at == NULL:
+                return False
+            size = at[0] | <uint32_t>at[1] << 8 | <uint32_t>at[2] << 16 | <uint32_t>at[3] << 24
+            if size == 0:
+                return True
+            at = take(frame, size & 0x7FFFFFFF)
+            if at == NULL or size & 0x7FFFFFFF > LZ4_BLOCK:
+                return False
+            target = self.arena.add(LZ4_BLOCK)
+            if size & 0x80000000U:
+                got = size & 0x7FFFFFFF
+                memcpy(target, at, got)
+            else:
+                # unsafe: liblz4 writes at most the capacity that it is given
+                got = decompress(<const char*>at, <char*>target, size, LZ4_BLOCK)
+                if got < 0:
+                    return False
+            self.arena.used -= LZ4_BLOCK - got

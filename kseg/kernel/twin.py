@@ -184,9 +184,10 @@ class Output:
 class Renderer:
     """Renders batches of one file, and remembers what it met.
 
-    decode, decode_control: what to print for a record, for a control record that isn't a transaction's marker; None for
-    the bytes as they are. gap_rule: 0 none; 1 report records whose offset isn't the last one's + 1; 2 the same for v0/v1
-    messages that are not compressed themselves, in shallow lines too. last_offset: the one before the first, or None.
+    decode: what to print for (key, value, offset) of a record, None for the bytes as they are. decode_control: the text
+    DECODED for (key, value) of a control record that is no transaction's marker. gap_rule: 0 none; 1 note records whose
+    offset isn't the last one's + 1; 2 the same for v0/v1 messages that are not compressed themselves, in shallow lines
+    too. last_offset: the one before the first, or None.
     """
 
     def __init__(
@@ -194,15 +195,16 @@ class Renderer:
         program: Program,
         output: Output,
         decode: Decode | None = None,
-        decode_control: Decode | None = None,
+        decode_control: DecodeControl | None = None,
         gap_rule: int = 0,
         last_offset: int | None = None,
     ) -> None:
         self._output = output
-        self._batch_formats = [template and LineTemplate(template, 0).for_batch(()) for template in program.batch]
-        self._record_templates = [template and LineTemplate(template, Slot.OFFSET) for template in program.record]
-        self._control_templates = program.control and [LineTemplate(line, Slot.OFFSET) for line in program.control]
-        self._is_deep = any(template is not None for template in program.record)
+        self._batch_formats = [line and LineTemplate(line, 0).for_batch(()) for line in program.batch]
+        self._record_templates = [line and LineTemplate(line, Slot.OFFSET.value) for line in program.record]
+        self._control_templates = [LineTemplate(line, Slot.OFFSET.value) for line in program.control or ()]
+        self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
+        self._is_deep_v2 = program.record[2] is not None
         self._decode = decode
         self._decode_control = decode_control
         self._gap_rule = gap_rule
@@ -211,117 +213,95 @@ class Renderer:
         self.problems: list[RecordProblem] = []
         self.gaps: list[tuple[int, int]] = []
 
-    def render(self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies) -> None:
-        """Prints rows first … last − 1; `position` is the buffer's in the file; bodies are those of the rows given."""
-        if first < 0 or last * ROW > len(rows) or (bodies is not None and len(bodies) < last - first):
-            raise IndexError("rows that aren't there")
-        if first >= last:
-            return
-        starts, sizes, are_valid = (rows[first * ROW + column : last * ROW : ROW] for column in (START, SIZE, VALID))
-        low, high = min(starts), max(map(add, starts, sizes))
-        if low < 0 or min(sizes) < ENTRY_MINIMUM_SIZE or high > len(buffer):
-            raise IndexError("a row outside the buffer")
-        data = bytes(buffer[low:high])  # indexing bytes is twice as fast as indexing a memoryview
-        for start, size, is_valid, body in zip(starts, sizes, are_valid, bodies or repeat(None)):
-            at = start - low
-            if size >= BATCH_HEADER_SIZE and 2 <= data[at + MAGIC_POSITION] < 128:
-                self._render_batch(data, at, read_batch(data, at, size, is_valid, position + start), body)
+    def render(
+        self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None
+    ) -> None:
+        """Prints rows first … last - 1; `position` is the buffer's in the file; bodies are those of the rows given."""
+        data, start, taken = take_rows(buffer, rows, first, last, bodies)
+        for at, size, is_valid, body in taken:
+            if has_batch_header(data, at):
+                self._render_batch(data, at, read_batch(data, at, size, is_valid, position + start + at), body)
             else:
-                self._render_entry(*read_entry(data, at, size, is_valid, position + start), body)
+                self._render_entry(*read_entry(data, at, size, is_valid, position + start + at), body)
 
     def _render_batch(self, data: bytes, at: int, batch: BatchValues, body: bytes | None) -> None:
         formats = self._batch_formats[2]
         if formats is not None:
-            self._output.write(formats.line((*batch, *batch_as_record(batch))))
-        if not self._is_deep:
-            self.records += max(batch[Slot.COUNT], 0)
+            self._output.write(formats.line(batch + batch_as_record(batch)))
+        if not self._is_deep_v2:
+            self.records += max(batch[COUNT], 0)
             return
-        if batch[Slot.CODEC] == Codec.NONE:
-            body = data[at + BATCH_HEADER_SIZE : at + batch[Slot.SIZE]]
+        body = own_body(data, at, batch, body)
         if body is not None:
-            self._render_records(RecordReader(body, batch), self._record_templates[2])
+            self._render_records(batch_records(body, batch), batch, self._record_templates[2])
 
-    def _render_entry(self, batch: BatchValues, message: RecordValues, is_readable: bool, body: bytes | None) -> None:
-        is_wrapper = batch[Slot.CODEC] != Codec.NONE
-        magic = 1 if batch[Slot.MAGIC] == 1 else 0
-        if self._is_deep and is_wrapper and body is not None:
-            reader = MessageReader(body, batch)
-            self._write_batch_line(magic, reader.batch, message)
-            self._render_records(reader, self._record_templates[magic])
-            return
-        if self._gap_rule == 2 and not is_wrapper:
-            self._note_offsets([message])
-        self._write_batch_line(magic, batch, message)
-        if not self._is_deep:
+    def _render_entry(self, entry: BatchValues, message: RecordValues, is_readable: bool, body: bytes | None) -> None:
+        magic = 1 if entry[MAGIC] == 1 else 0
+        template = self._record_templates[magic]
+        if not self._is_deep_legacy:
+            self._note_shallow(entry, message)
             self.records += 1
-        elif not is_wrapper and not is_readable:
-            self._add_problem(batch, Problem.BAD_RECORD, 0, 0)
-        elif not is_wrapper:
-            if self._gap_rule == 1:
-                self._note_offsets([message])
-            self._render_some([message], 0, batch, self._record_templates[magic])
+            # up to 0.10.2 this line shows key and value
+            self._write_batch_line(magic, entry, message if self._decode is None else _decoded(message, self._decode))
+        elif entry[CODEC] == 0:
+            self._note_shallow(entry, message)
+            self._write_batch_line(magic, entry, message)
+            self._render_records(entry_messages(entry, message, is_readable), entry, template)
+        elif body is None:
+            self._write_batch_line(magic, entry, message)
+        else:
+            entry, shift = survey(body, entry)
+            self._write_batch_line(magic, entry, message)
+            self._render_records(wrapper_messages(body, entry, shift), entry, template)
 
-    def _write_batch_line(self, magic: int, batch: BatchValues, message: RecordValues) -> None:
+    def _write_batch_line(self, magic: int, entry: BatchValues, message: RecordValues) -> None:
         formats = self._batch_formats[magic]
         if formats is not None:
-            self._output.write(formats.line((*batch, *message)))
+            self._output.write(formats.line(entry + message))
 
-    def _render_records(self, reader: RecordReader | MessageReader, template: LineTemplate | None) -> None:
-        """Prints what a reader gives, up to the problem that it meets, if it does."""
-        batch = reader.batch
-        notes_offsets = self._gap_rule == 1 or (self._gap_rule == 2 and batch[Slot.MAGIC] < 2)
-        while True:
-            index = reader.records_read
-            records = reader.read(_RECORDS_AT_ONCE)
+    def _render_records(self, pieces: Iterable[Piece], batch: BatchValues, template: LineTemplate | None) -> None:
+        """Prints a batch's records, up to the problem that is met, if one is."""
+        index = 0
+        notes_offsets = self._gap_rule == 1 or (self._gap_rule == 2 and batch[MAGIC] < 2 and batch[CODEC] != 0)
+        for piece in pieces:
+            if isinstance(piece, RecordProblem):
+                self.problems.append(piece)
+                return
+            self.records += len(piece)
             if notes_offsets:
-                self._note_offsets(records)
-            self._render_some(records, index, batch, template)
-            if reader.is_done:
-                break
-        if reader.problem is not None:
-            self._add_problem(batch, reader.problem, reader.records_read, reader.position)
+                self._note_offsets([record[0] for record in piece])
+            if batch[IS_CONTROL] and self._control_templates:
+                self._render_control(piece, index, batch)
+            elif template is not None:
+                records = piece if self._decode is None else [_decoded(record, self._decode) for record in piece]
+                self._output.write(template.for_batch(batch).lines(records))
+            index += len(piece)
 
-    def _render_some(
-        self, records: list[RecordValues], index: int, batch: BatchValues, template: LineTemplate | None
-    ) -> None:
-        """Prints records of one batch; `index` is the first one's in it."""
-        self.records += len(records)
-        if batch[Slot.IS_CONTROL] and self._control_templates is not None:
-            for at, record in enumerate(records, index):
-                self._render_control(record, at, batch, self._control_templates)
-        elif template is not None:
-            if self._decode is not None:
-                records = [_decoded(record, self._decode) for record in records]
-            self._output.write(template.for_batch(batch).lines(records))
+    def _render_control(self, records: list[RecordValues], first: int, batch: BatchValues) -> None:
+        """Prints control records; `first` is the index of the first one in the batch."""
+        for index, record in enumerate(records, first):
+            control = read_control(record)
+            if control is None:
+                self.problems.append(RecordProblem(batch[POSITION], Problem.BAD_CONTROL, index, 0))
+                self._output.write(self._control_templates[MALFORMED_CONTROL].for_batch(batch).lines([record]))
+                continue
+            kind, shown = control
+            is_known = 0 <= kind < UNKNOWN_CONTROL
+            if self._decode_control is not None and is_known and shown[12] == -1: ...
+            self._output.write(template.for_batch(batch).lines([shown]))
 
-    def _render_control(
-        self, record: RecordValues, index: int, batch: BatchValues, templates: list[LineTemplate]
-    ) -> None:
-        control = read_control(record)
-        if control is None:
-            self._add_problem(batch, Problem.BAD_CONTROL, index, 0)
-            self._output.write(templates[MALFORMED_CONTROL].for_batch(batch).lines([record]))
-            return
-        kind, shown = control
-        template = templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL]
-        if self._decode_control is not None and 1 < kind < UNKNOWN_CONTROL:
-            shown = _decoded(shown, self._decode_control)
-        self._output.write(template.for_batch(batch).lines([shown]))
+    def _note_shallow(self, entry: BatchValues, message: RecordValues) -> None: ...
 
-    def _note_offsets(self, records: list[RecordValues]) -> None:
+    def _note_offsets(self, offsets: list[int]) -> None:
         """Remembers each place where an offset isn't the one before + 1."""
-        if not records:
+        if not offsets:
             return
-        offsets = [record[0] for record in records]
         start = offsets[0] if self._last_offset is None else self._last_offset + 1
         if offsets != list(range(start, start + len(offsets))):
             self.gaps.extend(pair for pair in pairwise([start - 1, *offsets]) if pair[1] != pair[0] + 1)
         self._last_offset = offsets[-1]
 
-    def _add_problem(self, batch: BatchValues, problem: Problem, records_read: int, body_position: int) -> None:
-        self.problems.append(RecordProblem(batch[Slot.POSITION], problem, records_read, body_position))
-
 
 def _decoded(record: RecordValues, decode: Decode) -> RecordValues:
     """The record with the decoder's texts."""
-    return with_texts(record, *decode(record[13], record[14], record[0]))
+    return with_texts(record, *decode(record[13], record[14], record[0]), None)

@@ -8,14 +8,27 @@ import re
 from binascii import b2a_base64
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kseg.kernel.contract import Op, Slot, Template, Text, Words
-from kseg.kernel.twin_records import FORM, HAS_HEADERS, HEADERS, KEY, NULL_KEY, NULL_VALUE, VALUE, Headers
+from kseg.kernel.twin_values import (
+    DECODED,
+    FORM,
+    HAS_HEADERS,
+    HEADERS,
+    KEY,
+    NULL_DECODED,
+    NULL_KEY,
+    NULL_VALUE,
+    VALUE,
+    Headers,
+)
 
 Values = Sequence[object]
-"""A line's values, or those from some place on, in the order that twin_records describes."""
+"""A line's values, or those from some place on, in the order that twin_values describes."""
 Picker = Callable[[Values], object]
 """Takes some of them: what stands to the right of `%`, or what decides a shape."""
 Convert = Callable[..., object]
@@ -23,8 +36,8 @@ Convert = Callable[..., object]
 
 _SHAPES_LIMIT = 1 << 12
 """Formats that a line keeps at most: numbers that a file chooses can make new shapes without end."""
-_TEXT_PLACES = {Text.KEY: KEY, Text.VALUE: VALUE}
-_NULL_BITS = {Text.KEY: NULL_KEY, Text.VALUE: NULL_VALUE}
+_TEXT_PLACES = {Text.KEY: KEY, Text.VALUE: VALUE, Text.DECODED: DECODED}
+_NULL_BITS = {Text.KEY: NULL_KEY, Text.VALUE: NULL_VALUE, Text.DECODED: NULL_DECODED}
 _FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
 """Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
 
@@ -87,12 +100,18 @@ def _java_header_keys(headers: Headers) -> bytes:
 # --- formats ---------------------------------------------------------------------------------------------------------
 
 
-class _Hole(NamedTuple):
-    """Where a value goes: its conversion in the format, its place, what is made of it before."""
+class _Source(NamedTuple):
+    """A value's place, and what is made of it."""
 
-    conversion: bytes
     place: int
     convert: Convert | None = None
+
+
+class _Hole(NamedTuple):
+    """Where a value goes: its conversion in the format, and where it comes from."""
+
+    conversion: bytes
+    source: _Source
 
 
 class _Frame(NamedTuple):
@@ -150,13 +169,13 @@ class LineTemplate:
         self._known = known
         self._operations = [(Op(codes[i]), codes[i + 1], codes[i + 2]) for i in range(0, len(codes), 3)]
         self._frames: dict[object, _Frame] = {}
-        deciding = self._deciding()
-        self._deciding_known = [place for place in deciding if place < known]
-        self._deciding_rest = [place for place in deciding if place >= known]
-        self._pick_known_shape = _picker([(place, deciding[place]) for place in self._deciding_known])
-        self.pick_shape = _picker([(place - known, deciding[place]) for place in self._deciding_rest])
-        shown = {a for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known}
-        self._pick_known = _picker([(place, None) for place in sorted(shown.union(self._deciding_known))])
+        tests = dict.fromkeys(test for code, a, _ in self._operations if (test := _test(code, a)) is not None)
+        self._known_tests = [test for test in tests if test.place < known]
+        self._tests = [test for test in tests if test.place >= known]
+        self._pick_known_shape = _picker(self._known_tests, 0)
+        self.pick_shape = _picker(self._tests, known)
+        shown = [_Source(a) for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known]
+        self._pick_known = _picker(self._known_tests + shown, 0)
         self._last_known: object = None
         self._last_formats = Formats(self, ())
 
@@ -170,47 +189,34 @@ class LineTemplate:
 
     def format(self, batch: Values, shape: object) -> Format:
         """The format of a shape in a batch."""
-        key = (self._pick_known_shape(batch), shape)
-        frame = self._frames.get(key)
+        known_shape = self._pick_known_shape(batch)
+        frame = self._frames.get((known_shape, shape))
         if frame is None:
             if len(self._frames) >= _SHAPES_LIMIT:
                 self._frames.clear()
-            self._frames[key] = frame = self._frame(*key)
+            decided = _decided(self._known_tests, known_shape) | _decided(self._tests, shape)
+            self._frames[known_shape, shape] = frame = self._frame(decided)
         return Format(frame.text if frame.pick_known is None else frame.text % frame.pick_known(batch), frame.pick)
 
-    def _deciding(self) -> dict[int, Convert | None]:
-        """Places of the values that decide the line's shape."""
-        deciding: dict[int, Convert | None] = {}
-        for code, a, _ in self._operations:
-            if code == Op.WORD or (code in (Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_ZERO) and a in _FEW_VALUED):
-                deciding[a] = None
-            elif code in (Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_ZERO):
-                deciding.setdefault(a, bool)
-            elif code in (Op.TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL, Op.HEADER_KEYS):
-                deciding[FORM] = None
-        return deciding
-
-    def _frame(self, known_shape: object, shape: object) -> _Frame:
-        places = (*self._deciding_known, *self._deciding_rest)
-        values = (*_tuple(known_shape, self._deciding_known), *_tuple(shape, self._deciding_rest))
-        parts = self._parts(dict(zip(places, values, strict=True)))
-        if any(_is_text(part) and _is_text(after) for part, after in zip(parts, parts[1:], strict=False)):
+    def _frame(self, decided: "_Decided") -> _Frame:
+        parts = self._parts(decided)
+        if any(_is_text(part) and _is_text(after) for part, after in pairwise(parts)):
             parts = [_decoded_alone(part) for part in parts]
-        holes = [part for part in parts if isinstance(part, _Hole)]
-        known = [(hole.place, hole.convert) for hole in holes if hole.place < self._known]
-        rest = [(hole.place - self._known, hole.convert) for hole in holes if hole.place >= self._known]
+        sources = [part.source for part in parts if isinstance(part, _Hole)]
+        known = [source for source in sources if source.place < self._known]
+        rest = [source for source in sources if source.place >= self._known]
         text = b"".join([self._piece(part, has_known=bool(known)) for part in parts])
-        return _Frame(text, _picker(known) if known else None, _picker(rest))
+        return _Frame(text, _picker(known, 0) if known else None, _picker(rest, self._known))
 
     def _piece(self, part: bytes | _Hole, *, has_known: bool) -> bytes:
         """A part of a frame's text; `%` is doubled for each time that the text will be formatted."""
-        if isinstance(part, _Hole) and part.place < self._known:
+        if isinstance(part, _Hole) and part.source.place < self._known:
             return part.conversion
         piece = part.conversion if isinstance(part, _Hole) else part.replace(b"%", b"%%")
         return piece.replace(b"%", b"%%") if has_known else piece
 
-    def _parts(self, decided: dict[int, int]) -> list[bytes | _Hole]:
-        """Literals and holes of the line whose shape is decided so."""
+    def _parts(self, decided: "_Decided") -> list[bytes | _Hole]:
+        """Literals and holes of the line that is decided so."""
         parts: list[bytes | _Hole] = []
         index = 0
         while index < len(self._operations):
@@ -222,39 +228,72 @@ class LineTemplate:
                 parts.append(part)
         return parts
 
-    def _part(self, code: Op, a: int, b: int, decided: dict[int, int]) -> bytes | _Hole | None:
+    def _part(self, code: Op, a: int, b: int, decided: "_Decided") -> bytes | _Hole | None:
         match code:
             case Op.LITERAL:
                 return self._literals[a : a + b] or None
             case Op.WORD:
-                return _word(self._words[b], decided[a]) or None
+                return _word(self._words[b], decided[_Source(a)]) or None
             case Op.INTEGER:
-                return _Hole(b"%d", a)
+                return _Hole(b"%d", _Source(a))
             case Op.JSON_TIME:
-                return _Hole(b"%b", a, _json_time)
+                return _Hole(b"%b", _Source(a, _json_time))
             case Op.TEXT:
-                return None if decided[FORM] & _NULL_BITS[Text(a)] else _Hole(b"%b", _TEXT_PLACES[Text(a)])
+                return None if _is_null(a, decided) else _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)]))
             case Op.JSON_TEXT:
-                return _Hole(b"%b", _TEXT_PLACES[Text(a)], _json_text)
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_text))
             case Op.HEADER_KEYS:
-                return _Hole(b"%b", HEADERS, _header_keys) if decided[FORM] & HAS_HEADERS else None
+                return _Hole(b"%b", _Source(HEADERS, _header_keys)) if decided[_FORM] & HAS_HEADERS else None
             case Op.JSON_HEADERS:
-                return _Hole(b"%b", HEADERS, _json_headers)
+                return _Hole(b"%b", _Source(HEADERS, _json_headers))
         return None
 
 
-def _passes_over(code: Op, a: int, decided: dict[int, int]) -> bool:
+_Decided = dict[_Source, int]
+"""What decides a line's shape: the tests of its values, and how they came out."""
+_FORM = _Source(FORM)
+
+
+def _test(code: Op, a: int) -> _Source | None:
+    """What the operation's effect on a line's shape depends on."""
+    match code:
+        case Op.WORD:
+            return _Source(a)
+        case Op.SKIP_IF_ZERO | Op.SKIP_UNLESS_ZERO:
+            return _Source(a, None if a in _FEW_VALUED else bool)
+        case Op.SKIP_IF_NEGATIVE:
+            return _Source(a, _is_negative)
+        case Op.TEXT | Op.SKIP_IF_NULL | Op.SKIP_UNLESS_NULL | Op.HEADER_KEYS:
+            return _FORM
+    return None
+
+
+def _passes_over(code: Op, a: int, decided: _Decided) -> bool:
     """Whether the operation is one that passes over others, and does so."""
     match code:
         case Op.SKIP_IF_NULL:
-            return bool(decided[FORM] & _NULL_BITS[Text(a)])
+            return _is_null(a, decided)
         case Op.SKIP_UNLESS_NULL:
-            return not decided[FORM] & _NULL_BITS[Text(a)]
-        case Op.SKIP_IF_ZERO:
-            return not decided[a]
-        case Op.SKIP_UNLESS_ZERO:
-            return bool(decided[a])
+            return not _is_null(a, decided)
+        case Op.SKIP_IF_ZERO | Op.SKIP_UNLESS_ZERO:
+            test = _Source(a, None if a in _FEW_VALUED else bool)
+            return bool(decided[test]) is (code == Op.SKIP_UNLESS_ZERO)
+        case Op.SKIP_IF_NEGATIVE:
+            return bool(decided[_Source(a, _is_negative)])
     return False
+
+
+def _decided(tests: list[_Source], shape: object) -> _Decided:
+    outcomes = (shape,) if len(tests) == 1 else cast(tuple[object, ...], shape)
+    return cast(_Decided, dict(zip(tests, outcomes, strict=True)))
+
+
+def _is_null(text: int, decided: _Decided) -> bool:
+    return bool(decided[_FORM] & _NULL_BITS[Text(text)])
+
+
+def _is_negative(number: int) -> bool:
+    return number < 0
 
 
 def _word(words: Words, number: int) -> bytes:
@@ -264,28 +303,30 @@ def _word(words: Words, number: int) -> bytes:
 
 def _is_text(part: bytes | _Hole) -> bool:
     """Whether the part can leave a UTF-8 sequence open."""
-    return isinstance(part, _Hole) and part.place in (KEY, VALUE, HEADERS) and part.convert in (None, _header_keys)
+    return (
+        isinstance(part, _Hole)
+        and part.source.place in (KEY, VALUE, DECODED, HEADERS)
+        and part.source.convert in (None, _header_keys)
+    )
 
 
 def _decoded_alone(part: bytes | _Hole) -> bytes | _Hole:
     if not isinstance(part, _Hole) or not _is_text(part):
         return part
-    return part._replace(convert=java_text if part.convert is None else _java_header_keys)
+    convert = java_text if part.source.convert is None else _java_header_keys
+    return part._replace(source=part.source._replace(convert=convert))
 
 
-def _picker(sources: list[tuple[int, Convert | None]]) -> Picker:
-    """Picks values by their places; one value comes alone, as `%` takes it too."""
-    if not sources:
+def _picker(sources: list[_Source], first: int) -> Picker:
+    """Picks from values that begin at place `first`; one value comes alone, since `%` takes it so too."""
+    places = [(source.place - first, source.convert) for source in sources]
+    if not places:
         return lambda _: ()
-    if all(convert is None for _, convert in sources):
-        return itemgetter(*[place for place, _ in sources])
-    if len(sources) == 1:
-        ((only, convert),) = sources
-        return lambda values: convert(values[only])  # type: ignore[misc]
-    return lambda values: tuple(
-        [values[place] if convert is None else convert(values[place]) for place, convert in sources]
-    )
+    if all(convert is None for _, convert in places):
+        return itemgetter(*[place for place, _ in places])
+    pickers = [partial(_converted, place, convert) if convert else itemgetter(place) for place, convert in places]
+    return pickers[0] if len(pickers) == 1 else lambda values: tuple([pick(values) for pick in pickers])
 
 
-def _tuple(picked: object, places: list[int]) -> tuple[int, ...]:
-    return (picked,) if len(places) == 1 else picked  # type: ignore[return-value]
+def _converted(place: int, convert: Convert, values: Values) -> object:
+    return convert(values[place])

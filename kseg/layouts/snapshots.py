@@ -79,6 +79,9 @@ UNKNOWN_VERSION: Since[str] = (
     ((4, 0), WRONG_SCHEMA.format(reason="Snapshot contained an unknown file version {version}")),
 )
 
+VERSION_COMES_FIRST: Since[bool] = (((0, 11), False), ((4, 0), True))
+"""Whether the version is looked at before the rest is parsed."""
+
 
 class SchemaReasons(NamedTuple):
     """Why a snapshot can't be read: it ends inside a field of its own or of a producer, or its count can't be true."""

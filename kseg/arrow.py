@@ -1,0 +1,197 @@
+"""Records as pyarrow record batches, without a Python object per record: the kernel's columns are Arrow's buffers.
+
+Columns have the names and types of spark-sql-kafka's source: key, value, topic, partition, offset, timestamp,
+timestampType, headers; and on demand those of the batch that a record lies in.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg import kernel
+from kseg.batch import Batch
+from kseg.bodies import Slice, with_bodies
+from kseg.codecs import DEFAULT_LIMIT
+from kseg.formats.codes import Codec
+from kseg.formats.names import parse_partition_directory
+from kseg.kernel.contract import Buffer, Columns
+from kseg.log_file import LogFile
+from kseg.segment import batch_of
+
+MAX_BYTES = 32 << 20
+"""Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+_RECORD_FIELDS = (
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", TIMESTAMP),
+    pa.field("timestampType", pa.int32()),
+)
+_HEADERS_FIELD = pa.field("headers", HEADERS)
+_BATCH_FIELDS = (
+    pa.field("baseOffset", pa.int64()),
+    pa.field("position", pa.int64()),
+    pa.field("segment", pa.string()),
+    pa.field("producerId", pa.int64()),
+    pa.field("producerEpoch", pa.int32()),
+    pa.field("sequence", pa.int32()),
+    pa.field("partitionLeaderEpoch", pa.int32()),
+    pa.field("isTransactional", pa.bool_()),
+    pa.field("isControl", pa.bool_()),
+    pa.field("magic", pa.int32()),
+    pa.field("compression", pa.string()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowOptions:
+    """Which columns and records are wanted, and how large a record batch may become.
+
+    `headers` adds the headers, `batch_columns` the facts of each record's batch; `control` keeps control records.
+    """
+
+    headers: bool = True
+    batch_columns: bool = False
+    control: bool = False
+    max_bytes: int = MAX_BYTES
+    max_decompressed: int = DEFAULT_LIMIT
+
+
+def schema_of(options: ArrowOptions) -> pa.Schema:
+    """The schema of all record batches; every field may be null, as the connector declares it."""
+    fields = list(_RECORD_FIELDS)
+    if options.headers:
+        fields.append(_HEADERS_FIELD)
+    if options.batch_columns:
+        fields += _BATCH_FIELDS
+    return pa.schema(fields)
+
+
+def record_batches(
+    path: str | os.PathLike[str], options: ArrowOptions | None = None, start: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The records of a log file, from a batch's position on, in file order.
+
+    Topic and partition are those that the file's directory is named after; null if it isn't named so. Damaged
+    stretches are left out. Raises OpenError if the file can't be opened.
+    """
+    options = options or ArrowOptions()
+    with LogFile(path) as log_file:
+        for item in with_bodies(log_file.runs(start), log_file.size, options.max_decompressed):
+            if isinstance(item, Slice):
+                yield from slice_batches(item, log_file, options)
+
+
+def slice_batches(piece: Slice, log_file: LogFile, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    """The records of a slice, cut so that no record batch holds more than `max_bytes`."""
+    run = piece.run
+    columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+    if not columns.count:
+        return
+    whole = _record_batch(columns, piece, log_file, options)
+    if not options.control and any(memoryview(columns.control)):
+        whole = whole.filter(pc.equal(_numbers(columns.control, pa.int8(), columns.count), 0))
+        if whole.num_rows:
+            yield whole
+        return
+    yield from _capped(whole, columns, options.max_bytes)
+
+
+def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    keys, values = memoryview(columns.key_offsets).cast("i"), memoryview(columns.value_offsets).cast("i")
+    first = 0
+    while first < columns.count:
+        limit = keys[first] + values[first] + max_bytes
+        last = bisect_right(range(columns.count + 1), limit, first + 1, key=lambda row: keys[row] + values[row]) - 1
+        last = max(last, first + 1)
+        yield whole.slice(first, last - first)
+        first = last
+
+
+def _record_batch(columns: Columns, piece: Slice, log_file: LogFile, options: ArrowOptions) -> pa.RecordBatch:
+    count = columns.count
+    directory = parse_partition_directory(log_file.path.absolute().parent)
+    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
+    milliseconds = _numbers(columns.timestamps, pa.int64(), count)
+    arrays = [
+        _binary(columns.key_offsets, columns.key_validity, columns.key_data, count),
+        _binary(columns.value_offsets, columns.value_validity, columns.value_data, count),
+        pa.repeat(pa.scalar(topic, pa.string()), count),
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        _numbers(columns.offsets, pa.int64(), count),
+        pc.multiply(milliseconds, 1000).cast(TIMESTAMP),
+        _numbers(columns.timestamp_types, pa.int32(), count),
+    ]
+    if options.headers:
+        arrays.append(_headers(columns))
+    if options.batch_columns:
+        arrays += _batch_columns(columns, piece, log_file)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(options))
+
+
+def _numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
+
+
+def _binary(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(), count, list(map(pa.py_buffer, (validity, offsets, data))))
+
+
+def _headers(columns: Columns) -> pa.Array:
+    """Never null, an empty list where a record has none: a null list makes Spark's way to Arrow quadratic."""
+    count = columns.header_count
+    keys = pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(columns.header_key_offsets), pa.py_buffer(columns.header_key_data)]
+    )
+    values = _binary(
+        columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, count
+    )
+    pairs = pa.StructArray.from_arrays([_text(keys), values], fields=list(HEADERS.value_type))
+    return pa.Array.from_buffers(HEADERS, columns.count, [None, pa.py_buffer(columns.header_offsets)], children=[pairs])
+
+
+def _text(keys: pa.Array) -> pa.Array:
+    """UTF-8 as it is; a name that isn't UTF-8 as Java would read it."""
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([key.as_py().decode("utf-8", "replace") for key in keys], pa.string())
+
+
+def _batch_columns(columns: Columns, piece: Slice, log_file: LogFile) -> list[pa.Array]:
+    batches = [batch_of(piece.run, row) for row in range(piece.first, piece.last)]
+    rows = pc.subtract(_numbers(columns.rows, pa.int32(), columns.count), piece.first)
+    of_batch = {
+        "baseOffset": [batch.base_offset for batch in batches],
+        "position": [batch.position for batch in batches],
+        "segment": [log_file.path.name] * len(batches),
+        "producerId": [batch.producer_id for batch in batches],
+        "producerEpoch": [batch.producer_epoch for batch in batches],
+        "partitionLeaderEpoch": [batch.partition_leader_epoch for batch in batches],
+        "isTransactional": [batch.is_transactional for batch in batches],
+        "isControl": [batch.is_control for batch in batches],
+        "magic": [batch.magic for batch in batches],
+        "compression": [codec_name(batch) for batch in batches],
+    }
+    arrays: list[Any] = []
+    for field in _BATCH_FIELDS:
+        if field.name == "sequence":
+            arrays.append(_numbers(columns.sequences, pa.int32(), columns.count))
+        else:
+            arrays.append(pa.array(of_batch[field.name], field.type).take(rows))
+    return arrays
+
+
+def codec_name(batch: Batch) -> str:
+    """The codec as Kafka's settings name it."""
+    return Codec(batch.codec).name.lower() if batch.codec in set(Codec) else f"unknown {batch.codec}"

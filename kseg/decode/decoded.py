@@ -1,0 +1,146 @@
+"""What a decoder of keys or values gives: a value for JSON, or the bytes as they are and why they don't decode."""
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from importlib import import_module
+from types import ModuleType
+from typing import Literal, NamedTuple, TypeAlias
+from uuid import UUID
+
+from kseg.batch import Header
+from kseg.errors import KsegError, UsageError
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+"""What JSON can hold; floats are finite."""
+
+Part = Literal["key", "value"]
+Headers = Sequence[Header]
+
+MAXIMUM_REASON = 200
+"""Characters of a reason that are worth a line."""
+
+
+class Decoded(NamedTuple):
+    """What a decoder made of bytes.
+
+    `value`: for JSON; bytes stand for themselves. `reason`: a line that says why the bytes could not be decoded, and
+    `value` is then these bytes; None if they could.
+    """
+
+    value: Json | bytes
+    reason: str | None = None
+
+
+ValueDecoder = Callable[[bytes, Headers], Decoded]
+"""A key's or value's bytes (never null) and the record's headers to what they mean; never raises."""
+
+Read = Callable[[bytes, Headers], "Json | bytes"]
+"""The same, but it raises NotDecodable."""
+
+
+class NotDecodable(KsegError):
+    """Bytes that aren't what the decoder takes them for; the message is one line."""
+
+
+def decoder(read: Read) -> ValueDecoder:
+    """A decoder that shows bytes as they are where reading them fails."""
+
+    def decode(data: bytes, headers: Headers) -> Decoded:
+        try:
+            return Decoded(read(data, headers))
+        except NotDecodable as error:
+            return Decoded(data, error.message)
+
+    return decode
+
+
+def without_headers(read: Callable[[bytes], "Json | bytes"]) -> ValueDecoder:
+    """A decoder that looks at the bytes only."""
+    return decoder(lambda data, _: read(data))
+
+
+def one_line(text: object) -> str:
+    """A library's message as one line of bounded length, without control characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
+    return line if len(line) <= MAXIMUM_REASON else f"{line[: MAXIMUM_REASON - 1]}…"
+
+
+def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
+    """What is printed of a decoded value: bytes and text as they are, anything else as JSON, compact or indented."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    return json_bytes(value, pretty=pretty)
+
+
+def json_bytes(value: Json, *, pretty: bool = False) -> bytes:
+    """JSON in UTF-8, names in their order; compact, or indented by two blanks."""
+    if pretty:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def json_able(value: object) -> Json:
+    """A library's value as JSON can hold it.
+
+    Bytes become base64; decimals, uuids and times (ISO 8601) text; infinities and NaN text as in Java.
+
+    Raises:
+        NotDecodable: it is of a type that has no such form, or two names of a map have the same text.
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{value:+}infinity"[:1] + INFINITY
+        case bytes() | bytearray() | memoryview():
+            return b64encode(value).decode()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal() | UUID() | timedelta():
+            return str(value)
+        case Mapping():
+            return _json_object(value)
+        case list() | tuple() | set() | frozenset():
+            return [json_able(element) for element in value]
+        case _:
+            raise NotDecodable(f"a value of type {type(value).__name__} has no form in JSON")
+
+
+INFINITY = "Infinity"
+
+
+def _json_object(value: Mapping[object, object]) -> Json:
+    shown = {_name(name): json_able(inner) for name, inner in value.items()}
+    if len(shown) < len(value):
+        raise NotDecodable("two names of a map have the same text")
+    return shown
+
+
+def _name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    return decoded_text(json_able(name)).decode()
+
+
+def library(module: str, extra: str) -> ModuleType:
+    """A module of an optional library. Raises UsageError if it isn't installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{module.split('.')[0]} is missing: pip install 'kseg[{extra}]' ({one_line(error)})") from error
+
+
+def named_once(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+    """A JSON object's members. Raises NotDecodable for a name that stands twice: one value would be lost."""
+    members: dict[str, Json] = {}
+    for name, value in pairs:
+        if name in members:
+            raise NotDecodable(f"the name {one_line(name)} stands twice in an object")
+        members[name] = value
+    return members

@@ -1,0 +1,86 @@
+"""The schema id with a message: before it (magic and id), or in a header. Source: Confluent's wire format, SchemaId."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from kseg.decode.decoded import Headers, NotDecodable, Part
+
+MAGIC_ID = 0
+"""Behind it stands an int32 id."""
+MAGIC_GUID = 1
+"""Behind it stand the 16 bytes of a GUID."""
+ID_PREFIX_SIZE = 5
+GUID_PREFIX_SIZE = 17
+SCHEMA_ID_HEADER: dict[Part, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
+MAXIMUM_VARINT_SIZE = 5
+
+SchemaId = int | UUID
+
+
+class WireMessage(NamedTuple):
+    """A message with its schema's id.
+
+    `behind` is what follows the id where the id stands: the payload, or, if that is a header, what else the header has.
+    `payload` is None unless the id stands in a header.
+    """
+
+    schema_id: SchemaId
+    behind: bytes
+    payload: bytes | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The message itself, of a format that has nothing between id and message."""
+        return self.behind if self.payload is None else self.payload
+
+
+class Indexed(NamedTuple):
+    """A Protobuf message: which message of its file it is, outermost first, and its bytes."""
+
+    indexes: tuple[int, ...]
+    body: bytes
+
+
+def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
+    """The message with its schema id; None if there is none."""
+    for header in reversed(headers):
+        if header.key == SCHEMA_ID_HEADER[part] and header.value is not None:
+            found = _schema_id(header.value)
+            return None if found is None else found._replace(payload=data)
+    return _schema_id(data)
+
+
+def _schema_id(data: bytes) -> WireMessage | None:
+    if data[:1] == b"\0" and len(data) >= ID_PREFIX_SIZE:
+        return WireMessage(int.from_bytes(data[1:ID_PREFIX_SIZE], "big"), data[ID_PREFIX_SIZE:])
+    if data[:1] == b"\1" and len(data) >= GUID_PREFIX_SIZE:
+        return WireMessage(UUID(bytes=data[1:GUID_PREFIX_SIZE]), data[GUID_PREFIX_SIZE:])
+    return None
+
+
+def parse_indexed(message: WireMessage) -> Indexed:
+    """The Protobuf message behind its list of message indexes. Raises NotDecodable if that list can't be."""
+    count, position = _zigzag(message.behind, 0)
+    if not 0 <= count <= len(message.behind):
+        raise NotDecodable(f"{count} message indexes")
+    indexes = []
+    for _ in range(count):
+        index, position = _zigzag(message.behind, position)
+        indexes.append(index)
+    body = message.behind[position:] if message.payload is None else message.payload
+    # A single 0 is what an empty list stands for: the first message.
+    return Indexed(tuple(indexes) or (0,), body)
+
+
+def _zigzag(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for shift, byte in enumerate(data[position : position + MAXIMUM_VARINT_SIZE]):
+        value |= (byte & 0x7F) << (7 * shift)
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position + shift + 1
+    raise NotDecodable("the message indexes can't be read")
+
+
+def schema_name(schema_id: SchemaId) -> str:
+    """The id as messages name it."""
+    return f"schema {schema_id}"

@@ -1,0 +1,88 @@
+"""Prints Kafka's small text files in the words of their fields, an entry or a property a line."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.errors import KsegError, OpenError
+from kseg.formats import checkpoint
+from kseg.formats.names import FileKind, parse_file_name
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext
+
+LARGEST_TEXT = 1 << 26
+"""Bytes of a text file that are read; a checkpoint of a million partitions has fewer."""
+
+
+def dump_text(path: str, context: "DumpContext") -> None:
+    """Prints a text file; of a malformed one only what is wrong, on stderr. Raises OpenError if it can't be opened."""
+    content = _read(path)
+    try:
+        if len(content) > LARGEST_TEXT:
+            raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large")
+        lines = [f"{line}\n" for line in LINES_OF_KIND[parse_file_name(path).kind](content)]
+    except KsegError as error:
+        context.add_problem(path, error.message)
+    else:
+        context.output.write("".join(lines).encode())
+
+
+def _read(path: str) -> bytes:
+    try:
+        if not Path(path).is_file():  # a pipe must not make the opening wait
+            Path(path).stat()
+            raise OpenError("is no regular file", path)
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST_TEXT + 1)
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", path) from error
+
+
+def _offset_checkpoint(content: bytes) -> Iterator[str]:
+    for entry in checkpoint.parse_offset_checkpoint(content).entries:
+        yield f"topic: {entry.topic} partition: {entry.partition} offset: {entry.offset}"
+
+
+def _leader_epoch_checkpoint(content: bytes) -> Iterator[str]:
+    for entry in checkpoint.parse_leader_epoch_checkpoint(content).entries:
+        yield f"epoch: {entry.epoch} startOffset: {entry.start_offset}"
+
+
+def _partition_metadata(content: bytes) -> Iterator[str]:
+    metadata = checkpoint.parse_partition_metadata(content)
+    yield f"version: {metadata.version} topicId: {metadata.topic_id}"
+
+
+def _meta_properties(content: bytes) -> Iterator[str]:
+    for name, value in checkpoint.parse_meta_properties(content).properties:
+        yield f"{name}: {value}"
+
+
+def _quorum_state(content: bytes) -> Iterator[str]:
+    yield _json_members(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(content)))
+
+
+def _clean_shutdown(content: bytes) -> Iterator[str]:
+    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(content))
+    if marker:
+        yield _json_members(marker)
+
+
+def _json_members(line: bytes) -> str:
+    """A JSON object's members as `name: value`, in their order; values that aren't text as JSON."""
+    return " ".join(
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
+        for name, value in json.loads(line).items()
+    )
+
+
+LINES_OF_KIND: dict[FileKind, Callable[[bytes], Iterator[str]]] = {
+    FileKind.OFFSET_CHECKPOINT: _offset_checkpoint,
+    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
+    FileKind.PARTITION_METADATA: _partition_metadata,
+    FileKind.META_PROPERTIES: _meta_properties,
+    FileKind.QUORUM_STATE: _quorum_state,
+    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
+}

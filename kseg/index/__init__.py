@@ -1,0 +1,1 @@
+"""Index files beside a segment: reading, searching, Kafka's checks, and rebuilding them from the log."""

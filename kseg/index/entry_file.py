@@ -1,0 +1,103 @@
+"""Files of entries of fixed size: indexes, and producer snapshots behind their header."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kseg.errors import OpenError
+from kseg.formats.fixed import FixedFields
+
+ENTRIES_AT_ONCE = 2048
+"""Entries read at once where all are wanted."""
+ENTRIES_IN_VIEW = 256
+"""A search ends by reading this many entries at once: a block of the disk or less."""
+
+
+class EntryFile:
+    """One such file, open for reading; a context manager.
+
+    size: bytes of the file at opening. capacity: whole entries, unwritten (zero) ones too. trailing: bytes behind the
+    last whole entry.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
+        """Opens the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
+        self.path = Path(path)
+        self._start = start
+        self._struct = fields.struct
+        try:
+            # A pipe must not make the opening wait.
+            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise OpenError(f"can't be opened: {error.strerror}", path) from error
+        try:
+            self.size = os.lseek(self._descriptor, 0, os.SEEK_END)
+        except OSError as error:
+            self.close()
+            raise OpenError(f"is no regular file: {error.strerror}", path) from error
+        self.capacity, self.trailing = divmod(max(self.size - start, 0), self._struct.size)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        try:
+            return os.pread(self._descriptor, size, position)
+        except OSError as error:
+            raise OpenError(f"can't be read: {error.strerror}", self.path, position) from error
+
+    def entry(self, slot: int) -> tuple[int, ...]:
+        """The fields of one entry. Raises OpenError if the file was cut meanwhile."""
+        return self.block(slot, 1)[0]
+
+    def block(self, slot: int, count: int) -> list[tuple[int, ...]]:
+        """The fields of entries that lie one after another. Raises OpenError if the file was cut meanwhile."""
+        size = self._struct.size
+        position = self._start + slot * size
+        content = self.read(position, count * size)
+        if len(content) < count * size:
+            raise OpenError("was cut while it was read", self.path, position)
+        return list(self._struct.iter_unpack(content))
+
+    def pieces(self, count: int) -> Iterator[list[tuple[int, ...]]]:
+        """Lists of entries, in file order, the first `count` of them. Ends where the file was cut."""
+        size = self._struct.size
+        position = self._start
+        while count > 0:
+            piece = self.read(position, min(count, ENTRIES_AT_ONCE) * size)
+            whole = len(piece) // size
+            if whole == 0:
+                return
+            yield list(self._struct.iter_unpack(piece[: whole * size]))
+            count -= whole
+            position += whole * size
+
+    def first_slot(self, holds: Callable[[tuple[int, ...]], bool], count: int) -> int:
+        """The first of `count` slots for which `holds` is true, if it stays so from there on; `count` if none is.
+
+        Reads few KiB whatever the size.
+        """
+        low, high = 0, count
+        while high - low > ENTRIES_IN_VIEW:
+            middle = (low + high) // 2
+            if holds(self.entry(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        for slot, entry in enumerate(self.block(low, high - low) if high > low else (), low):
+            if holds(entry):
+                return slot
+        return high
+
+    def count_written(self) -> int:
+        """Entries before the zero tail of a preallocated file.
+
+        A lone zero entry counts: a closed time index whose largest time is 0 looks so.
+        """
+        if self.capacity == 1:
+            return 1
+        return self.first_slot(lambda entry: not any(entry), self.capacity)

@@ -1,0 +1,71 @@
+"""The producer snapshot (.snapshot): the state of producers up to an offset."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kseg import kernel
+from kseg.errors import KsegError
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
+from kseg.formats.names import parse_file_name
+from kseg.index.entry_file import EntryFile
+from kseg.index.producer_state import ProducerState
+
+PRODUCER_SNAPSHOT_VERSION = 1
+CRC_COVERS_FROM = 6
+"""Position of the first byte that the CRC covers."""
+_CRC_PIECE = 1 << 20
+
+
+class ProducerSnapshot:
+    """A .snapshot, open for reading; a context manager.
+
+    end_offset: up to which (not including) the log was seen, of the file's name; None if it has none. count: entries
+    that the file says it has; `whole_count` those that are there. Source: ProducerStateManager.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the file. Raises OpenError if it can't be opened, KsegError if it is too short for its header."""
+        header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
+        self.file = EntryFile(path, PRODUCER_ENTRY_FIELDS, header.size)
+        self.path = Path(path)
+        self.end_offset = parse_file_name(path).base_offset
+        self.size = self.file.size
+        fields = self.file.read(0, header.size)
+        if len(fields) < header.size:
+            self.close()
+            raise KsegError(f"{len(fields)} bytes, a producer snapshot has at least {header.size}", path)
+        self.version, self.crc, self.count = header.unpack(fields)
+        self.whole_count = max(min(self.count, self.file.capacity), 0)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.file.close()
+
+    def __enter__(self) -> "ProducerSnapshot":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def entries(self) -> Iterator[ProducerState]:
+        """The producers, in file order; in a cut file those that are whole."""
+        for piece in self.file.pieces(self.whole_count):
+            yield from map(ProducerState._make, piece)
+
+    def compute_crc(self) -> int:
+        """The CRC-32C that the file's bytes give."""
+        content = bytearray()
+        while piece := self.file.read(CRC_COVERS_FROM + len(content), _CRC_PIECE):
+            content += piece
+        return kernel.load().crc32c(memoryview(content))
+
+    def problem(self) -> str | None:
+        """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
+        if self.version != PRODUCER_SNAPSHOT_VERSION:
+            return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
+        if (computed := self.compute_crc()) != self.crc:
+            return f"crc is {self.crc:#010x}, computed {computed:#010x}"
+        if self.count != self.whole_count:
+            return f"{self.count} producers are announced, {self.whole_count} are there"
+        return None

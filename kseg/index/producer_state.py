@@ -1,0 +1,114 @@
+"""What a partition's log says of its producers: their last sequences, open transactions, aborted ones."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kseg.batch import Batch
+from kseg.formats.codes import ControlType
+from kseg.index.headers import BatchHeader
+
+
+class ProducerState(NamedTuple):
+    """State of a producer, as in a snapshot's entry; −1 for what isn't there.
+
+    `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` are of its last data batch,
+    `timestamp` also of a later marker; `coordinator_epoch` is its last marker's. Source: ProducerStateEntry.
+    """
+
+    producer_id: int
+    epoch: int
+    last_sequence: int = -1
+    last_offset: int = -1
+    offset_delta: int = 0
+    timestamp: int = -1
+    coordinator_epoch: int = -1
+    current_txn_first_offset: int = -1
+
+
+class EndMarker(NamedTuple):
+    """The control record that ends a transaction."""
+
+    control_type: ControlType
+    coordinator_epoch: int
+    timestamp: int
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction of the partition that a marker at `last_offset` ended.
+
+    `last_stable_offset` is the one right after it: the first offset of the oldest transaction still open, else the
+    marker's next offset. Source: CompletedTxn, ProducerStateManager.lastStableOffset.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+    last_stable_offset: int
+
+
+def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
+    """The transaction's marker in the bytes of a control batch; None if it holds none. Source: EndTransactionMarker."""
+    record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(), None)
+    if record is None or record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 6:
+        return None
+    control_type = int.from_bytes(record.key[2:4], "big", signed=True)
+    if control_type not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    coordinator_epoch = int.from_bytes(record.value[2:6], "big", signed=True)
+    return EndMarker(ControlType(control_type), coordinator_epoch, record.timestamp)
+
+
+class ProducerStates:
+    """The state of all producers of a partition while its batches go by, in order of their offsets.
+
+    producers: by producer id. open_transactions: first offsets by producer id, in the order they began. It takes
+    batches as a broker takes what is in its own log: whatever their epoch or sequence. Source: ProducerStateManager.
+    """
+
+    def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
+        """Begins with the entries of a snapshot that ends where the batches begin."""
+        self.producers = {entry.producer_id: entry for entry in entries}
+        opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
+        opened.sort(key=lambda entry: entry.current_txn_first_offset)
+        self.open_transactions = {entry.producer_id: entry.current_txn_first_offset for entry in opened}
+
+    def add(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
+        """Takes a batch; gives the transaction that it ended, if it is a control batch with that marker."""
+        if header.producer_id < 0:
+            return None
+        known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
+        if known.epoch != header.producer_epoch:  # sequences begin anew
+            known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
+        if not header.is_control:
+            self._add_records(header, known)
+            return None
+        if marker is None:
+            return None
+        self.producers[header.producer_id] = known._replace(
+            timestamp=marker.timestamp, coordinator_epoch=marker.coordinator_epoch, current_txn_first_offset=-1
+        )
+        return self._end_transaction(header, marker)
+
+    def _add_records(self, header: BatchHeader, known: ProducerState) -> None:
+        first_offset = header.last_offset if header.base_offset is None else header.base_offset
+        opened = known.current_txn_first_offset
+        if opened < 0 and header.is_transactional:
+            opened = self.open_transactions[header.producer_id] = first_offset
+        self.producers[header.producer_id] = known._replace(
+            last_sequence=header.last_sequence,
+            last_offset=header.last_offset,
+            offset_delta=header.last_offset - first_offset,
+            timestamp=header.max_timestamp,
+            current_txn_first_offset=opened,
+        )
+
+    def _end_transaction(self, header: BatchHeader, marker: EndMarker) -> CompletedTransaction | None:
+        first_offset = self.open_transactions.pop(header.producer_id, None)
+        if first_offset is None:
+            return None  # a transaction without records here leaves no trace
+        last_stable_offset = min(self.open_transactions.values(), default=header.last_offset + 1)
+        is_aborted = marker.control_type is ControlType.ABORT
+        return CompletedTransaction(
+            header.producer_id, first_offset, header.last_offset, is_aborted, last_stable_offset
+        )

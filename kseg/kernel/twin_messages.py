@@ -1,0 +1,177 @@
+"""Reads v0 and v1 log entries, and the messages of their wrappers: the twin's."""
+
+from collections.abc import Iterator
+from struct import Struct
+from zlib import crc32
+
+from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
+from kseg.kernel.contract import Problem, RecordProblem
+from kseg.kernel.twin_values import (
+    COUNT,
+    CRC,
+    ENTRY_MINIMUM_SIZE,
+    LAST_OFFSET,
+    MAGIC,
+    NO_TIMESTAMP_TYPE,
+    POSITION,
+    RECORDS_AT_ONCE,
+    BatchValues,
+    Piece,
+    RecordValues,
+    append_time_of,
+    form_of,
+    int64,
+)
+
+_ENTRY = Struct(">qi")
+_MESSAGE = Struct(">IbB")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+
+
+def read_entry(data: bytes, at: int, size: int, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
+    """A v0 or v1 log entry as a batch and as a message, and whether it is long enough for what it says.
+
+    `data` holds its `size` bytes at `at`; `position` is its place in the file.
+    """
+    (offset,) = _INT64.unpack_from(data, at)
+    message, is_readable = _read_message(data, at + LOG_OVERHEAD, at + size, offset, is_valid)
+    timestamp, crc, codec, magic = message[1], message[6], message[8], message[9]
+    attributes = data[at + LOG_OVERHEAD + _MESSAGE.size - 1]
+    batch = (
+        offset,
+        offset,
+        1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        0,
+        0,
+        0,
+        timestamp,
+        timestamp,
+        (1 if attributes & TIMESTAMP_TYPE_MASK else 0) if magic == 1 else NO_TIMESTAMP_TYPE,
+        position,
+        size,
+        magic,
+        codec,
+        crc,
+        is_valid,
+        attributes,
+    )
+    return batch, message, is_readable
+
+
+def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) -> tuple[RecordValues, bool]:
+    """The message at `at`, of at least 14 bytes, and whether it is readable.
+
+    Its CRC is computed unless it `is_valid` already.
+    """
+    crc, magic, attributes = _MESSAGE.unpack_from(data, at)
+    timestamp, texts = -1, at + _MESSAGE.size
+    if magic == 1:
+        (timestamp,) = _INT64.unpack_from(data, texts)
+        texts += _INT64.size
+    is_readable = True
+    try:
+        key, texts = _sized(data, texts, end)
+        value, texts = _sized(data, texts, end)
+    except EOFError:
+        key = value = None
+        is_readable = False
+    return (
+        offset,
+        timestamp,
+        -1,
+        -1 if key is None else len(key),
+        -1 if value is None else len(value),
+        0,
+        crc,
+        is_valid or int(crc32(data[at + _INT32.size : end]) == crc),
+        attributes & CODEC_MASK,
+        magic,
+        -1,
+        -1,
+        -1,
+        key,
+        value,
+        None,
+        (),
+        form_of(key, value, None, ()),
+    ), is_readable
+
+
+def _sized(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """Bytes behind their int32 size, None if it is negative; and where they end."""
+    start = at + _INT32.size
+    if start > end:
+        raise EOFError
+    (size,) = _INT32.unpack_from(data, at)
+    if size < 0:
+        return None, start
+    if size > end - start:
+        raise EOFError
+    return data[start : start + size], start + size
+
+
+def survey(body: bytes, wrapper: BatchValues) -> tuple[BatchValues, int]:
+    """A wrapper's values with base offset and count of its messages, and the number to add to their stored offsets.
+
+    v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
+    """
+    first = last = count = at = 0
+    while (entry := _inner_entry(body, at)) is not None and ENTRY_MINIMUM_SIZE <= entry[1] <= len(body) - at:
+        last, size = entry
+        first = first if count else last
+        count += 1
+        at += size
+    offset = wrapper[LAST_OFFSET]
+    shift = int64(offset - last) if wrapper[MAGIC] == 1 and offset else 0
+    return (int64(first + shift), offset, count, *wrapper[COUNT + 1 :]), shift
+
+
+def wrapper_messages(body: bytes, wrapper: BatchValues, shift: int) -> Iterator[Piece]:
+    """A wrapper's messages as batch_records() gives records, with what survey() gave."""
+    at = records_read = 0
+    is_good = wrapper[COUNT] > 0 and shift >= 0
+    entry = _inner_entry(body, at)
+    while is_good and entry is not None:
+        records: list[RecordValues] = []
+        while entry is not None and len(records) < RECORDS_AT_ONCE:
+            offset, size = entry
+            if size > len(body) - at and size >= ENTRY_MINIMUM_SIZE:
+                entry = None  # a short last entry ends the messages silently, as in Kafka
+                break
+            message = _inner_message(body, at, size, int64(offset + shift), wrapper)
+            if message is None:
+                is_good = False
+                break
+            records.append(message)
+            at += size
+            entry = _inner_entry(body, at)
+        records_read += len(records)
+        yield records
+    if not is_good:
+        yield RecordProblem(wrapper[POSITION], Problem.BAD_RECORD, records_read, at)
+
+
+def _inner_entry(body: bytes, at: int) -> tuple[int, int] | None:
+    """Stored offset and size of the entry at `at`, None at the end."""
+    if len(body) - at < LOG_OVERHEAD:
+        return None
+    offset, size = _ENTRY.unpack_from(body, at)
+    return offset, size + LOG_OVERHEAD
+
+
+def _inner_message(body: bytes, at: int, size: int, offset: int, wrapper: BatchValues) -> RecordValues | None:
+    """The message of an entry, None if Kafka refuses it: too short, compressed again, or of another magic."""
+    if size < ENTRY_MINIMUM_SIZE:
+        return None
+    message, is_readable = _read_message(body, at + LOG_OVERHEAD, at + size, offset, 0)
+    codec, magic = message[8], message[9]
+    if not is_readable or codec != 0 or magic != (1 if wrapper[MAGIC] == 1 else 0):
+        return None
+    append_time = append_time_of(wrapper)
+    return message if append_time is None else (message[0], append_time, *message[2:])

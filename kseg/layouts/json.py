@@ -1,0 +1,61 @@
+"""Logs as JSON: one object a line, run by the kernel like any other layout."""
+
+import json
+
+from kseg.formats.codes import ControlType
+from kseg.kernel.contract import Program, Template
+from kseg.layouts.compiler import compile_template
+from kseg.output.columns import BATCH_COLUMNS, RECORD_COLUMNS, Column, Kind
+
+_CONTROL_BODIES = {
+    ControlType.ABORT: ',"coordinatorEpoch":{coordinatorEpoch}',
+    ControlType.COMMIT: ',"coordinatorEpoch":{coordinatorEpoch}',
+}
+_CONTROL_DATA = ',"data":{decoded?{decoded}}{decoded!null}'
+
+
+def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
+    """Objects of type batch and record; `file_on_records` where several files are read."""
+    file = f'"file":{_literal(path)},'
+    on_record = file if file_on_records else ""
+    batch = tuple(_batch(file, magic) if batches else None for magic in range(3))
+    if not records:
+        return Program((batch[0], batch[1], batch[2]), (None, None, None), None)
+    record = tuple(_record(on_record, magic, "") for magic in range(3))
+    control = tuple(_record(on_record, 2, body) for body in _control_bodies())
+    return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
+
+
+def _literal(text: str) -> str:
+    """A JSON string, with braces kept from being holes."""
+    return json.dumps(text).replace("{", "\\{").replace("}", "\\}")
+
+
+def _batch(file: str, magic: int) -> Template:
+    members = ",".join(_member(column, magic) for column in BATCH_COLUMNS)
+    return compile_template(f'\\{{"type":"batch",{file}{members}\\}}\n')
+
+
+def _record(file: str, magic: int, control: str) -> Template:
+    members = ",".join(_member(column, magic) for column in RECORD_COLUMNS)
+    return compile_template(f'\\{{"type":"record",{file}{members}{control}\\}}\n')
+
+
+def _control_bodies() -> list[str]:
+    bodies = [_control_body(f'"{kind.name}"', _CONTROL_BODIES.get(kind, _CONTROL_DATA)) for kind in ControlType]
+    return [*bodies, _control_body("{controlType}", ""), ',"control":null']
+
+
+def _control_body(kind: str, content: str) -> str:
+    return f',"control":\\{{"type":{kind},"version":{{controlVersion}}{content}\\}}'
+
+
+def _member(column: Column, magic: int) -> str:
+    template = (column.v0, column.v1, column.v2)[magic]
+    if column.kind is Kind.BYTES:
+        return f'"{column.name}{{{column.name}:json}}'
+    if column.kind is Kind.HEADERS:
+        return f'"{column.name}":{{headers:json}}'
+    if template is None:
+        return f'"{column.name}":null'
+    return f'"{column.name}":"{template}"' if column.kind is Kind.WORD else f'"{column.name}":{template}'

@@ -1,0 +1,1 @@
+"""Partitions and log directories as a whole: segments by offset, lookup, listing."""

@@ -1,0 +1,150 @@
+"""A log directory (`log.dirs`) and several of them: the partitions of a broker's disks."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kseg.errors import KsegError, OpenError
+from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
+from kseg.log.partition import Checkpoints, PartitionLog, read_small_file
+
+CHECKPOINT_OF_FIELD = {
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "high_watermark": "replication-offset-checkpoint",
+    "log_start_offset": "log-start-offset-checkpoint",
+    "clean_offset": "cleaner-offset-checkpoint",
+}
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+
+CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
+
+
+def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
+    """What a log directory's checkpoints say, by (topic, partition).
+
+    Those that can't be read say nothing; `problems` takes what is wrong with them, each with its path.
+    """
+    if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
+        return {}
+    from kseg.formats.checkpoint import parse_offset_checkpoint
+
+    found: CheckpointsByPartition = {}
+    for field, name in CHECKPOINT_OF_FIELD.items():
+        try:
+            entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
+        except KsegError as error:
+            if problems is not None:
+                problems.append(KsegError(error.message, path / name, error.position))
+            continue
+        for topic, partition, offset in entries:
+            known = found.get((topic, partition), Checkpoints())
+            found[topic, partition] = known._replace(**{field: offset})
+    return found
+
+
+class LogDir:
+    """One log directory: a disk of partitions, and its checkpoints.
+
+    problems: checkpoints that can't be read. Source: LogManager.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Lists the directory and reads its checkpoints. Raises OpenError if it can't be listed."""
+        self.path = Path(path)
+        self.problems: list[KsegError] = []
+        self.checkpoints = read_checkpoints(self.path, self.problems)
+        self.directories = sorted(_partition_directories(self.path), key=_order)
+
+    def partitions(self) -> Iterator[PartitionLog]:
+        """Its partitions by topic and number, one at a time; those that go meanwhile are left out.
+
+        Directories on their way out (`-delete`, `-stray`) or in (`-future`) come behind those in use.
+        """
+        for path in self.directories:
+            name = parse_partition_directory(path)
+            own = Checkpoints()
+            if name is not None and name.state is None:
+                own = self.checkpoints.get((name.topic, name.partition), own)
+            try:
+                yield PartitionLog(path, own)
+            except OpenError:
+                if path.exists():
+                    raise
+
+    def partition(self, topic: str, partition: int) -> PartitionLog | None:
+        """One partition that is in use; None if it isn't here."""
+        path = self.path / f"{topic}-{partition}"
+        if not path.is_dir():
+            return None
+        return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
+
+    def is_clean(self) -> bool:
+        """Whether the broker was stopped in order: its marker is there."""
+        return (self.path / CLEAN_SHUTDOWN).exists()
+
+    def read_properties(self) -> dict[str, str]:
+        """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""
+        from kseg.formats.checkpoint import parse_meta_properties
+
+        return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
+
+
+def _order(path: Path) -> tuple[str, int, str]:
+    name = parse_partition_directory(path)
+    return (path.name, -1, "") if name is None else (name.topic, name.partition, name.unique_id or "")
+
+
+def _partition_directories(path: Path) -> Iterator[Path]:
+    """Directories in it that are named as partitions, or hold segments."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir() and (parse_partition_directory(entry.name) or holds_segments(entry.path)):
+                    yield Path(entry.path)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def holds_segments(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory has log files in it; False if it can't be listed."""
+    try:
+        with os.scandir(path) as entries:
+            return any(_is_segment(entry.name) for entry in entries)
+    except OSError:
+        return False
+
+
+def _is_segment(name: str) -> bool:
+    if not name.endswith(".log"):
+        return False
+    kind, base_offset, *_ = parse_file_name(name)
+    return kind is FileKind.LOG and base_offset is not None
+
+
+def find_log_dirs(path: str | os.PathLike[str]) -> list[LogDir]:
+    """The log directories at a path: itself, or those right below it if it has no partitions. OpenError if unlistable."""
+    own = LogDir(path)
+    if own.directories:
+        return [own]
+    below = [LogDir(entry) for entry in sorted(Path(path).iterdir()) if entry.is_dir()]
+    return [log_dir for log_dir in below if log_dir.directories]
+
+
+def find_partitions(paths: Iterable[str | os.PathLike[str]]) -> Iterator[PartitionLog]:
+    """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
+
+    A file stands for its directory. The same topic may turn up on several disks. Raises OpenError if a path can't be
+    listed.
+    """
+    for path in paths:
+        here = Path(path)
+        if here.is_file():
+            here = here.parent
+        if not here.exists():
+            raise OpenError("no such file or directory", path)
+        if parse_partition_directory(here.absolute()) or holds_segments(here):
+            yield PartitionLog(here)
+            continue
+        for log_dir in find_log_dirs(here):
+            yield from log_dir.partitions()

@@ -1,0 +1,1 @@
+"""Forms of output: JSON, CSV, tables; the columns of batches and records."""

@@ -1,6 +1,7 @@
 """Runs of batches with their bodies decompressed: in threads where there is much to do, the order kept."""
 
 import os
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,14 +60,12 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
     if item.codecs == _ONLY_UNCOMPRESSED:
         yield Slice(item, 0, item.count, None)
         return
-    first, size = 0, 0
-    for row in range(item.count):
-        size += item.rows[row * ROW + SIZE]
-        if size >= SLICE_SIZE:
-            yield Slice(item, first, row + 1, None)
-            first, size = row + 1, 0
-    if first < item.count:
-        yield Slice(item, first, item.count, None)
+    starts = item.rows[START : item.count * ROW : ROW]
+    first = 0
+    while first < item.count:
+        last = max(bisect_left(starts, starts[first] + SLICE_SIZE, first), first + 1)
+        yield Slice(item, first, last, None)
+        first = last
 
 
 def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iterator[Slice | Damage]:

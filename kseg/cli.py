@@ -7,9 +7,13 @@ from importlib import import_module
 
 import click
 
-from kseg.errors import KsegError
+from kseg.errors import ClosedPipeError, KsegError
 
 COMMANDS = {"dump": "Print what log segments, indexes, snapshots and checkpoints hold."}
+"""Each command and its line in the help; its module in kseg.commands has the same name."""
+
+INTERRUPTED = 130
+CLOSED_PIPE = 141
 
 
 class _Commands(click.Group):
@@ -22,26 +26,59 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"kseg.commands.{cmd_name}"), cmd_name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
-@click.group(cls=_Commands)
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from importlib.metadata import version
+
+    from kseg import kernel
+
+    click.echo(f"kseg {version('kseg')} (kernel: {kernel.load().NAME})")
+    context.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Version and kernel.")
 def cli() -> None:
-    """Read Apache Kafka's files on disk."""
+    """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
+
+    \b
+    Examples:
+      kseg dump orders-0/00000000000000203000.log --print-data-log
+      kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; gives its exit status."""
     try:
-        return cli.main(arguments, "kseg", standalone_mode=False) or 0
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
+        return cli.main(arguments, "kseg", standalone_mode=False, auto_envvar_prefix="KSEG") or 0
     except click.ClickException as error:
         error.show()
         return 2
+    except ClosedPipeError:
+        _drop_stdout()
+        return CLOSED_PIPE
     except KsegError as error:
+        if os.environ.get("KSEG_DEBUG"):
+            raise
         click.echo(f"kseg: {error}", err=True)
+        _drop_stdout()
         return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except (KeyboardInterrupt, click.Abort):
-        return 130
+        _drop_stdout()
+        return INTERRUPTED
+
+
+def _drop_stdout() -> None:
+    """Keeps Python from writing what is left in its buffer when it ends: that would fail once more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # stdout is no file of the system's: nothing is written at the end

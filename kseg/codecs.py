@@ -29,6 +29,7 @@ _LZ4_LARGEST_RATIO = 255
 _SNAPPY_LARGEST_RATIO = 64
 _PIECE = 1 << 16
 _GZIP_PIECE = 256
+_GZIP_USUAL_RATIO = 16
 
 
 class Body(NamedTuple):
@@ -118,7 +119,10 @@ def _gzip_errors() -> tuple[type[Exception], ...]:
 
 def _gunzip(body: memoryview, most: int) -> bytes:
     inflate = _zlib().decompressobj(wbits=31)
-    data: bytes = inflate.decompress(body, most + 1)
+    claimed = int.from_bytes(body[-4:], "little")  # the last member's size, usually the only one's
+    data: bytes = inflate.decompress(body, min(most, claimed, _GZIP_USUAL_RATIO * len(body)) + 1)
+    if inflate.unconsumed_tail:
+        data += inflate.decompress(inflate.unconsumed_tail, most + 1 - len(data))
     if len(data) > most:
         raise _too_large(most)
     if not inflate.eof:
@@ -297,7 +301,8 @@ def _header_checksum(descriptor: bytes) -> bytes | None:
 
 _ZSTD_CONTENT_SIZE = 0xE0
 """Bits of a frame header's descriptor that say that the size of the content follows."""
-_ZSTD_USUAL_RATIO = 32
+_ZSTD_USUAL_RATIO = 8
+_ZSTD_SMALL = 4096
 _ZSTD_PIECE = 1024
 
 _of_thread = threading.local()
@@ -319,7 +324,7 @@ def _unzstd(body: memoryview, most: int) -> bytes:
         raise _too_large(most)  # the library would allocate what the frame's header claims
     try:
         whole: bytes = _zstd().decompress(
-            body, max_output_size=min(most, _ZSTD_USUAL_RATIO * len(body) + _PIECE), allow_extra_data=False
+            body, max_output_size=min(most, _ZSTD_USUAL_RATIO * len(body) + _ZSTD_SMALL), allow_extra_data=False
         )
     except _zstd_errors():  # several frames, an unusual ratio, or damage
         return _unzstd_by_pieces(body, most)

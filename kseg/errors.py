@@ -28,3 +28,7 @@ class UsageError(KsegError):
 
 class OpenError(KsegError):
     """A file or directory can't be opened or read."""
+
+
+class ClosedPipeError(KsegError):
+    """Whoever read standard output has gone: the command ends quietly, as `cat` does."""

@@ -1,14 +1,12 @@
 """`kseg dump`: prints what files hold, as Kafka's DumpLogSegments does."""
 
-import sys
+from typing import Any
 
 import click
 
-from kseg.dump.files import dump_files
-from kseg.dump.log import new_output
-from kseg.dump.options import MAX_MESSAGE_SIZE, DumpContext, DumpOptions
-from kseg.dump.reports import Reports
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.dump.files import dump_files
+from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
 from kseg.releases import parse_release
 
 
@@ -16,46 +14,55 @@ from kseg.releases import parse_release
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
-@click.option("--deep-iteration", is_flag=True, help="Print records, also of compressed batches.")
-@click.option("--shallow", is_flag=True, help="Print a line per batch only.")
-@click.option("--like", metavar="RELEASE", help="Print what this release of Kafka prints: 0.8 … 4.3, latest.")
-@click.option("--skip-record-metadata", is_flag=True, help="Print only keys and payloads of records.")
+@click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
+@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.3, latest.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines of text, or of JSON.")
+@click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
+@click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
+@click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")
 @click.option("--verify-index-only", is_flag=True, help="Only check indexes against their log.")
-@click.option("--index-sanity-check", is_flag=True, help="Only check what a broker checks of an index at start.")
-@click.option("--max-message-size", type=int, default=MAX_MESSAGE_SIZE, show_default=True, help="Largest message.")
-@click.option("--max-bytes", type=click.IntRange(min=0), help="Print only batches wholly in the first bytes.")
-@click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Class that decodes keys.")
-@click.option("--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Class that decodes values.")
-@click.option("--max-decompressed", type=int, default=DEFAULT_LIMIT, help="Largest decompressed batch, in bytes.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check of an index what a broker checks at start.")
+@click.option(
+    "--max-message-size", type=int, default=MAX_MESSAGE_SIZE, show_default=True, help="Largest batch to check an index by."
+)
+@click.option("--max-bytes", type=click.IntRange(min=0), help="Print only batches that lie in the first bytes.")
+@click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode keys.")
+@click.option("--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values.")
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
+@click.option("--max-decompressed", type=int, default=DEFAULT_LIMIT, show_default=True, help="Largest body, in bytes.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
 @click.pass_context
-def dump(command: click.Context, paths: tuple[str, ...], files: tuple[str, ...], like: str | None, **options) -> None:
-    """Print what log segments, indexes and snapshots hold."""
+def dump(
+    command: click.Context,
+    paths: tuple[str, ...],
+    files: tuple[str, ...],
+    like: str | None,
+    quiet: bool,
+    progress: bool | None,
+    **options: Any,
+) -> None:
+    """Print what log segments, indexes, snapshots and checkpoints hold, as Kafka's own tool does.
+
+    PATHS are files or directories; none means the current directory.
+
+    \b
+    Examples:
+      kseg dump 00000000000000203000.log --print-data-log
+      kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
+      kseg dump -o json --only records orders-0/ | jq .value
+    """
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
-    release = parse_release(like) if like else None
-    decoders = [option.replace("_", "-") for option in INTERNAL_DECODERS if options.pop(option)]
-    dump_options = DumpOptions(like=release, internal_decoder=decoders[0] if decoders else None, **options)
-    output = new_output(sys.stdout.buffer.write)
-    context = DumpContext(dump_options, output, talk, Reports(dump_options.release))
-    dump_files(given, context)
-    sys.stdout.buffer.flush()
-    command.exit(2 if context.failed else int(context.found_wrong))
+    chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
+    dump_options = DumpOptions(
+        like=None if like is None else parse_release(like), internal_decoder=chosen[0] if chosen else None, **options
+    )
+    command.exit(dump_files(given or ["."], dump_options, talk=_talk, quiet=quiet, progress=progress))
 
 
-INTERNAL_DECODERS = (
-    "offsets_decoder",
-    "transaction_log_decoder",
-    "cluster_metadata_decoder",
-    "remote_log_metadata_decoder",
-    "share_group_state_decoder",
-)
-"""Kafka takes the first of several."""
-
-
-def talk(line: str) -> None:
-    """A line on stderr."""
+def _talk(line: str) -> None:
     click.echo(line, err=True)

@@ -14,7 +14,7 @@ from uuid import UUID
 from kseg.batch import Header
 from kseg.errors import KsegError, UsageError
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 """What JSON can hold; floats are finite."""
 
 Part = Literal["key", "value"]
@@ -38,7 +38,7 @@ class Decoded(NamedTuple):
 ValueDecoder = Callable[[bytes, Headers], Decoded]
 """A key's or value's bytes (never null) and the record's headers to what they mean; never raises."""
 
-Read = Callable[[bytes, Headers], "Json | bytes"]
+Read = Callable[[bytes, Headers], Json | bytes]
 """The same, but it raises NotDecodable."""
 
 
@@ -58,7 +58,7 @@ def decoder(read: Read) -> ValueDecoder:
     return decode
 
 
-def without_headers(read: Callable[[bytes], "Json | bytes"]) -> ValueDecoder:
+def without_headers(read: Callable[[bytes], Json | bytes]) -> ValueDecoder:
     """A decoder that looks at the bytes only."""
     return decoder(lambda data, _: read(data))
 
@@ -97,7 +97,7 @@ def json_able(value: object) -> Json:
         case None | bool() | int() | str():
             return value
         case float():
-            return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{value:+}infinity"[:1] + INFINITY
+            return value if math.isfinite(value) else _not_finite(value)
         case bytes() | bytearray() | memoryview():
             return b64encode(value).decode()
         case datetime() | date() | time():
@@ -112,7 +112,10 @@ def json_able(value: object) -> Json:
             raise NotDecodable(f"a value of type {type(value).__name__} has no form in JSON")
 
 
-INFINITY = "Infinity"
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _json_object(value: Mapping[object, object]) -> Json:
@@ -133,7 +136,9 @@ def library(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise UsageError(f"{module.split('.')[0]} is missing: pip install 'kseg[{extra}]' ({one_line(error)})") from error
+        raise UsageError(
+            f"{module.split('.')[0]} is missing: pip install 'kseg[{extra}]' ({one_line(error)})"
+        ) from error
 
 
 def named_once(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:

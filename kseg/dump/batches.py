@@ -16,7 +16,7 @@ from kseg.formats.codes import (
     Codec,
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
-from kseg.kernel.contract import SIZE
+from kseg.kernel.contract import SIZE, Bodies
 from kseg.log_file import BUFFER_SIZE, SEARCH_COST_LIMIT, LogFile, Run
 
 READ_AHEAD = 4096
@@ -63,7 +63,7 @@ class _Records(NamedTuple):
 
 def wrap_offset(offset: int) -> int:
     """A sum of offsets as Java's 64 bits hold it."""
-    return (offset + 2**63) % 2**64 - 2**63
+    return offset if -(2**63) <= offset < 2**63 else (offset + 2**63) % 2**64 - 2**63
 
 
 class BatchReader:
@@ -83,6 +83,7 @@ class BatchReader:
         self._buffer, self._buffer_position = bytes(BATCH_HEADER_SIZE), -BATCH_HEADER_SIZE
         self._walk: tuple[int, int, int] | None = None
         self._walk_budget = WALKS * (log.size // (_SMALLEST_SIZE_FIELD + LOG_OVERHEAD) + 1)
+        self._kernel = kernel.load()
         self._last: tuple[LogBatch, _Records] | None = None
         self._read_budget = SEARCH_COST_LIMIT * log.size
 
@@ -161,15 +162,23 @@ class BatchReader:
         run = self._run(batch) if self._read_budget >= 0 else None
         if run is None:
             return _Records(None, NO_TIMESTAMP, is_whole=False)
-        first_offset, largest_timestamp, is_whole = None, NO_TIMESTAMP, True
-        for piece in with_bodies(iter((run,)), 0, self._limit):
-            assert isinstance(piece, Slice)
-            columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-            if columns.count:
-                first_offset = memoryview(columns.offsets).cast("B").cast("q")[0]
-                largest_timestamp = max(NO_TIMESTAMP, max(memoryview(columns.timestamps).cast("B").cast("q")))
-            is_whole = not piece.damages and not columns.problems
-        return _Records(first_offset, largest_timestamp, is_whole=is_whole)
+        bodies, is_whole = self._bodies(run, batch)
+        columns = self._kernel.columns(run.buffer, run.rows, 0, 1, batch.position, bodies)
+        is_whole = is_whole and not columns.problems
+        if columns.count == 0:
+            return _Records(None, NO_TIMESTAMP, is_whole=is_whole)
+        offsets, timestamps = (
+            memoryview(numbers).cast("B").cast("q") for numbers in (columns.offsets, columns.timestamps)
+        )
+        return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), is_whole=is_whole)
+
+    def _bodies(self, run: Run, batch: LogBatch) -> tuple[Bodies | None, bool]:
+        """The batch's body as the kernel takes it, and whether it is whole; None for an uncompressed batch."""
+        if batch.codec == Codec.NONE:
+            return None, True
+        (piece,) = with_bodies(iter((run,)), 0, self._limit)
+        assert isinstance(piece, Slice)
+        return piece.bodies, not piece.damages
 
     def _run(self, batch: LogBatch) -> Run | None:
         """The batch alone, as the kernel takes it; None if its length can't be one of its magic."""

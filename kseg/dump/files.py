@@ -3,17 +3,22 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from kseg.dump.indexes import dump_offset_index, dump_time_index
+from kseg.dump.json_log import dump_log_as_json
+from kseg.dump.log import new_output
 from kseg.dump.logs import dump_log_file
-from kseg.dump.options import DumpContext
+from kseg.dump.options import DumpContext, DumpOptions, check_options
+from kseg.dump.reports import Reports
 from kseg.dump.snapshots import dump_producer_snapshot
 from kseg.dump.texts import LINES_OF_KIND, dump_text
 from kseg.dump.transactions import dump_transaction_index
 from kseg.errors import KsegError, OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
+from kseg.output.progress import ProgressBar
+from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.releases import Release, at
 
 REPORTED_LINES = 20
@@ -30,23 +35,57 @@ _DUMPERS: dict[FileKind, Callable[[str, DumpContext], None]] = {
 }
 
 
-def dump_files(paths: Iterable[str], context: DumpContext) -> None:
-    """Prints each file, and those of each directory; what can't be opened is said and counted, the rest goes on."""
-    for path in map(file_path, paths):
-        if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
-            _dump_or_refuse(path, context)
-            continue
-        found = False
-        for inner in files_in(path, context):
-            found = True
-            _dump_or_refuse(inner, context)
-        if not found:
-            _refuse(OpenError("holds no files that can be printed", path), context)
-    context.output.flush()
-    for lines in context.reports.lines(None if context.options.like else REPORTED_LINES):
-        context.talk(lines)
-    for line in context.summaries:
-        context.talk(line)
+def dump_files(
+    paths: Iterable[str],
+    options: DumpOptions,
+    *,
+    talk: Callable[[str], None],
+    quiet: bool = False,
+    progress: bool | None = None,
+) -> int:
+    """Prints files, and those of directories, on standard output; what can't be opened is said, the rest goes on.
+
+    Args:
+        paths: files and directories.
+        options: what to print.
+        talk: takes lines for stderr.
+        quiet: say only what couldn't be opened.
+        progress: a bar on stderr; None leaves it to the terminal.
+
+    Returns:
+        The exit status: 2 if something couldn't be opened, 1 if something is wrong in the data.
+
+    Raises:
+        UsageError: for options that don't go together, before anything is printed.
+    """
+    check_options(options, talk)
+    paths = [file_path(path) for path in paths]
+    output = new_output(write_stdout)
+    with ProgressBar(progress) as bar:
+        several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
+        context = DumpContext(options, output, talk, Reports(options.release), bar.show, several)
+        for path in paths:
+            _dump_path(path, context)
+        output.flush()
+        flush_stdout()
+    if not quiet:
+        for lines in context.reports.lines(None if options.like else REPORTED_LINES):
+            talk(lines)
+        for line in context.summaries:
+            talk(line)
+    return 2 if context.failed else int(context.found_wrong)
+
+
+def _dump_path(path: str, context: DumpContext) -> None:
+    if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
+        _dump_or_refuse(path, context)
+        return
+    found = False
+    for inner in files_in(path, context):
+        found = True
+        _dump_or_refuse(inner, context)
+    if not found:
+        _refuse(OpenError("holds no files that can be printed", path), context)
 
 
 def file_path(path: str) -> str:
@@ -87,14 +126,32 @@ def dump_file(path: str, context: DumpContext) -> None:
     kind = kind_to_dump(path, like)
     if kind is FileKind.UNKNOWN and like is not None and not at(layout.NAMES_UNKNOWN_FILES, like):
         return
+    if context.options.output == "json":
+        _dump_json(path, kind, context)
+        return
     context.line(layout.DUMPING.format(path=path))
     if kind is not FileKind.UNKNOWN:
         _DUMPERS[kind](path, context)
         return
-    if like is None and not Path(path).exists():
-        raise OpenError("no such file", path)
+    if like is None:
+        _check_existence(path)
     context.output.flush()
     context.talk(layout.IGNORING.format(path=path))
+
+
+def _check_existence(path: str) -> None:
+    try:
+        os.stat(path)  # noqa: PTH116  an empty path is none, to pathlib it is the current directory
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", path) from error
+
+
+def _dump_json(path: str, kind: FileKind, context: DumpContext) -> None:
+    if kind not in (FileKind.LOG, FileKind.METADATA_SNAPSHOT):
+        context.failed += 1
+        context.talk(f"kseg: {path}: only logs can be printed as JSON")
+        return
+    dump_log_as_json(path, context)
 
 
 def kind_to_dump(path: str, like: Release | None) -> FileKind:

@@ -201,8 +201,8 @@ class OffsetIndexDump(_IndexDump):
                 self.add(found, number, f"offset {offset}, position {position}")
         elif found != offset:
             self.context.reports.mismatches[self.absolute_path].add(offset, found)
-            if is_written and isinstance(batch, LogBatch) and not _is_sound(offset, batch, batches):
-                self.context.found_wrong = True
+            if is_written and isinstance(batch, LogBatch) and not self.context.found_wrong:
+                self.context.found_wrong = not _is_sound(offset, batch, batches)
         if is_written:
             self._previous = relative_offset, position
 

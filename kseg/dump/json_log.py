@@ -21,7 +21,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
     only = options.only
 
     def say(value: dict[str, object]) -> None:
-        text = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if only is None:
             context.line(text)
         else:
@@ -30,7 +30,9 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
     program = _program(path, context)
     with LogFile(path, options.max_bytes) as log_file:
         rendering = Rendering(program, decode_control=control_json, limit=options.max_decompressed)
-        summary = dump_log(log_file, rendering, context.output, _sayer(say))
+        summary = dump_log(
+            log_file, rendering, context.output, on_damage=_sayer(say), on_progress=context.show_progress
+        )
     context.found_wrong |= bool(summary.damages)
     say(summary_object(path, summary))
 

@@ -59,7 +59,12 @@ def new_output(write: Callable[[memoryview], object]) -> "Output":
 
 
 def dump_log(
-    log_file: LogFile, rendering: Rendering, output: "Output", on_damage: Callable[[Damage], None] | None = None
+    log_file: LogFile,
+    rendering: Rendering,
+    output: "Output",
+    *,
+    on_damage: Callable[[Damage], None] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> LogSummary:
     """Prints a log's batches and records.
 
@@ -68,6 +73,7 @@ def dump_log(
         rendering: how.
         output: where to.
         on_damage: is told of each damage when the output stands behind it.
+        on_progress: is told the file's name, bytes read, and bytes in all.
     """
     renderer = kernel.load().Renderer(
         rendering.program,
@@ -84,6 +90,8 @@ def dump_log(
         else:
             found = _render(renderer, log_file, item)
             summary.batches += item.last - item.first
+            if on_progress is not None:
+                on_progress(log_file.path.name, item.run.position, log_file.size)
         for damage in found:
             summary.damages.append(damage)
             if on_damage is not None:

@@ -28,7 +28,8 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     context.line(_first_line(path, options))
     decode = _decoder(options)
     with LogFile(path, options.max_bytes) as log_file:
-        summary = dump_log(log_file, _rendering(options, decode), context.output)
+        rendering = _rendering(options, decode)
+        summary = dump_log(log_file, rendering, context.output, on_progress=context.show_progress)
         _trailing_bytes(path, log_file, summary, context)
     if summary.gaps and options.like is not None:
         context.reports.gaps[str(Path(path).absolute())] = summary.gaps

@@ -5,11 +5,34 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.dump.decoders import class_decoder
+from kseg.errors import UsageError
 from kseg.releases import LATEST, Release
 
 if TYPE_CHECKING:
     from kseg.dump.reports import Reports
     from kseg.kernel.contract import Output
+
+INTERNAL_DECODERS = (
+    "offsets-decoder",
+    "transaction-log-decoder",
+    "cluster-metadata-decoder",
+    "remote-log-metadata-decoder",
+    "share-group-state-decoder",
+)
+"""Options of internal topics' decoders; of several Kafka takes the first."""
+
+OPTION_RELEASES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "index_sanity_check": ("--index-sanity-check", (0, 10)),
+    "skip_record_metadata": ("--skip-record-metadata", (2, 8)),
+    "max_bytes": ("--max-bytes", (3, 3)),
+    "offsets-decoder": ("--offsets-decoder", (0, 9, 0, 1)),
+    "transaction-log-decoder": ("--transaction-log-decoder", (0, 11)),
+    "cluster-metadata-decoder": ("--cluster-metadata-decoder", (2, 8)),
+    "remote-log-metadata-decoder": ("--remote-log-metadata-decoder", (3, 9)),
+    "share-group-state-decoder": ("--share-group-state-decoder", (4, 0)),
+}
+"""Kafka's options that not every release has: as the user writes them, and since when."""
 
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
@@ -57,6 +80,7 @@ class DumpContext:
     output: "Output"
     talk: Callable[[str], None]
     reports: "Reports"
+    show_progress: Callable[[str, int, int], None]
     several_files: bool = False
     found_wrong: bool = False
     failed: int = 0
@@ -70,3 +94,17 @@ class DumpContext:
         """Notes something wrong in a file, in a line that comes on stderr behind all files."""
         self.found_wrong = True
         self.summaries.append(f"kseg: {path}: {problem}")
+
+
+def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
+    """Says which options the release named doesn't have. Raises UsageError for options that don't go together."""
+    class_decoder(options.key_decoder_class, options.value_decoder_class)
+    if options.output == "json" and options.like is not None:
+        raise UsageError("--like is about text: leave it or -o json out")
+    if options.only is not None and options.output != "json":
+        raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
+    if options.like is None:
+        return
+    for name, (option, since) in OPTION_RELEASES.items():
+        if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
+            talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")

@@ -22,7 +22,7 @@ class EntryFile:
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
         """Opens the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
-        self.path = Path(path)
+        self.path = path if isinstance(path, Path) else Path(path)
         self._start = start
         self._struct = fields.struct
         try:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseg.batch import Batch
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -21,7 +22,7 @@ from kseg.formats.fixed import (
     LOG_ENTRY_HEADER_V1_FIELDS,
 )
 from kseg.kernel.contract import ROW, SIZE, START, VALID
-from kseg.log_file import Damage, LogFile, Run
+from kseg.log_file import BUFFER_SIZE, Damage, LogFile, Run
 
 WINDOW_SIZE = 1 << 14
 """Bytes read at once while batches are small."""
@@ -35,10 +36,10 @@ _ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
 
 
 class BatchHeader(NamedTuple):
-    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is −1.
+    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
 
-    `position` and `size` are bytes of the file. `base_offset` and `count` are None for a v0 or v1 wrapper: they lie in
-    its compressed value. `is_valid`: the CRC holds; None if nobody looked.
+    `position` and `size` are bytes of the file. `base_offset` and `records_count` are None for a v0 or v1 wrapper: they
+    lie in its compressed value. `is_valid`: the CRC holds; None if nobody looked.
     """
 
     position: int
@@ -53,7 +54,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int | None
+    records_count: int | None
     is_valid: bool | None
 
     @property
@@ -83,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of its last record, −1 for none; runs on at 0 behind 2³¹ − 1."""
+        """Sequence of its last record, -1 for none; runs on at 0 behind 2³¹ - 1."""
         if self.base_sequence < 0 or self.base_offset is None:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
@@ -93,23 +94,10 @@ def parse_header(buffer: bytes | memoryview, at: int, position: int, is_valid: b
     """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
     magic = buffer[at + MAGIC_POSITION]
     if magic >= 2:
-        base_offset, length, epoch, magic, _, attributes, delta, base_timestamp, max_timestamp, *producer, count = (
-            _BATCH.unpack_from(buffer, at)
-        )
-        return BatchHeader(
-            position,
-            length + LOG_OVERHEAD,
-            magic,
-            attributes,
-            base_offset,
-            base_offset + delta,
-            epoch,
-            base_timestamp,
-            max_timestamp,
-            *producer,
-            count,
-            is_valid,
-        )
+        base_offset, length, epoch, magic, _, attributes, delta, *others = _BATCH.unpack_from(buffer, at)
+        size, last_offset = length + LOG_OVERHEAD, base_offset + delta
+        fields = (position, size, magic, attributes, base_offset, last_offset, epoch, *others, is_valid)
+        return BatchHeader._make(fields)
     timestamp = NO_TIMESTAMP
     if magic == 0:
         offset, size, _, magic, attributes, _ = _ENTRY_V0.unpack_from(buffer, at)
@@ -179,6 +167,25 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
             return
 
 
+def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
+    """The header of the batch at a position, if one stands there and its CRC holds; reads little but that batch."""
+    window = log_file.read(position, BATCH_HEADER_SIZE)
+    header = _plausible_header(window, 0, position, log_file.size)
+    return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
+
+
+def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
+    """Whether the CRC of the batch holds; reads it, a large one by pieces."""
+    if header.size > BUFFER_SIZE:
+        item = next(log_file.runs(header.position), None)
+        return isinstance(item, Run) and bool(item.rows[VALID])
+    raw = log_file.read(header.position, header.size)
+    if len(raw) < header.size:
+        return False
+    batch = Batch.parse(raw, header.position, is_valid=True)
+    return batch.compute_crc() == batch.crc
+
+
 def _plausible_header(window: bytes, at: int, position: int, file_size: int) -> BatchHeader | None:
     left = len(window) - at
     if left < SMALLEST_HEADER or (window[at + MAGIC_POSITION] and left < _ENTRY_V1.size):
@@ -196,4 +203,5 @@ def _end(item: Run | Damage) -> int:
     if isinstance(item, Damage):
         return item.position + item.size
     last = (item.count - 1) * ROW
-    return item.position + item.rows[last + START] + item.rows[last + SIZE]
+    size: int = item.rows[last + START] + item.rows[last + SIZE]
+    return item.position + size

@@ -10,7 +10,7 @@ from kseg.index.entry_file import EntryFile
 
 
 class SlotRange(NamedTuple):
-    """Slots around a target: the last entry at or below it and the first one above; −1 where there is none.
+    """Slots around a target: the last entry at or below it and the first one above; -1 where there is none.
 
     As in Kafka both are the same slot where the entry equals the target. Source: AbstractIndex.indexSlotRangeFor.
     """

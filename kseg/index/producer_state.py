@@ -9,7 +9,7 @@ from kseg.index.headers import BatchHeader
 
 
 class ProducerState(NamedTuple):
-    """State of a producer, as in a snapshot's entry; −1 for what isn't there.
+    """State of a producer, as in a snapshot's entry; -1 for what isn't there.
 
     `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` are of its last data batch,
     `timestamp` also of a later marker; `coordinator_epoch` is its last marker's. Source: ProducerStateEntry.

@@ -46,7 +46,7 @@ class TimeIndex:
                 yield TimeIndexEntry(timestamp, self.base_offset + relative_offset)
 
     def last_entry(self) -> TimeIndexEntry:
-        """The last entry; (−1, base offset) if there is none."""
+        """The last entry; (-1, base offset) if there is none."""
         return self.entry(self.count - 1) if self.count else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 
     def slot_range(self, timestamp: int) -> SlotRange:
@@ -54,7 +54,7 @@ class TimeIndex:
         return slot_range(self.file, self.count, timestamp, 0)
 
     def lookup(self, timestamp: int) -> TimeIndexEntry:
-        """The floor entry: the last one at or below the time; (−1, base offset) if there is none."""
+        """The floor entry: the last one at or below the time; (-1, base offset) if there is none."""
         lower = self.slot_range(timestamp).lower
         return self.entry(lower) if lower >= 0 else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 

@@ -271,27 +271,45 @@ cdef extern from *:
     const char* two_digits
 
 
+cdef inline void put_four(uint8_t* out, uint32_t value) noexcept nogil:
+    memcpy(out, two_digits + 2 * (value // 100), 2)
+    memcpy(out + 2, two_digits + 2 * (value % 100), 2)
+
+
+cdef inline void put_eight(uint8_t* out, uint32_t value) noexcept nogil:
+    """Halves that don't wait for each other."""
+    put_four(out, value // 10000)
+    put_four(out + 4, value % 10000)
+
+
 cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
-    """Decimal digits; writes 20 bytes, of which those up to the pointer it gives count."""
-    cdef uint8_t digits[40]
+    """Decimal digits; writes up to 25 bytes, of which those up to the pointer it gives count."""
+    cdef uint8_t digits[48]
     cdef uint64_t rest = <uint64_t>value
-    cdef int at = 20
+    cdef int at = 0, end
     if value < 0:
         out[0] = c"-"
         out += 1
         rest = -rest
-    while rest >= 100:
-        at -= 2
-        memcpy(digits + at, two_digits + 2 * (rest % 100), 2)
-        rest //= 100
-    if rest >= 10:
-        at -= 2
-        memcpy(digits + at, two_digits + 2 * rest, 2)
+    if rest < 10:
+        out[0] = c"0" + <uint8_t>rest
+        return out + 1
+    if rest < 10000:
+        put_four(digits, <uint32_t>rest)
+        end = 4
+    elif rest < 100000000:
+        put_eight(digits, <uint32_t>rest)
+        end = 8
     else:
-        at -= 1
-        digits[at] = c"0" + <uint8_t>rest
-    memcpy(out, digits + at, 20)
-    return out + 20 - at
+        put_four(digits, <uint32_t>(rest // 10000000000000000ULL))
+        rest %= 10000000000000000ULL
+        put_eight(digits + 4, <uint32_t>(rest // 100000000))
+        put_eight(digits + 12, <uint32_t>(rest % 100000000))
+        end = 20
+    while digits[at] == c"0":
+        at += 1
+    memcpy(out, digits + at, 24)
+    return out + end - at
 
 
 cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
@@ -414,7 +432,7 @@ cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) no
     return done
 
 
-cdef uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
+cdef inline uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
     """Decodes and encodes again, up to `stop` or just over it; a sequence may reach up to `end`."""
     cdef const uint8_t* at = text[0]
     cdef bint good
@@ -493,7 +511,7 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
 
 cdef int put_java(Output out, Bytes text) except -1 nogil:
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* end = text.at + max(text.size, 0)
     while at < end:
         out.need(PIECE * WIDEST)
         out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
@@ -1082,8 +1100,8 @@ cdef class Renderer:
         cdef Line* line = &self.line
         cdef Operation* op = template.ops
         cdef uint8_t* at
+        cdef const uint8_t* source
         cdef int code
-        cdef Bytes text
         out.need(template.fixed_size)
         at = out.buffer + out.used
         while True:
@@ -1110,6 +1128,13 @@ cdef class Renderer:
                 if line.slots[op.a] < 0:
                     op = &template.ops[op.b]
                     continue
+            elif code == TEXT and line.texts[op.a].size < 0:
+                pass
+            elif code == TEXT and 3 * line.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
+                source = line.texts[op.a].at
+                at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
+            elif code == HEADER_KEYS and line.slots[HEADER_COUNT] == 0:
+                pass
             elif code != NOTHING:
                 out.used = at - out.buffer
                 if code == TEXT:
@@ -1500,7 +1525,7 @@ cdef class Bodies:
         function: address of liblz4's LZ4_decompress_safe. Usual is what Kafka writes: independent blocks of up to
         64 KiB, no checksums but the header's. Everything else, damage too, is left to the library's own interface.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, left = 0
         cdef const uint8_t* base = &buffer[0]
         cdef int64_t start
         check_rows(buffer.shape[0], rows, first, first + self.count)
@@ -1513,9 +1538,10 @@ cdef class Bodies:
                     self.sizes[i] = self.arena.used - start
                 else:
                     self.arena.used = start
-        return [first + i for i in range(self.count) if self.starts[i] < 0]
+                    left += 1
+        return [first + i for i in range(self.count) if self.starts[i] < 0] if left else []
 
-    cdef bint frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress) except? 1 nogil:
+    cdef int frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress) except -1 nogil:
         """A row's frame into the arena; False where it isn't usual."""
         cdef Line line
         cdef Cursor frame
@@ -1538,7 +1564,7 @@ cdef class Bodies:
             return False
         return self.blocks_of(&frame, decompress)
 
-    cdef bint blocks_of(self, Cursor* frame, lz4_decompress_safe decompress) except? 1 nogil:
+    cdef int blocks_of(self, Cursor* frame, lz4_decompress_safe decompress) except -1 nogil:
         cdef const uint8_t* at
         cdef uint8_t* target
         cdef uint32_t size

@@ -4,55 +4,48 @@ Records are read in one loop (twin_records) and shown by `%` on bytes (twin_line
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise, repeat
-from operator import add
+from itertools import pairwise
 from struct import Struct
 from zlib import crc32
 
-from kseg.formats.codes import (
-    BATCH_HEADER_SIZE,
-    CODEC_MASK,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    MINIMUM_SIZE_FIELD,
-    Codec,
-)
+from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
 from kseg.kernel.contract import (
     MALFORMED_CONTROL,
     ROW,
-    SIZE,
-    START,
     UNKNOWN_CONTROL,
-    VALID,
-    Bodies,
     Decode,
+    DecodeControl,
     Problem,
     Program,
     RecordProblem,
     Rows,
     Slot,
     Stop,
+    Template,
 )
 from kseg.kernel.twin_lines import LineTemplate
-from kseg.kernel.twin_records import (
+from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
+from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
+from kseg.kernel.twin_values import (
+    CODEC,
+    COUNT,
     ENTRY_MINIMUM_SIZE,
+    IS_CONTROL,
+    LAST_OFFSET,
+    MAGIC,
+    POSITION,
     BatchValues,
-    MessageReader,
-    RecordReader,
+    Piece,
     RecordValues,
-    batch_as_record,
-    read_batch,
-    read_control,
-    read_entry,
     with_texts,
 )
 
-NAME = "twin"
+__all__ = ["NAME", "Bodies", "Output", "Renderer", "crc32c", "find_header", "scan"]
 
-_RECORDS_AT_ONCE = 512
-"""Records read before they are shown: a batch of a few bytes can hold millions, and a record takes some 400 bytes."""
+NAME = "twin"
 
 # --- scanning --------------------------------------------------------------------------------------------------------
 
@@ -104,7 +97,7 @@ def _stop_at_end(buffer: memoryview, at: int, end: int) -> Stop:
 
 
 def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
-    """Where the next plausible header of a batch begins, or −1; see the contract."""
+    """Where the next plausible header of a batch begins, or -1; see the contract."""
     if start < 0 or end > len(buffer):
         raise IndexError("search beyond its buffer")
     search = _header_pattern(base_offset >> 32, min(base_offset + 2**31, 2**63 - 1) >> 32, max(room, 0) >> 24).search
@@ -147,7 +140,7 @@ def crc32c(data: memoryview) -> int:
 def _crc32c() -> Callable[[memoryview], int]:
     from crc32c import crc32c as checksum  # imports importlib.metadata: only where it is needed
 
-    return checksum  # type: ignore[no-any-return]
+    return checksum
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -201,8 +194,8 @@ class Renderer:
     ) -> None:
         self._output = output
         self._batch_formats = [line and LineTemplate(line, 0).for_batch(()) for line in program.batch]
-        self._record_templates = [line and LineTemplate(line, Slot.OFFSET.value) for line in program.record]
-        self._control_templates = [LineTemplate(line, Slot.OFFSET.value) for line in program.control or ()]
+        self._record_templates = [line and _record_line(line) for line in program.record]
+        self._control_templates = None if program.control is None else [_record_line(line) for line in program.control]
         self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
         self._is_deep_v2 = program.record[2] is not None
         self._decode = decode
@@ -214,50 +207,54 @@ class Renderer:
         self.gaps: list[tuple[int, int]] = []
 
     def render(
-        self, buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Bodies | None
-    ) -> None:
-        """Prints rows first … last - 1; `position` is the buffer's in the file; bodies are those of the rows given."""
-        data, start, taken = take_rows(buffer, rows, first, last, bodies)
-        for at, size, is_valid, body in taken:
-            if has_batch_header(data, at):
-                self._render_batch(data, at, read_batch(data, at, size, is_valid, position + start + at), body)
+        self,
+        buffer: memoryview,
+        rows: Rows,
+        first: int,
+        last: int,
+        position: int,
+        bodies: Sequence[bytes | None] | None,
+        first_body: int = -1,
+    ) -> int:
+        """Prints rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
+        problems_before = len(self.problems)
+        row = first
+        for at, size, is_valid, body in take_rows(buffer, rows, first, last, bodies, first_body):
+            row += 1
+            if has_batch_header(buffer, at):
+                self._render_batch(buffer, at, read_batch(buffer, at, size, is_valid, position + at), body)
             else:
-                self._render_entry(*read_entry(data, at, size, is_valid, position + start + at), body)
+                self._render_entry(*read_entry(buffer[at : at + size], is_valid, position + at), body)
+            if len(self.problems) > problems_before:
+                break
+        return row
 
-    def _render_batch(self, data: bytes, at: int, batch: BatchValues, body: bytes | None) -> None:
+    def _render_batch(self, buffer: memoryview, at: int, batch: BatchValues, body: bytes | None) -> None:
         formats = self._batch_formats[2]
         if formats is not None:
             self._output.write(formats.line(batch + batch_as_record(batch)))
-        if not self._is_deep_v2:
+        if self._is_deep_v2:
+            self._render_records(batch_pieces(buffer, at, batch, body), batch, self._record_templates[2])
+        else:
             self.records += max(batch[COUNT], 0)
-            return
-        body = own_body(data, at, batch, body)
-        if body is not None:
-            self._render_records(batch_records(body, batch), batch, self._record_templates[2])
 
     def _render_entry(self, entry: BatchValues, message: RecordValues, is_readable: bool, body: bytes | None) -> None:
         magic = 1 if entry[MAGIC] == 1 else 0
-        template = self._record_templates[magic]
-        if not self._is_deep_legacy:
-            self._note_shallow(entry, message)
-            self.records += 1
-            # up to 0.10.2 this line shows key and value
-            self._write_batch_line(magic, entry, message if self._decode is None else _decoded(message, self._decode))
-        elif entry[CODEC] == 0:
-            self._note_shallow(entry, message)
-            self._write_batch_line(magic, entry, message)
-            self._render_records(entry_messages(entry, message, is_readable), entry, template)
-        elif body is None:
-            self._write_batch_line(magic, entry, message)
-        else:
-            entry, shift = survey(body, entry)
-            self._write_batch_line(magic, entry, message)
-            self._render_records(wrapper_messages(body, entry, shift), entry, template)
-
-    def _write_batch_line(self, magic: int, entry: BatchValues, message: RecordValues) -> None:
         formats = self._batch_formats[magic]
+        is_deep = self._is_deep_legacy
+        if self._gap_rule == 2 and entry[CODEC] == 0:
+            self._note_offsets([message])
+        elif self._gap_rule == 2 and not is_deep:
+            self._last_offset = entry[LAST_OFFSET]
+        pieces: Iterable[Piece] = ()
+        if is_deep:
+            entry, pieces = entry_pieces(entry, message, is_readable, body)
+        elif formats is not None and self._decode is not None:
+            message = _decoded(message, self._decode)  # up to 0.10.2 this line shows key and value
         if formats is not None:
             self._output.write(formats.line(entry + message))
+        self._render_records(pieces, entry, self._record_templates[magic])
+        self.records += not is_deep
 
     def _render_records(self, pieces: Iterable[Piece], batch: BatchValues, template: LineTemplate | None) -> None:
         """Prints a batch's records, up to the problem that is met, if one is."""
@@ -269,37 +266,48 @@ class Renderer:
                 return
             self.records += len(piece)
             if notes_offsets:
-                self._note_offsets([record[0] for record in piece])
-            if batch[IS_CONTROL] and self._control_templates:
-                self._render_control(piece, index, batch)
+                self._note_offsets(piece)
+            if self._control_templates is not None and batch[IS_CONTROL]:
+                self._render_control(piece, index, batch, self._control_templates)
             elif template is not None:
                 records = piece if self._decode is None else [_decoded(record, self._decode) for record in piece]
                 self._output.write(template.for_batch(batch).lines(records))
             index += len(piece)
 
-    def _render_control(self, records: list[RecordValues], first: int, batch: BatchValues) -> None:
-        """Prints control records; `first` is the index of the first one in the batch."""
+    def _render_control(
+        self, records: list[RecordValues], first: int, batch: BatchValues, templates: list[LineTemplate]
+    ) -> None:
+        """Prints control records; `first` is the first one's index in the batch."""
         for index, record in enumerate(records, first):
             control = read_control(record)
             if control is None:
                 self.problems.append(RecordProblem(batch[POSITION], Problem.BAD_CONTROL, index, 0))
-                self._output.write(self._control_templates[MALFORMED_CONTROL].for_batch(batch).lines([record]))
-                continue
-            kind, shown = control
-            is_known = 0 <= kind < UNKNOWN_CONTROL
-            if self._decode_control is not None and is_known and shown[12] == -1: ...
-            self._output.write(template.for_batch(batch).lines([shown]))
+            kind, shown = control or (MALFORMED_CONTROL, record)
+            if control is not None and not 0 <= kind < UNKNOWN_CONTROL:
+                kind = UNKNOWN_CONTROL
+            elif control is not None and self._decode_control is not None and kind not in MARKERS:
+                shown = _with_decoded(shown, self._decode_control)
+            self._output.write(templates[kind].for_batch(batch).lines([shown]))
 
-    def _note_shallow(self, entry: BatchValues, message: RecordValues) -> None: ...
-
-    def _note_offsets(self, offsets: list[int]) -> None:
+    def _note_offsets(self, records: list[RecordValues]) -> None:
         """Remembers each place where an offset isn't the one before + 1."""
+        offsets = [record[0] for record in records]
         if not offsets:
             return
         start = offsets[0] if self._last_offset is None else self._last_offset + 1
         if offsets != list(range(start, start + len(offsets))):
             self.gaps.extend(pair for pair in pairwise([start - 1, *offsets]) if pair[1] != pair[0] + 1)
         self._last_offset = offsets[-1]
+
+
+def _record_line(template: Template) -> LineTemplate:
+    return LineTemplate(template, Slot.OFFSET.value)
+
+
+def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
+    """The control record with the decoder's text; it has a key."""
+    key, value = record[13], record[14]
+    return with_texts(record, key, value, decode(key or b"", value))
 
 
 def _decoded(record: RecordValues, decode: Decode) -> RecordValues:

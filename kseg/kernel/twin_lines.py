@@ -152,6 +152,8 @@ class Formats(dict[object, Format]):
 
     def lines(self, records: Sequence[Values]) -> bytes:
         """The lines of some records' values."""
+        if len(records) == 1:
+            return self.line(records[0])
         pick_shape = self.pick_shape
         lines = b"".join([(found := self[pick_shape(record)])[0] % found[1](record) for record in records])
         return lines if lines.isascii() else java_text(lines)
@@ -176,6 +178,9 @@ class LineTemplate:
         self.pick_shape = _picker(self._tests, known)
         shown = [_Source(a) for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known]
         self._pick_known = _picker(self._known_tests + shown, 0)
+        self.shows_record = any(test.place >= Slot.OFFSET for test in tests) or any(
+            code not in (Op.LITERAL, Op.WORD) and a >= Slot.OFFSET for code, a, _ in self._operations
+        )
         self._last_known: object = None
         self._last_formats = Formats(self, ())
 

@@ -1,14 +1,14 @@
 """Reads v0 and v1 log entries, and the messages of their wrappers: the twin's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from zlib import crc32
 
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
 from kseg.kernel.contract import Problem, RecordProblem
 from kseg.kernel.twin_values import (
+    CODEC,
     COUNT,
-    CRC,
     ENTRY_MINIMUM_SIZE,
     LAST_OFFSET,
     MAGIC,
@@ -29,15 +29,17 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
 
-def read_entry(data: bytes, at: int, size: int, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
+def read_entry(content: bytes | memoryview, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
     """A v0 or v1 log entry as a batch and as a message, and whether it is long enough for what it says.
 
-    `data` holds its `size` bytes at `at`; `position` is its place in the file.
+    `content` is all of it; `position` its place in the file.
     """
-    (offset,) = _INT64.unpack_from(data, at)
-    message, is_readable = _read_message(data, at + LOG_OVERHEAD, at + size, offset, is_valid)
+    data = bytes(content)
+    size = len(data)
+    (offset,) = _INT64.unpack_from(data)
+    message, is_readable = _read_message(data, LOG_OVERHEAD, size, offset, is_valid)
     timestamp, crc, codec, magic = message[1], message[6], message[8], message[9]
-    attributes = data[at + LOG_OVERHEAD + _MESSAGE.size - 1]
+    attributes = data[LOG_OVERHEAD + _MESSAGE.size - 1]
     batch = (
         offset,
         offset,
@@ -116,7 +118,19 @@ def _sized(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     return data[start : start + size], start + size
 
 
-def survey(body: bytes, wrapper: BatchValues) -> tuple[BatchValues, int]:
+def entry_pieces(
+    entry: BatchValues, message: RecordValues, is_readable: bool, body: bytes | None
+) -> tuple[BatchValues, Iterable[Piece]]:
+    """An entry's values, and its message; of a wrapper with its messages' base offset and count, and them."""
+    if entry[CODEC] == 0:
+        return entry, [[message] if is_readable else RecordProblem(entry[POSITION], Problem.BAD_RECORD, 0, 0)]
+    if body is None:
+        return entry, ()
+    entry, shift = _survey(body, entry)
+    return entry, _wrapper_messages(body, entry, shift)
+
+
+def _survey(body: bytes, wrapper: BatchValues) -> tuple[BatchValues, int]:
     """A wrapper's values with base offset and count of its messages, and the number to add to their stored offsets.
 
     v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
@@ -132,8 +146,8 @@ def survey(body: bytes, wrapper: BatchValues) -> tuple[BatchValues, int]:
     return (int64(first + shift), offset, count, *wrapper[COUNT + 1 :]), shift
 
 
-def wrapper_messages(body: bytes, wrapper: BatchValues, shift: int) -> Iterator[Piece]:
-    """A wrapper's messages as batch_records() gives records, with what survey() gave."""
+def _wrapper_messages(body: bytes, wrapper: BatchValues, shift: int) -> Iterator[Piece]:
+    """A wrapper's messages as batch_records() gives records, with what _survey() gave."""
     at = records_read = 0
     is_good = wrapper[COUNT] > 0 and shift >= 0
     entry = _inner_entry(body, at)

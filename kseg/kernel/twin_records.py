@@ -1,6 +1,6 @@
 """Reads v2 batches, their records and control records: the twin's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from kseg.formats.codes import (
@@ -43,7 +43,7 @@ from kseg.kernel.twin_values import (
 _BATCH_HEADER = Struct(">qiibIhiqqqhii")
 _CONTROL_KEY = Struct(">hh")
 _MARKER = Struct(">hi")
-_MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
+MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
 _NEVER_WRAPS = 2**62
 """A number up to this one and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
@@ -68,8 +68,8 @@ def _sequence_after(base: int, delta: int) -> int:
     return sequence - 2**31 if sequence > _LARGEST_SEQUENCE else sequence
 
 
-def read_batch(data: bytes, at: int, size: int, is_valid: int, position: int) -> BatchValues:
-    """A v2 batch's values; `data` holds its header at `at`, `position` is its place in the file."""
+def read_batch(buffer: memoryview, at: int, size: int, is_valid: int, position: int) -> BatchValues:
+    """A v2 batch's values; `buffer` holds its header at `at`, `position` is its place in the file."""
     (
         base_offset,
         _,
@@ -84,14 +84,14 @@ def read_batch(data: bytes, at: int, size: int, is_valid: int, position: int) ->
         producer_epoch,
         base_sequence,
         count,
-    ) = _BATCH_HEADER.unpack_from(data, at)
+    ) = _BATCH_HEADER.unpack_from(buffer, at)
     is_transactional, is_control, has_delete_horizon, timestamp_type, codec = _FLAGS[attributes & 127]
     return (
         base_offset,
         base_offset + last_delta if base_offset < _NEVER_WRAPS else int64(base_offset + last_delta),
         count,
         base_sequence,
-        _sequence_after(base_sequence, last_delta),
+        -1 if base_sequence == -1 else _sequence_after(base_sequence, last_delta),
         producer_id,
         producer_epoch,
         leader_epoch,
@@ -137,20 +137,38 @@ def batch_as_record(batch: BatchValues) -> RecordValues:
     )
 
 
-def batch_records(body: bytes, batch: BatchValues) -> Iterator[Piece]:
-    """A v2 batch's records, some at a time; and at last the problem that is met, if one is."""
-    count = batch[COUNT]
-    at = records_read = 0
+def batch_pieces(buffer: memoryview, at: int, batch: BatchValues, body: bytes | None) -> Iterable[Piece]:
+    """The records of the batch at `at`, some at a time, and at last the problem that is met, if one is.
+
+    Nothing if the batch is compressed and its body isn't there.
+    """
+    size, count = batch[SIZE], batch[COUNT]
+    if size < BATCH_HEADER_SIZE:
+        return [RecordProblem(batch[POSITION], Problem.BAD_RECORD, 0, 0)]
+    if batch[CODEC] == 0:
+        body = bytes(buffer[at + BATCH_HEADER_SIZE : at + size])  # indexing bytes takes half the time
+    if body is None:
+        return ()
+    records: list[RecordValues] = []
+    read_to = read_usual_records(body, 0, batch, min(count, RECORDS_AT_ONCE), records)
+    if read_to == len(body) and len(records) == count:
+        return (records,)
+    return _pieces(body, batch, records, read_to)
+
+
+def _pieces(body: bytes, batch: BatchValues, records: list[RecordValues], at: int) -> Iterator[Piece]:
+    """The pieces of a body whose first records have been read, up to `at`."""
+    count, records_read = batch[COUNT], 0
     problem = Problem.BAD_COUNT if count < 0 else None
     while problem is None and records_read < count:
         limit = min(count - records_read, RECORDS_AT_ONCE)
-        records: list[RecordValues] = []
         while problem is None and len(records) < limit:
-            at = read_usual_records(body, at, batch, limit - len(records), records)
-            if len(records) < limit:
-                at, problem = _read_any_record(body, at, batch, records)
+            at, problem = _read_any_record(body, at, batch, records)
+            if problem is None:
+                at = read_usual_records(body, at, batch, limit - len(records), records)
         records_read += len(records)
         yield records
+        records = []
     if problem is None and at != len(body):
         problem = Problem.BAD_COUNT
     if problem is not None:
@@ -180,7 +198,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
         return None
     version, kind = _CONTROL_KEY.unpack_from(key)
     marker_version, coordinator_epoch = 0, -1
-    if kind in _MARKERS:
+    if kind in MARKERS:
         if value is None or len(value) < _MARKER.size:
             return None
         marker_version, coordinator_epoch = _MARKER.unpack_from(value)
@@ -196,10 +214,9 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
     bytes a, b is a + 128 b - 128, whose bit 14 is set if a third byte follows; bit 0 means negative. Lengths needn't be
     compared with what is there: a record that goes beyond its end doesn't end where its size says.
     """
-    base_offset, base_timestamp, base_sequence = batch[BASE_OFFSET], batch[BASE_TIMESTAMP], batch[BASE_SEQUENCE]
-    crc, is_valid, codec, magic = batch[CRC], batch[IS_VALID], batch[CODEC], batch[MAGIC]
-    append_time = append_time_of(batch)
-    if abs(base_offset) > _NEVER_WRAPS or abs(base_timestamp) > _NEVER_WRAPS:
+    base_offset, _, _, base_sequence, _, _, _, _, _, _, _, base_timestamp, *rest = batch
+    max_timestamp, timestamp_type, _, _, magic, codec, crc, is_valid, _ = rest
+    if not (-_NEVER_WRAPS < base_offset < _NEVER_WRAPS and -_NEVER_WRAPS < base_timestamp < _NEVER_WRAPS):
         return at
     start = at
     try:
@@ -266,8 +283,8 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
                 form |= HAS_HEADERS
             if at != end:
                 return start
-            if append_time is not None:
-                timestamp = append_time
+            if timestamp_type == LOG_APPEND_TIME:
+                timestamp = max_timestamp
             else:
                 timestamp = base_timestamp + (-(timestamp >> 1) - 1 if timestamp & 1 else timestamp >> 1)
             if base_sequence == -1:

@@ -27,7 +27,7 @@ BASE_TIMESTAMP, MAX_TIMESTAMP = Slot.BASE_TIMESTAMP.value, Slot.MAX_TIMESTAMP.va
 TIMESTAMP_TYPE, IS_CONTROL = Slot.TIMESTAMP_TYPE.value, Slot.IS_CONTROL.value
 MAGIC, CODEC, CRC, IS_VALID = Slot.MAGIC.value, Slot.CODEC.value, Slot.CRC.value, Slot.IS_VALID.value
 NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE.value
-_LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME.value
+LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME.value
 
 ENTRY_MINIMUM_SIZE = LOG_OVERHEAD + MINIMUM_SIZE_FIELD[0]
 RECORDS_AT_ONCE = 512
@@ -41,7 +41,7 @@ def int64(number: int) -> int:
 
 def append_time_of(batch: BatchValues) -> int | None:
     """The time that a batch or wrapper gives to all its records, if it does so."""
-    return batch[MAX_TIMESTAMP] if batch[TIMESTAMP_TYPE] == _LOG_APPEND_TIME else None
+    return batch[MAX_TIMESTAMP] if batch[TIMESTAMP_TYPE] == LOG_APPEND_TIME else None
 
 
 def form_of(key: bytes | None, value: bytes | None, decoded: bytes | None, headers: Headers) -> int:

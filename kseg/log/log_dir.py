@@ -123,7 +123,10 @@ def _is_segment(name: str) -> bool:
 
 
 def find_log_dirs(path: str | os.PathLike[str]) -> list[LogDir]:
-    """The log directories at a path: itself, or those right below it if it has no partitions. OpenError if unlistable."""
+    """The log directories at a path: itself, or those right below it if it has no partitions.
+
+    Raises OpenError if it can't be listed.
+    """
     own = LogDir(path)
     if own.directories:
         return [own]

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.batch import Batch
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
-from kseg.index.headers import BatchHeader, checked_headers, walk_headers
+from kseg.index.headers import BatchHeader, intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerStates
@@ -77,10 +78,10 @@ class Checkpoints(NamedTuple):
 class PartitionLog:
     """A partition's directory as it was listed; segments are read when asked for.
 
-    path: the directory. topic, partition, state: of its name; None where it isn't a partition's. segments: by base
-    offset, each with a log. orphans: indexes without a log. snapshots: producer snapshots by end offset, FoundFile each.
-    metadata_snapshots: KRaft's. leftovers: files that end in `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others:
-    all other files. checkpoints: what its log directory's checkpoints say. topic_id and leader epochs are read on call.
+    path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
+    log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
+    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. largest_timestamps: what lookups found, by
+    base offset: the largest time, and what is wrong with the time index.
 
     A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
     it is opened. Source: UnifiedLog, LogSegments.
@@ -100,6 +101,7 @@ class PartitionLog:
         name = parse_partition_directory(self.path.absolute())
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints
+        self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
         self._take(_list_files(self.path))
 
     @property
@@ -152,6 +154,11 @@ class PartitionLog:
         return sum(segment.size for segment in self.segments)
 
     @property
+    def has_time_indexes(self) -> bool:
+        """Whether any segment has a time index: brokers before 0.10.1 wrote none."""
+        return any(segment.time_index is not None for segment in self.segments)
+
+    @property
     def active_segment(self) -> SegmentFiles | None:
         """The segment that is appended to: the last one."""
         return self.segments[-1] if self.segments else None
@@ -177,7 +184,7 @@ class PartitionLog:
         return self._checkpoints
 
     def log_start_offset(self) -> int:
-        """The first offset to be read: the first segment's base, or the checkpoint's where that is above; 0 if empty."""
+        """The first offset to be read: the first segment's base or, where it is above, the checkpoint's."""
         base = self.base_offsets[0] if self.base_offsets else 0
         return max(base, self.checkpoints().log_start_offset or 0)
 
@@ -226,7 +233,7 @@ class Tail(NamedTuple):
     """The end of a segment's log.
 
     first_position: where reading began: at the last index entry, or 0. last: the header of the last batch, None if
-    none was found. max_timestamp: the largest of the batches read, −1 if there is none. damage: the last one met.
+    none was found. max_timestamp: the largest of the batches read, -1 if there is none. damage: the last one met.
     index_problem: why the offset index wasn't used; None if it was, or if there is none.
     """
 
@@ -275,7 +282,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
         return None
     if not 0 < position < log_file.size:
         return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
-    header = read_header(log_file, position)
+    header = intact_header(log_file, position)
     if header is None:
         return f"the entry {offset} → {position} points at no intact batch"
     first = header.base_offset if header.base_offset is not None else header.last_offset
@@ -287,19 +294,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
 
 
 def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
-    from kseg.batch import Batch
-
     return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True).base_offset
-
-
-def read_header(log_file: LogFile, position: int) -> BatchHeader | None:
-    """The header of the batch at a position, if one stands there and its CRC holds; reads only that batch."""
-    found = next(walk_headers(log_file, position), None)
-    if not isinstance(found, BatchHeader) or found.position != position:
-        return None
-    if found.is_valid is None:
-        found = found._replace(is_valid=log_file.is_intact(position, found.size))
-    return found if found.is_valid else None
 
 
 def _list_files(path: Path) -> Iterator[FoundFile]:

@@ -1,0 +1,225 @@
+"""Avro by the fastavro library: schemas from files or a registry, and readers of bare values."""
+
+import json
+from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from io import BytesIO
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+from uuid import UUID
+
+from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, json_able, library, one_line
+from kseg.decode.registry import Reference, RegisteredSchema, Registry
+from kseg.decode.wire import SchemaId, parse_wire, schema_name
+from kseg.errors import KsegError, OpenError, UsageError
+
+ReadBody = Callable[[bytes], Json]
+"""A message without schema id to its value; raises NotDecodable."""
+
+SCHEMA_SUFFIXES = (".avsc", ".json")
+
+Types = dict[str, object]
+"""Schemas of named types, as fastavro keeps them."""
+
+
+def fastavro() -> ModuleType:
+    """The library. Raises UsageError if it isn't installed."""
+    return library("fastavro", "avro")
+
+
+def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
+    """A reader of values of a schema (JSON as Python has it); `types` are those that it names and doesn't define.
+
+    Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable for what is no schema.
+    """
+    avro = fastavro()
+    library_errors = _errors(avro)
+    types = {} if types is None else types
+    try:
+        parsed = avro.parse_schema(schema, named_schemas=types)
+        has_endless_lists = any(_takes_no_bytes(items, types, ()) for items in _list_items(parsed))
+    except library_errors as error:
+        raise NotDecodable(f"no Avro schema: {one_line(error) or type(error).__name__}") from error
+    if has_endless_lists:
+        raise NotDecodable("the Avro schema has lists of values that take no bytes: five bytes could hold billions")
+
+    def read(data: bytes) -> Json:
+        stream = BytesIO(data)
+        try:
+            value = json_able(avro.schemaless_reader(stream, parsed, None))
+        except library_errors as error:
+            raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
+        if stream.tell() < len(data):
+            raise NotDecodable(f"not of the Avro schema: {len(data) - stream.tell()} bytes are left behind the value")
+        return value
+
+    return read
+
+
+def _list_items(schema: object) -> Iterator[object]:
+    """What the lists in a schema are lists of."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _list_items(branch)
+    if isinstance(schema, dict):
+        if schema.get("type") == "array":
+            yield schema["items"]
+        for name in ("type", "items", "values"):
+            yield from _list_items(schema.get(name))
+        for field in schema.get("fields", ()):
+            yield from _list_items(field)
+
+
+def _takes_no_bytes(schema: object, types: Types, within: tuple[str, ...]) -> bool:
+    """Whether values of a schema, and so any number of them, take no bytes: nulls, and records of nothing else."""
+    if isinstance(schema, str):
+        known = schema in types and schema not in within
+        return schema == "null" or (known and _takes_no_bytes(types[schema], types, (*within, schema)))
+    if not isinstance(schema, dict):
+        return False
+    if schema["type"] in ("record", "error"):
+        return all(_takes_no_bytes(field["type"], types, within) for field in schema["fields"])
+    if schema["type"] == "fixed":
+        return bool(schema["size"] == 0)
+    return _takes_no_bytes(schema["type"], types, within)
+
+
+def _errors(avro: ModuleType) -> tuple[type[Exception], ...]:
+    """What fastavro raises for bytes or schemas that are wrong; it checks little by itself."""
+    schema_errors = (avro.schema.SchemaParseException, avro.schema.UnknownType)
+    values = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, AttributeError)
+    return (*schema_errors, *values, RecursionError, MemoryError, StopIteration)
+
+
+def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> ReadBody:
+    """A reader of values of a registered schema. Raises NotDecodable if it, or one that it needs, can't be used."""
+    types: Types = {}
+    for needed in needed_schemas(registry, schema):
+        avro_reader(schema_json(needed.text), types)
+    return avro_reader(schema_json(schema.text), types)
+
+
+def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
+    """The schemas that one refers to, and those that these refer to: each once, behind those that it needs itself.
+
+    Raises NotDecodable if one is missing, or needs itself.
+    """
+    needs: dict[RegisteredSchema, list[RegisteredSchema]] = {}
+    waiting = [schema]
+    while waiting:
+        referring = waiting.pop()
+        if referring not in needs:
+            needs[referring] = [_referred(registry, reference) for reference in referring.references]
+            waiting += needs[referring]
+    try:
+        return [needed for needed in TopologicalSorter(needs).static_order() if needed != schema]
+    except CycleError as error:
+        raise NotDecodable("its references go in a circle") from error
+
+
+def _referred(registry: Registry, reference: Reference) -> RegisteredSchema:
+    needed = registry.referred(reference)
+    if needed is None:
+        raise NotDecodable(f"it needs {one_line(reference.subject)} version {reference.version}, which is not there")
+    return needed
+
+
+def schema_json(text: str) -> object:
+    """A schema's JSON; a primitive type may stand without quotes. Raises NotDecodable."""
+    try:
+        return cast(object, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        if text.strip().isalpha():
+            return text.strip()
+        raise NotDecodable(f"the schema is no JSON: {one_line(error)}") from error
+
+
+def avro_decoder(path: Path, part: Part) -> ValueDecoder:
+    """A decoder by a schema file, or by many: a directory of `ID.avsc`, or a JSON file that maps ids to such files.
+
+    Ids are numbers or GUIDs. With a single schema, messages may stand bare or behind any schema id.
+
+    Raises:
+        UsageError: a file is no schema, or the library is missing.
+        OpenError: a file can't be read.
+    """
+    fastavro()
+    if path.is_dir():
+        return _by_id({_id_of(file.stem): file for file in _schema_files(path)}, path, part)
+    content = _file_json(path)
+    if isinstance(content, dict) and "type" not in content:
+        return _by_id({_id_of(name): path.parent / str(file) for name, file in content.items()}, path, part)
+    return _by_one(_file_reader(path), part)
+
+
+def _schema_files(directory: Path) -> list[Path]:
+    return sorted(file for file in directory.iterdir() if file.suffix in SCHEMA_SUFFIXES and _is_id(file.stem))
+
+
+def _is_id(name: str) -> bool:
+    try:
+        _id_of(name)
+    except UsageError:
+        return False
+    return True
+
+
+def _id_of(name: str) -> SchemaId:
+    try:
+        return int(name) if name.isdecimal() else UUID(name)
+    except ValueError as error:
+        raise UsageError(f"{one_line(name)} is no schema id: give a number or a GUID") from error
+
+
+def _file_json(path: Path) -> object:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OpenError(f"can't be read: {one_line(error)}", path) from error
+    try:
+        return schema_json(text)
+    except NotDecodable as error:
+        raise UsageError(error.message, path) from error
+
+
+def _file_reader(path: Path) -> ReadBody:
+    """A reader by a file; named types that it doesn't define come from files of their names beside it."""
+    avro = fastavro()
+    _file_json(path)
+    try:
+        return avro_reader(avro.schema.load_schema(path))
+    except NotDecodable as error:
+        raise UsageError(error.message, path) from error
+    except (*_errors(avro), avro.repository.SchemaRepositoryError) as error:
+        raise UsageError(f"no Avro schema: {one_line(error)}", path) from error
+
+
+def _by_id(files: dict[SchemaId, Path], path: Path, part: Part) -> ValueDecoder:
+    if not files:
+        raise UsageError("names no schema: its files are to be called ID.avsc", path)
+    readers = {schema_id: _file_reader(file) for schema_id, file in files.items()}
+
+    def read(data: bytes, headers: Headers) -> Json:
+        message = parse_wire(data, headers, part)
+        if message is None:
+            raise NotDecodable("no schema id before the message, nor in a header")
+        if message.schema_id not in readers:
+            raise NotDecodable(f"{schema_name(message.schema_id)} isn't among those given")
+        return readers[message.schema_id](message.body)
+
+    return decoder(read)
+
+
+def _by_one(read_body: ReadBody, part: Part) -> ValueDecoder:
+    def read(data: bytes, headers: Headers) -> Json:
+        message = parse_wire(data, headers, part)
+        if message is None:
+            return read_body(data)
+        try:
+            return read_body(message.body)
+        except KsegError:
+            # A bare value may begin like a schema id.
+            return read_body(data)
+
+    return decoder(read)

@@ -1,0 +1,228 @@
+"""Protobuf: messages of a descriptor set, or of files in a registry, as Protobuf's own JSON."""
+
+import subprocess
+import sys
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, cast
+
+from kseg.decode.avro import needed_schemas
+from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, library, one_line
+from kseg.decode.registry import RegisteredSchema, Registry
+from kseg.decode.wire import Indexed, parse_indexed, parse_wire
+from kseg.errors import OpenError, UsageError
+
+ReadIndexed = Callable[[Indexed], Json]
+"""A message of a file's to its value; raises NotDecodable."""
+
+MAIN_FILE = "registered-schema.proto"
+WELL_KNOWN = "google/protobuf/"
+COMPILER = "grpc_tools"
+COMPILER_SECONDS = 60
+
+Descriptor = Any  # protobuf's classes come and go with its back ends
+FileProtos = dict[str, Descriptor]
+"""File descriptors by the name under which others import them."""
+
+
+def protobuf(module: str) -> ModuleType:
+    """A module of the library. Raises UsageError if it isn't installed."""
+    return library(f"google.protobuf.{module}", "protobuf")
+
+
+def protobuf_decoder(path: Path, message_name: str | None, part: Part) -> ValueDecoder:
+    """A decoder of one message type of a descriptor set (`protoc --include_imports --descriptor_set_out`).
+
+    Messages may stand bare, or behind a schema id and message indexes; bare ones never begin with such an id.
+
+    Raises:
+        UsageError: the file is no descriptor set, no such message is in it, or the library is missing.
+        OpenError: the file can't be read.
+    """
+    files = _descriptor_set(path)
+    try:
+        pool = _pool(files)
+        descriptor = _message_named(pool, files, message_name)
+    except NotDecodable as error:
+        raise UsageError(error.message, path) from error
+
+    def read(data: bytes, headers: Headers) -> Json:
+        message = parse_wire(data, headers, part)
+        return _message_json(pool, descriptor, data if message is None else parse_indexed(message).body)
+
+    return decoder(read)
+
+
+def _descriptor_set(path: Path) -> FileProtos:
+    descriptors = protobuf("descriptor_pb2")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise OpenError(f"can't be read: {error.strerror}", path) from error
+    try:
+        files = descriptors.FileDescriptorSet.FromString(content).file
+    except protobuf("message").DecodeError as error:
+        raise UsageError(f"no descriptor set: {one_line(error)}", path) from error
+    if not files:
+        raise UsageError("no descriptor set: it holds no file", path)
+    return {file.name: file for file in files}
+
+
+def _message_named(pool: Descriptor, files: FileProtos, name: str | None) -> Descriptor:
+    known = [f"{file.package}.{message.name}".lstrip(".") for file in files.values() for message in file.message_type]
+    if name is None:
+        raise NotDecodable(f"which message? {one_line(', '.join(known))}")
+    try:
+        return pool.FindMessageTypeByName(name)
+    except KeyError as error:
+        raise NotDecodable(f"no message {one_line(name)}; there are {one_line(', '.join(known))}") from error
+
+
+def _pool(files: FileProtos) -> Descriptor:
+    """A pool with these files and those of Protobuf's own that they import. Raises NotDecodable."""
+    pool = protobuf("descriptor_pool").DescriptorPool()
+    added: set[str] = set()
+
+    def add(name: str) -> None:
+        if name in added:
+            return
+        added.add(name)
+        file = files.get(name) or _well_known(name)
+        for imported in file.dependency:
+            add(imported)
+        pool.AddSerializedFile(file.SerializeToString())
+
+    try:
+        for name in files:
+            add(name)
+        for name in files:
+            pool.FindFileByName(name)
+    except (TypeError, KeyError, RecursionError) as error:
+        raise NotDecodable(f"the descriptors don't fit together: {one_line(error)}") from error
+    return pool
+
+
+def _well_known(name: str) -> Descriptor:
+    """The descriptor of a file that comes with Protobuf. Raises NotDecodable for any other."""
+    path = PurePosixPath(name)
+    if not name.startswith(WELL_KNOWN) or len(path.parts) != 3 or not path.stem.isidentifier():
+        raise NotDecodable(f"the import {one_line(name)} is missing")
+    try:
+        module = protobuf(f"{path.stem}_pb2")
+    except UsageError as error:
+        raise NotDecodable(f"the import {one_line(name)} is missing") from error
+    file = protobuf("descriptor_pb2").FileDescriptorProto()
+    module.DESCRIPTOR.CopyToProto(file)
+    return file
+
+
+def _message_json(pool: Descriptor, descriptor: Descriptor, data: bytes) -> Json:
+    json_format = protobuf("json_format")
+    errors = protobuf("message").DecodeError
+    message = protobuf("message_factory").GetMessageClass(descriptor)()
+    try:
+        message.ParseFromString(data)
+        value = json_format.MessageToDict(
+            message,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+            descriptor_pool=pool,
+        )
+    except (errors, json_format.Error, ValueError, TypeError, RecursionError) as error:
+        raise NotDecodable(f"no {descriptor.full_name}: {one_line(error)}") from error
+    return cast(Json, value)
+
+
+def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> ReadIndexed:
+    """A reader of messages of a registered file. Raises NotDecodable if it, or one that it imports, can't be used."""
+    files = _registered_files(registry, schema)
+    pool = _pool(files)
+    file = pool.FindFileByName(MAIN_FILE)
+
+    def read(message: Indexed) -> Json:
+        return _message_json(pool, _message_at(file, message.indexes), message.body)
+
+    return read
+
+
+def _message_at(file: Descriptor, indexes: Iterable[int]) -> Descriptor:
+    """The message type that indexes point at: of the file, then in the message before."""
+    proto = protobuf("descriptor_pb2").FileDescriptorProto()
+    file.CopyToProto(proto)
+    names = [proto.package] if proto.package else []
+    messages = proto.message_type
+    for index in indexes:
+        if not 0 <= index < len(messages):
+            raise NotDecodable(f"the schema has no message of index {index}")
+        names.append(messages[index].name)
+        messages = messages[index].nested_type
+    return file.pool.FindMessageTypeByName(".".join(names))
+
+
+def _registered_files(registry: Registry, schema: RegisteredSchema) -> FileProtos:
+    texts = {MAIN_FILE: schema.text}
+    for referring in (schema, *needed_schemas(registry, schema)):
+        for reference in referring.references:
+            needed = registry.referred(reference)
+            if needed is not None:
+                texts[reference.name] = needed.text
+    serialized = {name: _serialized(name, text) for name, text in texts.items()}
+    if all(file is not None for file in serialized.values()):
+        return serialized
+    return _compiled(texts)
+
+
+def _serialized(name: str, text: str) -> Descriptor | None:
+    """The descriptor that clients may register in place of the source, in base64; None if the text is no such thing."""
+    descriptors = protobuf("descriptor_pb2")
+    try:
+        file = descriptors.FileDescriptorProto.FromString(b64decode(text, validate=True))
+    except (Base64Error, ValueError, protobuf("message").DecodeError):
+        return None
+    file.name = name
+    return file
+
+
+def _compiled(texts: dict[str, str]) -> FileProtos:
+    """The descriptors of source files, by protoc. Raises NotDecodable, UsageError if it isn't installed."""
+    compiler = find_spec(COMPILER)
+    if compiler is None or compiler.origin is None:
+        raise UsageError(f"{COMPILER} is missing, which compiles .proto files: pip install 'kseg[protobuf]'")
+    well_known = Path(compiler.origin).parent / "_proto"
+    with TemporaryDirectory(prefix="kseg-") as folder:
+        for name, text in texts.items():
+            _write(Path(folder), name, text)
+        result = Path(folder) / "descriptors"
+        arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
+        _run_compiler(arguments)
+        return _descriptor_set(result)
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    path = PurePosixPath(name)
+    # Names come out of the registry: they must not lead out of the folder.
+    if path.is_absolute() or ".." in path.parts or not path.parts or any(not char.isprintable() for char in name):
+        raise NotDecodable(f"the import {one_line(name)} is no relative path")
+    try:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    except (OSError, UnicodeEncodeError) as error:
+        raise NotDecodable(f"the import {one_line(name)} can't be written: {one_line(error)}") from error
+
+
+def _run_compiler(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", f"{COMPILER}.protoc", *arguments]
+    try:
+        # The arguments are kseg's own; names out of the registry are only names of files in the folder.
+        ran = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=COMPILER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotDecodable(f"protoc didn't run: {one_line(error)}") from error
+    if ran.returncode:
+        raise NotDecodable(f"the schema doesn't compile: {one_line(ran.stderr)}")

@@ -1,0 +1,191 @@
+"""A schema registry, rebuilt from the segments of its topic `_schemas`. Source: Confluent's SchemaKey, SchemaValue."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import md5
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from kseg.decode.decoded import NotDecodable
+from kseg.decode.partition import partition_directories, segment_files
+from kseg.decode.plain import read_json
+from kseg.decode.wire import SchemaId
+from kseg.errors import UsageError
+from kseg.segment import open_segment
+
+TOPIC = "_schemas"
+DEFAULT_CONTEXT = ""
+LATEST_VERSION = -1
+
+
+class Reference(NamedTuple):
+    """A schema that another one needs: the name under which it does, and where it is registered."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A version of a subject.
+
+    `kind` is AVRO, PROTOBUF or JSON; `guid` None if it isn't known; `is_deleted` softly, or by a tombstone whose schema
+    is still in the log. What was written with a deleted schema is still read with it.
+    """
+
+    subject: str
+    version: int
+    id: int
+    guid: UUID | None
+    kind: str
+    text: str
+    references: tuple[Reference, ...] = ()
+    is_deleted: bool = False
+
+    @property
+    def context(self) -> str:
+        """The context that the subject's name begins with (`:.context:subject`): ids are unique within one."""
+        return self.subject.split(":")[1] if self.subject.startswith(":.") else DEFAULT_CONTEXT
+
+
+class Registry:
+    """Schemas by id, GUID, or subject and version.
+
+    unreadable: records of the topic that are no schema's and couldn't be read.
+    """
+
+    def __init__(self, schemas: Iterable[RegisteredSchema], unreadable: int = 0) -> None:
+        """Takes all versions of all subjects; the same id may stand with several of them."""
+        self.schemas = tuple(schemas)
+        self.unreadable = unreadable
+        self._versions = {(schema.subject, schema.version): schema for schema in self.schemas}
+        # The last one wins: living ones of the default context.
+        ranked = sorted(self.schemas, key=lambda schema: (schema.context == DEFAULT_CONTEXT, not schema.is_deleted))
+        self._by_id: dict[SchemaId, RegisteredSchema] = {schema.id: schema for schema in ranked}
+        self._by_id |= {schema.guid: schema for schema in ranked if schema.guid is not None}
+
+    def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        """The schema with an id or GUID, one of the default context before others; None if there is none."""
+        return self._by_id.get(schema_id)
+
+    def referred(self, reference: Reference) -> RegisteredSchema | None:
+        """What a reference names; None if it isn't there."""
+        if reference.version == LATEST_VERSION:
+            versions = [schema for schema in self.schemas if schema.subject == reference.subject]
+            return max(versions, key=lambda schema: schema.version, default=None)
+        return self._versions.get((reference.subject, reference.version))
+
+
+def read_registry(path: Path) -> Registry:
+    """The registry in a partition directory of `_schemas`, in a log directory that has one, or in one log file.
+
+    Raises:
+        OpenError: nothing of that kind is there.
+        UsageError: it holds no schema.
+    """
+    files = [path] if path.is_file() else [f for d in partition_directories(path, TOPIC) for f in segment_files(d)]
+    registry = registry_of(_records(files))
+    if not registry.schemas:
+        raise UsageError("holds no schema: give the partition directory of _schemas", path)
+    return registry
+
+
+def _records(files: Iterable[Path]) -> Iterator[tuple[bytes | None, bytes | None]]:
+    for file in files:
+        with open_segment(file) as segment:
+            yield from ((record.key, record.value) for record in segment.records() if record.is_valid)
+
+
+def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:
+    """The registry that keys and values of `_schemas`, in the log's order, add up to."""
+    versions: dict[tuple[str, int], RegisteredSchema] = {}
+    unreadable = 0
+    for key, value in records:
+        try:
+            _apply(versions, _object(key), None if value is None else _object(value))
+        except NotDecodable:
+            unreadable += 1
+    return Registry(versions.values(), unreadable)
+
+
+def _apply(versions: dict[tuple[str, int], RegisteredSchema], key: "Members", value: "Members | None") -> None:
+    kind = key.members.get("keytype")
+    if kind == "SCHEMA":
+        name = (key.text("subject"), key.number("version"))
+        if value is not None:
+            versions[name] = _schema(*name, value)
+        elif name in versions:
+            versions[name] = replace(versions[name], is_deleted=True)
+    elif kind in ("DELETE_SUBJECT", "CLEAR_SUBJECT") and value is not None:
+        subject = key.text("subject")
+        last = value.number("version") if kind == "DELETE_SUBJECT" else None
+        for name in [name for name in versions if name[0] == subject and (last is None or name[1] <= last)]:
+            versions[name] = replace(versions[name], is_deleted=True)
+
+
+def _schema(subject: str, version: int, value: "Members") -> RegisteredSchema:
+    text = value.text("schema")
+    references = tuple(_references(value))
+    return RegisteredSchema(
+        subject,
+        version,
+        value.number("id"),
+        _guid(value, text),
+        str(value.members.get("schemaType") or "AVRO").upper(),
+        text,
+        references,
+        bool(value.members.get("deleted", False)),
+    )
+
+
+def _references(value: "Members") -> Iterator[Reference]:
+    listed = value.members.get("references") or []
+    if not isinstance(listed, list):
+        raise NotDecodable("references is no list")
+    for entry in listed:
+        members = Members(entry if isinstance(entry, dict) else {})
+        yield Reference(members.text("name"), members.text("subject"), members.number("version"))
+
+
+def _guid(value: "Members", text: str) -> UUID | None:
+    """The GUID: the MD5 of the schema. Newer registries store it; of a schema that is only text it can be computed."""
+    stored = value.members.get("md5")
+    if isinstance(stored, str):
+        try:
+            return UUID(bytes=b64decode(stored, validate=True))
+        except ValueError:
+            return None
+    if any(value.members.get(name) for name in ("references", "metadata", "ruleSet")):
+        return None
+    return UUID(bytes=md5(text.encode(), usedforsecurity=False).digest())
+
+
+class Members(NamedTuple):
+    """A JSON object's members, asked for by type."""
+
+    members: dict[str, object]
+
+    def text(self, name: str) -> str:
+        """A text. Raises NotDecodable if there is none."""
+        value = self.members.get(name)
+        if not isinstance(value, str):
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, no text")
+        return value
+
+    def number(self, name: str) -> int:
+        """An integer. Raises NotDecodable if there is none."""
+        value = self.members.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, no integer")
+        return value
+
+
+def _object(data: bytes | None) -> Members:
+    value = read_json(data or b"")
+    if not isinstance(value, dict):
+        raise NotDecodable("no JSON object")
+    return Members({**value})

@@ -1,0 +1,290 @@
+"""Where an offset or a time lies in a partition, and the way there: segments, index entries, scan, batch, record.
+
+As Kafka goes it, with each step checked against the log. Source: LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg.batch import Record
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.index.headers import BatchHeader
+from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log.segment_search import (
+    SCANNED,
+    FoundBatch,
+    Match,
+    SegmentStep,
+    first_match,
+    largest_timestamp,
+    last_record_below,
+    seek_offset,
+    seek_time,
+)
+
+
+class SpecialTime(StrEnum):
+    """Times that aren't times. Source: ListOffsetsRequest."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+    MAX_TIMESTAMP = "max-timestamp"
+
+
+SPECIAL_TIME_OF_CODE = {
+    -1: SpecialTime.LATEST,
+    -2: SpecialTime.EARLIEST,
+    -3: SpecialTime.MAX_TIMESTAMP,
+    -4: SpecialTime.EARLIEST,
+}
+"""Kafka's codes; -4 asks for the earliest offset on the broker's own disk."""
+
+
+class Absence(StrEnum):
+    """Why there is no record at the target."""
+
+    EMPTY = "empty"
+    BELOW_LOG_START = "below-log-start"
+    AT_LOG_END = "at-log-end"
+    ABOVE_LOG_END = "above-log-end"
+    REMOVED = "removed"
+    GAP = "gap"
+    DAMAGED = "damaged"
+    DAMAGED_END = "damaged-end"
+    NO_LATER_TIME = "no-later-time"
+    NO_TIMES = "no-times"
+
+
+ABSENCE_TEXTS = {
+    Absence.EMPTY: "the partition has no segments",
+    Absence.BELOW_LOG_START: "it lies below the log start offset {start}: retention or a deletion of records took it",
+    Absence.AT_LOG_END: "it is the log end offset, the next to be written",
+    Absence.ABOVE_LOG_END: "it lies above the log end offset {end}",
+    Absence.REMOVED: "its batch is there, but compaction removed the record",
+    Absence.GAP: "no batch holds it: compaction removed its batch, or it is lost",
+    Absence.DAMAGED: "it lies where the log is damaged; `kseg salvage` keeps what is intact",
+    Absence.DAMAGED_END: "it lies behind the last intact batch, where the log's end is damaged; log end offset {end}",
+    Absence.NO_LATER_TIME: "no record has this time or a later one; the largest time is {largest}",
+    Absence.NO_TIMES: "no record has a time",
+}
+
+
+class Candidate(NamedTuple):
+    """A segment that came into question; with its largest time if the search was by time."""
+
+    segment: SegmentFiles
+    largest_timestamp: int | None = None
+
+
+@dataclass(slots=True)
+class Lookup:
+    """An answer, and the way to it.
+
+    target: the offset, the time in milliseconds, or a special time. offset: the offset found, as Kafka's ListOffsets
+    answers it; None if there is none. batch, record: None where no record is at the target; then `absence` says why,
+    and `previous` and `next` are the neighbours, where there are any. steps: the segments that were scanned, the last
+    one is the one taken. problems: what is wrong with an index, in words.
+    """
+
+    partition: PartitionLog
+    target: int | SpecialTime
+    is_time: bool
+    log_start_offset: int
+    log_end_offset: int | None = None
+    offset: int | None = None
+    batch: FoundBatch | None = None
+    record: Record | None = None
+    absence: Absence | None = None
+    previous: Record | None = None
+    next: Record | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+    steps: list[SegmentStep] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def step(self) -> SegmentStep | None:
+        """The way through the segment taken."""
+        return self.steps[-1] if self.steps else None
+
+    def take(self, match: Match) -> "Lookup":
+        """Takes what was found."""
+        self.batch, self.record = match
+        self.offset = match.record.offset
+        return self
+
+    def absence_text(self) -> str:
+        """Why there is no record at the target, in words; empty if there is one."""
+        if self.absence is None:
+            return ""
+        largest = max((candidate.largest_timestamp or NO_TIMESTAMP for candidate in self.candidates), default=-1)
+        return ABSENCE_TEXTS[self.absence].format(start=self.log_start_offset, end=self.log_end_offset, largest=largest)
+
+
+class _AtOrBehind(NamedTuple):
+    """Batches and records at or above an offset and at or behind a time."""
+
+    offset: int
+    timestamp: int | None = None
+
+    def may_be_in(self, header: BatchHeader) -> bool:
+        return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
+
+    def is_met_by(self, record: Record) -> bool:
+        return record.offset >= self.offset and (self.timestamp is None or record.timestamp >= self.timestamp)
+
+
+def lookup_offset(partition: PartitionLog, offset: int) -> Lookup:
+    """Where an offset lies.
+
+    Raises OpenError if a log can't be opened.
+    """
+    answer = Lookup(partition, offset, is_time=False, log_start_offset=partition.log_start_offset())
+    if not partition.segments:
+        answer.absence = Absence.EMPTY
+        return answer
+    wanted = max(offset, answer.log_start_offset)
+    slot = partition.floor_slot(wanted) or 0
+    match = _search_offset(answer, partition.segments[slot:], wanted)
+    if match is not None and match.record.offset == offset:
+        return answer.take(match)
+    answer.next = None if match is None else match.record
+    answer.previous = _previous_record(partition, slot, offset, answer.log_start_offset)
+    answer.absence = _offset_absence(answer, offset)
+    return answer
+
+
+def _search_offset(answer: Lookup, segments: Iterable[SegmentFiles], offset: int) -> Match | None:
+    """The first record at or above an offset."""
+    wanted = _AtOrBehind(offset)
+    for segment in segments:
+        answer.candidates.append(Candidate(segment))
+        step = SegmentStep(segment)
+        answer.steps.append(step)
+        with segment.open_log() as log_file:
+            seek_offset(log_file, step, offset, answer.problems)
+            match = first_match(log_file, step, wanted.may_be_in, wanted.is_met_by)
+        if match is not None:
+            return match
+    return None
+
+
+def _offset_absence(answer: Lookup, offset: int) -> Absence:
+    if offset < answer.log_start_offset:
+        return Absence.BELOW_LOG_START
+    if any(first <= offset <= last for step in answer.steps for first, last in step.opened):
+        unreadable = any(step.is_blocked for step in answer.steps)
+        return Absence.DAMAGED if unreadable else Absence.REMOVED
+    is_damaged = any(step.is_blocked for step in answer.steps)
+    if answer.next is not None:
+        return Absence.DAMAGED if is_damaged else Absence.GAP
+    answer.log_end_offset = answer.partition.read_log_end_offset()
+    if is_damaged:
+        return Absence.DAMAGED_END
+    return Absence.AT_LOG_END if offset == answer.log_end_offset else Absence.ABOVE_LOG_END
+
+
+def _previous_record(partition: PartitionLog, slot: int, offset: int, log_start_offset: int) -> Record | None:
+    for segment in reversed(partition.segments[: slot + 1]):
+        record = last_record_below(segment, offset)
+        if record is not None:
+            return record if record.offset >= log_start_offset else None
+    return None
+
+
+def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime) -> Lookup:
+    """The first record of a time or later, in order of offsets; or a special time's.
+
+    Unlike Kafka's, the search goes on to the next segment where one promised a time that none of its records above the
+    log start offset has. Raises OpenError if a log can't be opened.
+    """
+    answer = Lookup(partition, timestamp, is_time=True, log_start_offset=partition.log_start_offset())
+    if isinstance(timestamp, SpecialTime):
+        return _SPECIAL_LOOKUPS[timestamp](answer)
+    if not partition.segments:
+        answer.absence = Absence.EMPTY
+        return answer
+    match = _search_time(answer, timestamp)
+    if match is not None:
+        return answer.take(match)
+    has_times = any(candidate.largest_timestamp != NO_TIMESTAMP for candidate in answer.candidates)
+    answer.absence = Absence.NO_LATER_TIME if has_times else Absence.NO_TIMES
+    return answer
+
+
+def _readable_segments(answer: Lookup) -> tuple[SegmentFiles, ...]:
+    """The segments from the log start offset on."""
+    return answer.partition.segments[answer.partition.floor_slot(answer.log_start_offset) or 0 :]
+
+
+def _search_time(answer: Lookup, timestamp: int) -> Match | None:
+    for segment in _readable_segments(answer):
+        largest = _largest_timestamp(answer, segment)
+        answer.candidates.append(Candidate(segment, largest))
+        if largest < timestamp:
+            continue
+        match = _search_segment(answer, segment, timestamp)
+        if match is not None:
+            return match
+    return None
+
+
+def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
+    """The largest time of a segment; read once for a listed partition, for whoever asks it many times."""
+    known = answer.partition.largest_timestamps
+    if segment.base_offset not in known:
+        problems: list[str] = []
+        if segment.time_index is None and segment.size and answer.partition.has_time_indexes:
+            problems.append(f"{segment.path.with_suffix('.timeindex')}: missing: {SCANNED}")
+        known[segment.base_offset] = largest_timestamp(segment, problems), tuple(problems)
+    largest, found = known[segment.base_offset]
+    answer.problems += found
+    return largest
+
+
+def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int) -> Match | None:
+    step = SegmentStep(segment)
+    answer.steps.append(step)
+    wanted = _AtOrBehind(answer.log_start_offset, timestamp)
+    with segment.open_log() as log_file:
+        seek_time(log_file, step, timestamp, answer.log_start_offset, answer.problems)
+        return first_match(log_file, step, wanted.may_be_in, wanted.is_met_by)
+
+
+def _lookup_earliest(answer: Lookup) -> Lookup:
+    answer.offset = answer.log_start_offset
+    match = _search_offset(answer, _readable_segments(answer), answer.log_start_offset)
+    if match is not None:
+        answer.batch, answer.record = match
+    return answer
+
+
+def _lookup_latest(answer: Lookup) -> Lookup:
+    answer.offset = answer.log_end_offset = answer.partition.read_log_end_offset()
+    active = answer.partition.active_segment
+    if active is not None:
+        answer.candidates.append(Candidate(active))
+    return answer
+
+
+def _lookup_max_timestamp(answer: Lookup) -> Lookup:
+    """The first record with the largest time, in the first segment that has it."""
+    for segment in _readable_segments(answer):
+        answer.candidates.append(Candidate(segment, _largest_timestamp(answer, segment)))
+    taken = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)
+    if taken is None or taken.largest_timestamp is None or taken.largest_timestamp == NO_TIMESTAMP:
+        answer.absence = Absence.NO_TIMES
+        return answer
+    match = _search_segment(answer, taken.segment, taken.largest_timestamp)
+    if match is None:
+        answer.absence = Absence.NO_TIMES
+        return answer
+    return answer.take(match)
+
+
+_SPECIAL_LOOKUPS = {
+    SpecialTime.EARLIEST: _lookup_earliest,
+    SpecialTime.LATEST: _lookup_latest,
+    SpecialTime.MAX_TIMESTAMP: _lookup_max_timestamp,
+}

@@ -1,0 +1,338 @@
+"""The way through one segment: from its indexes to a position, from there by headers to a batch, in it to a record.
+
+What an index says is checked against the log; where it doesn't hold the log is scanned instead.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kseg.batch import Batch, Record
+from kseg.errors import OpenError
+from kseg.formats.codes import NO_TIMESTAMP, DamageKind
+from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
+from kseg.index.offset_index import OffsetIndex, SlotRange
+from kseg.index.time_index import TimeIndex
+from kseg.log.partition import SegmentFiles, entry_problem, read_tail
+from kseg.log_file import Damage, LogFile
+
+SHOWN_BATCHES = 6
+"""Of the batches that a scan passes only the last ones are kept."""
+SLOTS_AROUND = 2
+"""Index entries kept on each side of the slot found."""
+STALE_SIZE = 4 << 20
+"""Bytes of log behind the last index entry that no append can bring at once: the index ends too early."""
+SCANNED = "the log is scanned instead; `kseg reindex` rebuilds it"
+
+
+class FoundBatch(NamedTuple):
+    """A batch on the way: its bytes in the log and its offsets as written.
+
+    base_offset: None for a wrapper that was only passed: it lies in its compressed value.
+    """
+
+    position: int
+    size: int
+    base_offset: int | None
+    last_offset: int
+    max_timestamp: int
+
+
+class IndexView(NamedTuple):
+    """What a search in an index met: its entries around the target by slot, and the slots found."""
+
+    entries_count: int
+    slots: SlotRange
+    around: tuple[tuple[int, OffsetIndexEntry | TimeIndexEntry], ...]
+
+
+class Match(NamedTuple):
+    """The first record that was looked for, and its batch."""
+
+    batch: FoundBatch
+    record: Record
+
+
+@dataclass(slots=True)
+class SegmentStep:
+    """The way through one segment.
+
+    index_entry: the entry that the scan went by; None if it began at the segment's start. passed: the last batches
+    that the scan read over, `passed_count` all of them. damages: what it met; `is_blocked` if no intact batch lay
+    between the last of them and where it ended. opened: offset ranges of the batches whose records were looked at.
+    """
+
+    segment: SegmentFiles
+    time_view: IndexView | None = None
+    offset_view: IndexView | None = None
+    time_entry: TimeIndexEntry | None = None
+    index_entry: OffsetIndexEntry | None = None
+    scan_position: int = 0
+    passed: deque[FoundBatch] = field(default_factory=lambda: deque(maxlen=SHOWN_BATCHES))
+    passed_count: int = 0
+    damages: list[Damage] = field(default_factory=list)
+    is_blocked: bool = False
+    opened: list[tuple[int, int]] = field(default_factory=list)
+
+    def begin_scan(self) -> None:
+        """Forgets what an earlier scan met."""
+        self.passed.clear()
+        self.damages.clear()
+        self.opened.clear()
+        self.passed_count, self.is_blocked = 0, False
+
+    def take_passed(self, header: BatchHeader) -> None:
+        """Remembers an intact batch that doesn't hold what is looked for."""
+        self.passed.append(_found(header, header.base_offset))
+        self.passed_count += 1
+        self.is_blocked = False
+
+    def take_damage(self, damage: Damage) -> None:
+        """Remembers a damage; the zero tail of a preallocated file is none."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self.damages.append(damage)
+            self.is_blocked = True
+
+
+def _found(header: BatchHeader, base_offset: int | None) -> FoundBatch:
+    return FoundBatch(header.position, header.size, base_offset, header.last_offset, header.max_timestamp)
+
+
+# --- scanning ---------------------------------------------------------------------------------------------------------
+
+
+def first_match(
+    log_file: LogFile,
+    step: SegmentStep,
+    may_hold: Callable[[BatchHeader], bool],
+    matches: Callable[[Record], bool],
+) -> Match | None:
+    """The first record from the step's scan position on that matches; None if there is none.
+
+    Headers are walked without their CRCs, and the batch found is checked. If anything looks wrong on the way the
+    stretch is read again with every CRC.
+    """
+    for headers in (walk_headers, checked_headers):
+        step.begin_scan()
+        try:
+            return _follow(log_file, step, headers(log_file, step.scan_position), may_hold, matches)
+        except _IrregularError:
+            continue
+    return None
+
+
+class _IrregularError(Exception):
+    """Headers whose CRCs weren't looked at don't fit together."""
+
+
+def _follow(
+    log_file: LogFile,
+    step: SegmentStep,
+    items: Iterator[BatchHeader | Damage],
+    may_hold: Callable[[BatchHeader], bool],
+    matches: Callable[[Record], bool],
+) -> Match | None:
+    last_offset = -1
+    for item in items:
+        if isinstance(item, Damage):
+            step.take_damage(item)
+            continue
+        if item.is_valid is None and (step.is_blocked or item.last_offset < last_offset):
+            raise _IrregularError
+        if item.is_valid is False:
+            step.take_damage(log_file.crc_damage(item.position, item.size))
+            continue
+        last_offset = item.last_offset
+        if may_hold(item):
+            if item.is_valid is None and not is_intact(log_file, item):
+                raise _IrregularError
+            match = _match_in(log_file, step, item, matches)
+            if match is not None:
+                return match
+        step.take_passed(item)
+    return None
+
+
+def _match_in(
+    log_file: LogFile, step: SegmentStep, header: BatchHeader, matches: Callable[[Record], bool]
+) -> Match | None:
+    batch = read_batch(log_file, header)
+    base_offset = batch.base_offset
+    step.opened.append((base_offset, header.last_offset))
+    for record in batch.records():
+        if matches(record):
+            return Match(_found(header, base_offset), record)
+    if problem := batch.problem():
+        step.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem.detail))
+    return None
+
+
+def read_batch(log_file: LogFile, header: BatchHeader) -> Batch:
+    """The batch of a header that was found intact."""
+    return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+
+
+def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
+    """The last intact record of a segment below an offset; None if there is none."""
+    with segment.open_log() as log_file:
+        step = SegmentStep(segment)
+        seek_offset(log_file, step, offset - 1, [])
+        for start in sorted({step.scan_position, 0}, reverse=True):
+            record = _last_record_below(log_file, start, offset)
+            if record is not None:
+                return record
+    return None
+
+
+def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | None:
+    below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
+    for item in walk_headers(log_file, start):
+        if isinstance(item, Damage) or item.is_valid is False:
+            continue
+        below.append(item)
+        if item.last_offset >= offset:
+            break
+    for header in reversed(below):
+        if is_intact(log_file, header):
+            offsets = [record for record in read_batch(log_file, header).records() if record.offset < offset]
+            if offsets:
+                return offsets[-1]
+    return None
+
+
+# --- indexes ----------------------------------------------------------------------------------------------------------
+
+
+def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: list[str]) -> None:
+    """Sets where a scan for an offset starts: the position of the floor entry, if the log bears it out; else 0.
+
+    `problems` takes what is wrong with the index. Source: LogSegment.translateOffset.
+    """
+    step.index_entry, step.scan_position = None, 0
+    file = step.segment.offset_index
+    if file is None:
+        if log_file.size:
+            problems.append(f"{step.segment.path.with_suffix('.index')}: missing: {SCANNED}")
+        return
+    try:
+        with OffsetIndex(file.path, step.segment.base_offset) as index:
+            step.offset_view = _view(index, offset)
+            entry = index.lookup(offset) if step.offset_view.slots.lower >= 0 else None
+            problem = _offset_index_problem(index, log_file)
+    except OpenError as error:
+        problems.append(f"{error}: {SCANNED}")
+        return
+    if problem is not None:
+        problems.append(f"{file.path}: {problem}")
+    if entry is None:
+        return
+    unsound = entry_problem(log_file, entry.offset, entry.position)
+    if unsound is not None:
+        problems.append(f"{file.path}: {unsound}: {SCANNED}")
+        return
+    step.index_entry, step.scan_position = entry, entry.position
+
+
+def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
+    if index.trailing:
+        return f"{index.size} bytes, not a multiple of 8: last {index.trailing} ignored; `kseg reindex` rebuilds it"
+    last = index.last_entry()
+    behind = log_file.size - last.position
+    if last.position >= 0 and behind > STALE_SIZE and not _is_zero_behind(log_file, behind):
+        return f"stale: its last entry is {last.offset} → {last.position}, {behind} bytes before the log's end"
+    return None
+
+
+def _is_zero_behind(log_file: LogFile, behind: int) -> bool:
+    """Whether the log's last bytes are those of a preallocated file."""
+    piece = log_file.read(log_file.size - min(behind, 4096), 4096)
+    return not any(piece)
+
+
+def _view(index: OffsetIndex | TimeIndex, target: int) -> IndexView:
+    slots = index.slot_range(target)
+    first = max(slots.lower - SLOTS_AROUND + 1, 0)
+    last = min((slots.upper if slots.upper >= 0 else slots.lower) + SLOTS_AROUND, index.count)
+    return IndexView(index.count, slots, tuple((slot, index.entry(slot)) for slot in range(first, last)))
+
+
+def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset: int, problems: list[str]) -> None:
+    """Sets where a scan for a time starts: time index, then offset index.
+
+    Source: LogSegment.findOffsetByTimestamp.
+    """
+    entry = None
+    file = step.segment.time_index
+    if file is not None:
+        try:
+            with TimeIndex(file.path, step.segment.base_offset) as index:
+                step.time_view = _view(index, timestamp)
+                entry = index.lookup(timestamp) if step.time_view.slots.lower >= 0 else None
+        except OpenError as error:
+            problems.append(f"{error}: {SCANNED}")
+    if entry is not None and (problem := time_entry_problem(log_file, step.segment, entry)):
+        problems.append(f"{step.segment.path.with_suffix('.timeindex')}: {problem}: {SCANNED}")
+        entry = None
+    step.time_entry = entry
+    seek_offset(log_file, step, start_offset if entry is None else max(entry.offset, start_offset), problems)
+
+
+def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeIndexEntry) -> str | None:
+    """What the log says against a time index entry; None if its batch is there with that largest time.
+
+    Whether earlier batches have no larger time can't be told without reading them all.
+    """
+    step = SegmentStep(segment)
+    seek_offset(log_file, step, entry.offset, [])
+    for item in walk_headers(log_file, step.scan_position):
+        if isinstance(item, Damage) or item.last_offset < entry.offset:
+            continue
+        if item.max_timestamp == entry.timestamp:
+            return None
+        return (
+            f"the entry {entry.timestamp} → {entry.offset} isn't true:"
+            f" the largest time of the batch there is {item.max_timestamp}"
+        )
+    return f"the entry {entry.timestamp} → {entry.offset} names an offset that the log doesn't reach"
+
+
+def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
+    """The largest time in a segment, -1 if there is none.
+
+    The last entry of the time index, if the log bears it out, and the batches from the last offset index entry on: what
+    lies between them has no larger time. Without one of them all headers are read. Source: LogSegment.largestTimestamp.
+    """
+    tail = read_tail(segment)
+    if tail.first_position == 0:
+        return tail.max_timestamp
+    entry = _last_time(segment, problems)
+    if entry is not None:
+        return max(entry.timestamp, tail.max_timestamp)
+    with segment.open_log() as log_file:
+        headers = (item for item in walk_headers(log_file) if isinstance(item, BatchHeader))
+        return max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
+
+
+def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:
+    """The time index's last entry; None if it has none or the log doesn't bear it out."""
+    path = segment.path.with_suffix(".timeindex")
+    if segment.time_index is None:
+        return None
+    try:
+        with TimeIndex(path, segment.base_offset) as index:
+            entry = index.last_entry()
+            if index.trailing:
+                problems.append(f"{path}: {index.sanity_problem()}; `kseg reindex` rebuilds it")
+            if not index.count:
+                return None
+    except OpenError as error:
+        problems.append(f"{error}: {SCANNED}")
+        return None
+    with segment.open_log() as log_file:
+        problem = time_entry_problem(log_file, segment, entry)
+    if problem is not None:
+        problems.append(f"{path}: {problem}: {SCANNED}")
+        return None
+    return entry

@@ -1,11 +1,11 @@
 """kseg reads Apache Kafka's files on disk.
 
-    import kseg
+import kseg
 
-    with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
-        for batch in segment.batches():
-            for record in batch.records():
-                print(record.offset, record.key, record.value)
+with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
+    for batch in segment.batches():
+        for record in batch.records():
+            print(record.offset, record.key, record.value)
 """
 
 from importlib import import_module

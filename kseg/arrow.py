@@ -153,9 +153,7 @@ def _headers(columns: Columns) -> pa.Array:
     keys = pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(columns.header_key_offsets), pa.py_buffer(columns.header_key_data)]
     )
-    values = _binary(
-        columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, count
-    )
+    values = _binary(columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, count)
     pairs = pa.StructArray.from_arrays([_text(keys), values], fields=list(HEADERS.value_type))
     return pa.Array.from_buffers(HEADERS, columns.count, [None, pa.py_buffer(columns.header_offsets)], children=[pairs])
 

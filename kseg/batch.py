@@ -114,9 +114,21 @@ class Batch:
         """The batch of these bytes, which must hold its header."""
         if raw[MAGIC_POSITION] < 2 or raw[MAGIC_POSITION] > 127 or len(raw) < BATCH_HEADER_SIZE:
             return cls._parse_entry(raw, position, is_valid)
-        base_offset, _, epoch, magic, crc, attributes, delta, base_timestamp, max_timestamp, *producer, count = (
-            BATCH_HEADER_FIELDS.struct.unpack_from(raw)
-        )
+        (
+            base_offset,
+            _,
+            epoch,
+            magic,
+            crc,
+            attributes,
+            delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ) = BATCH_HEADER_FIELDS.struct.unpack_from(raw)
         return cls(
             position,
             len(raw),
@@ -127,7 +139,9 @@ class Batch:
             attributes,
             base_timestamp,
             max_timestamp,
-            *producer,
+            producer_id,
+            producer_epoch,
+            base_sequence,
             is_valid,
             raw,
             base_offset,
@@ -267,9 +281,7 @@ def records_of(columns: Columns, batch_of: Callable[[int], Batch]) -> Iterator[R
         if record_row != row or batch is None:
             row, batch = record_row, batch_of(record_row)
             position, timestamp_type = batch.position, batch.timestamp_type
-        yield Record(
-            offset, timestamp, timestamp_type, key, value, of_record, sequence, position, crc, bool(valid)
-        )
+        yield Record(offset, timestamp, timestamp_type, key, value, of_record, sequence, position, crc, bool(valid))
 
 
 def texts(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> Iterator[bytes | None]:

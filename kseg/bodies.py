@@ -58,11 +58,11 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
         yield item
         return
     if item.codecs == _ONLY_UNCOMPRESSED:
-        yield Slice(item, 0, item.count, None)
+        yield Slice(item, 0, item.row_count, None)
         return
-    starts = item.rows[START : item.count * ROW : ROW]
+    starts = item.rows[START : item.row_count * ROW : ROW]
     first = 0
-    while first < item.count:
+    while first < item.row_count:
         last = max(bisect_left(starts, starts[first] + SLICE_SIZE, first), first + 1)
         yield Slice(item, first, last, None)
         first = last

@@ -9,7 +9,11 @@ import click
 
 from kseg.errors import ClosedPipeError, KsegError
 
-COMMANDS = {"dump": "Print what log segments, indexes, snapshots and checkpoints hold."}
+COMMANDS = {
+    "dump": "Print what log segments, indexes, snapshots and checkpoints hold.",
+    "ls": "List topics, partitions and segments.",
+    "lookup": "Find the record of an offset or of a time, and show the way.",
+}
 """Each command and its line in the help; its module in kseg.commands has the same name."""
 
 INTERRUPTED = 130
@@ -44,7 +48,9 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Version and kernel.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Version and kernel."
+)
 def cli() -> None:
     """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
 

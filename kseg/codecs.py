@@ -67,7 +67,7 @@ def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LI
         if not body:
             raise _BodyError("there are no bytes")
         return Body(whole(body, most))
-    except (_BodyError, *errors()) as error:
+    except errors() as error:
         return Body(_readable_start(pieces, errors(), body, most), f"{Codec(codec).name.lower()}: {error}")
 
 
@@ -92,7 +92,7 @@ def _readable_start(
             size += len(found[-1])
             if size >= most:
                 break
-    except (_BodyError, *errors):
+    except errors:
         pass  # the caller has the reason already
     return b"".join(found)
 
@@ -114,7 +114,7 @@ def _zlib() -> Any:
 
 
 def _gzip_errors() -> tuple[type[Exception], ...]:
-    return (_zlib().error, zlib.error)
+    return (_BodyError, _zlib().error, zlib.error)
 
 
 def _gunzip(body: memoryview, most: int) -> bytes:
@@ -161,7 +161,7 @@ def _snappy() -> Any:
 
 
 def _snappy_errors() -> tuple[type[Exception], ...]:
-    return (_snappy().UncompressError, ValueError)
+    return (_BodyError, _snappy().UncompressError, ValueError)
 
 
 def _unsnap(body: memoryview, most: int) -> bytes:
@@ -232,7 +232,7 @@ def lz4_decompress_safe() -> int:
 
 
 def _lz4_errors() -> tuple[type[Exception], ...]:
-    return (RuntimeError, ValueError, EOFError)
+    return (_BodyError, RuntimeError, ValueError, EOFError)
 
 
 def _unlz4(body: memoryview, most: int) -> bytes:
@@ -316,7 +316,7 @@ def _zstd() -> Any:
 
 
 def _zstd_errors() -> tuple[type[Exception], ...]:
-    return (import_module("zstandard").ZstdError,)
+    return (_BodyError, import_module("zstandard").ZstdError)
 
 
 def _unzstd(body: memoryview, most: int) -> bytes:

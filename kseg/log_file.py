@@ -58,7 +58,7 @@ class Run(NamedTuple):
     buffer: memoryview
     position: int
     rows: Rows
-    count: int
+    row_count: int
     codecs: int
 
 
@@ -122,7 +122,7 @@ class LogFile:
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """Runs of batches and damages, in file order, from a batch's position on.
 
-        A run's bytes and rows stay as they are until RING_SIZE − 1 more items were taken. A batch whose CRC is wrong
+        A run's bytes and rows stay as they are until seven more items were taken. A batch whose CRC is wrong
         comes in a run of its own, with VALID 0, if something plausible follows it; where the reading can't go on, a
         damage tells what lies there, up to the next intact batch.
         """

@@ -20,6 +20,7 @@ class Release(NamedTuple):
 
 OLDEST = Release((0, 8, 2))
 LATEST = Release((4, 3, 1))
+KNOWN = ((0, 8), LATEST.numbers[:2])
 _UNNAMED_PATCH = 99
 """`2.0` means the last patch release of 2.0."""
 
@@ -36,7 +37,7 @@ def parse_release(text: str) -> Release:
     numbers = tuple(map(int, text.split(".")))
     whole = 4 if numbers[0] == 0 else 3
     release = Release((numbers + (_UNNAMED_PATCH,) * whole)[:whole])
-    if not (0, 8) <= release.numbers[:2] or release.numbers[:2] > LATEST.numbers[:2]:
+    if not KNOWN[0] <= release.numbers[:2] <= KNOWN[1]:
         raise UsageError(f"--like {text}: kseg knows the releases from 0.8 to {LATEST.numbers[0]}.{LATEST.numbers[1]}")
     return max(release, OLDEST)
 

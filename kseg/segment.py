@@ -54,7 +54,7 @@ class Segment:
             if isinstance(item, Damage):
                 yield item
             else:
-                yield from (batch_of(item, row) for row in range(item.count))
+                yield from (batch_of(item, row) for row in range(item.row_count))
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """The batches, damaged stretches left out; those with a wrong CRC have `is_valid` False."""

@@ -23,11 +23,17 @@ from kseg.releases import parse_release
 @click.option("--verify-index-only", is_flag=True, help="Only check indexes against their log.")
 @click.option("--index-sanity-check", is_flag=True, help="Only check of an index what a broker checks at start.")
 @click.option(
-    "--max-message-size", type=int, default=MAX_MESSAGE_SIZE, show_default=True, help="Largest batch to check an index by."
+    "--max-message-size",
+    type=int,
+    default=MAX_MESSAGE_SIZE,
+    show_default=True,
+    help="Largest batch to check an index by.",
 )
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Print only batches that lie in the first bytes.")
 @click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode keys.")
-@click.option("--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values.")
+@click.option(
+    "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
+)
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
@@ -39,6 +45,7 @@ from kseg.releases import parse_release
 @click.pass_context
 def dump(
     command: click.Context,
+    /,
     paths: tuple[str, ...],
     files: tuple[str, ...],
     like: str | None,

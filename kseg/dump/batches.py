@@ -188,7 +188,7 @@ class BatchReader:
         if batch.size > BUFFER_SIZE:
             # So large a length is believed only as far as the log's own reading believes it.
             run = next(self._log.runs(batch.position), None)
-            return run._replace(count=1) if isinstance(run, Run) and run.rows[SIZE] == batch.size else None
+            return run._replace(row_count=1) if isinstance(run, Run) and run.rows[SIZE] == batch.size else None
         buffer = memoryview(self._log.read(batch.position, batch.size))
         rows = array("q", (0, batch.size, 1))
         return Run(buffer, batch.position, rows, 1, 1 << batch.codec) if len(buffer) == batch.size else None

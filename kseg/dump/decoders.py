@@ -93,14 +93,15 @@ def control_json(key: bytes, value: bytes | None) -> bytes | None:
     from kseg.decode import control
     from kseg.decode.parts import DecodeError
 
-    read = {
+    read: dict[int, Callable[[bytes], str]] = {
         ControlType.LEADER_CHANGE: control.leader_change_json,
         ControlType.SNAPSHOT_HEADER: control.snapshot_header_json,
         ControlType.SNAPSHOT_FOOTER: control.snapshot_footer_json,
         ControlType.KRAFT_VERSION: control.kraft_version_json,
         ControlType.KRAFT_VOTERS: control.kraft_voters_json,
-    }.get(int.from_bytes(key[2:4], "big"))
+    }
+    kind = int.from_bytes(key[2:4], "big")
     try:
-        return None if read is None or value is None else read(value).encode()
+        return None if kind not in read or value is None else read[kind](value).encode()
     except DecodeError:
         return None

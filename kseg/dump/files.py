@@ -14,7 +14,7 @@ from kseg.dump.reports import Reports
 from kseg.dump.snapshots import dump_producer_snapshot
 from kseg.dump.texts import LINES_OF_KIND, dump_text
 from kseg.dump.transactions import dump_transaction_index
-from kseg.errors import KsegError, OpenError
+from kseg.errors import OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
 from kseg.output.progress import ProgressBar
@@ -110,11 +110,11 @@ def files_in(directory: str, context: DumpContext) -> Iterator[str]:
 def _dump_or_refuse(path: str, context: DumpContext) -> None:
     try:
         dump_file(path, context)
-    except KsegError as error:
+    except OpenError as error:
         _refuse(error, context)
 
 
-def _refuse(error: KsegError, context: DumpContext) -> None:
+def _refuse(error: OpenError, context: DumpContext) -> None:
     context.output.flush()
     context.failed += 1
     context.talk(f"kseg: {error}")

@@ -105,7 +105,7 @@ def _items(log_file: LogFile, rendering: Rendering) -> Iterator[Slice | Damage]:
     runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
     if any(rendering.program.record):
         return with_bodies(runs, log_file.size, rendering.limit)
-    return (Slice(item, 0, item.count, None) if isinstance(item, Run) else item for item in runs)
+    return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
 
 
 def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[Damage]:

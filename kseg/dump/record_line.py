@@ -63,7 +63,7 @@ def _rendered(path: Path, position: int, size: int, program: Program) -> tuple[B
         run = next(log_file.runs(position), None)
         if not isinstance(run, Run):
             raise ValueError(f"no batch at position {position}")
-        (piece,) = with_bodies(iter([run._replace(count=1)]), size)
+        (piece,) = with_bodies(iter([run._replace(row_count=1)]), size)
         assert isinstance(piece, Slice)
         text = bytearray()
         output = new_output(text.extend)

@@ -125,7 +125,7 @@ def parse_header(buffer: bytes | memoryview, at: int, position: int, is_valid: b
 def headers_of(run: Run) -> Iterator[BatchHeader]:
     """The headers of a run's batches."""
     rows = run.rows
-    for row in range(0, run.count * ROW, ROW):
+    for row in range(0, run.row_count * ROW, ROW):
         start = rows[row + START]
         yield parse_header(run.buffer, start, run.position + start, bool(rows[row + VALID]))
 
@@ -202,6 +202,6 @@ def _plausible_header(window: bytes, at: int, position: int, file_size: int) -> 
 def _end(item: Run | Damage) -> int:
     if isinstance(item, Damage):
         return item.position + item.size
-    last = (item.count - 1) * ROW
+    last = (item.row_count - 1) * ROW
     size: int = item.rows[last + START] + item.rows[last + SIZE]
     return item.position + size

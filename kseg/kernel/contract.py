@@ -3,20 +3,19 @@
 from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 ROW = 3
 """Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
 START, SIZE, VALID = range(ROW)
 
 Buffer = Any  # whatever has the buffer protocol (collections.abc.Buffer from 3.12 on)
-Rows = array  # of int64: ROW values per batch
+Rows: TypeAlias = "array[int]"  # of int64: ROW values per batch
 
 
 def new_rows(count: int) -> Rows:
     """A table of rows, all zero."""
     return array("q", bytes(8 * ROW * count))
-
 
 
 class Bodies(Protocol):
@@ -125,7 +124,7 @@ class Op(IntEnum):
     SKIP_IF_ZERO = 6
     "If slot a is 0, passes over the next b operations."
     JSON_TEXT = 7
-    '''Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.'''
+    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`."""
     JSON_HEADERS = 8
     "A JSON list of the headers."
     JSON_TIME = 9
@@ -193,6 +192,27 @@ class Renderer(Protocol):
     records: int
     problems: list[RecordProblem]
     gaps: list[tuple[int, int]]
+
+    def __init__(
+        self,
+        program: Program,
+        output: Output,
+        decode: Decode | None = None,
+        decode_control: DecodeControl | None = None,
+        gap_rule: int = 0,
+        last_offset: int | None = None,
+    ) -> None:
+        """Prepares to render a file.
+
+        Args:
+            program: what to print.
+            output: where to.
+            decode: gives the texts of a record's key and value; None leaves the bytes as they are.
+            decode_control: gives the text DECODED of a control record that is no transaction's marker.
+            gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0 and v1 messages
+                that aren't compressed themselves, shallow ones too.
+            last_offset: the offset before the first; None if the first one is never a gap.
+        """
 
     def render(
         self,
@@ -263,10 +283,18 @@ class Columns(Protocol):
     problems: list[RecordProblem]
 
 
+_Output: TypeAlias = Output
+_Renderer: TypeAlias = Renderer
+_Bodies: TypeAlias = Bodies
+
+
 class Kernel(Protocol):
     """Scanning, rendering and columns over runs of batches."""
 
     NAME: str
+    Output: type[_Output]
+    Renderer: type[_Renderer]
+    Bodies: type[_Bodies]
 
     def scan(self, buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
         """Fills `rows` from row `count` on with the intact batches from `start`.
@@ -289,7 +317,7 @@ class Kernel(Protocol):
         first: int,
         last: int,
         position: int,
-        bodies: "Bodies | Sequence[bytes | None] | None",
+        bodies: "_Bodies | Sequence[bytes | None] | None",
     ) -> Columns:
         """The records of rows first … last − 1, control records too; arguments as for Renderer.render."""
 

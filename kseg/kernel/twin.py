@@ -6,7 +6,6 @@ Records are read in one loop (twin_records) and shown by `%` on bytes (twin_line
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
 from struct import Struct
 from zlib import crc32
 
@@ -67,13 +66,14 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
         size += LOG_OVERHEAD
         if size < _LEAST_SIZE.get(magic, ENTRY_MINIMUM_SIZE):
             return count, at, Stop.BAD_LENGTH, codecs
-        if size > end - at:
+        after = at + size
+        if after > end:
             return count, at, Stop.END, codecs
         if magic == 2:
-            is_valid = checksum(buffer[at + 21 : at + size]) == crc
+            is_valid = checksum(buffer[at + 21 : after]) == crc
         elif magic < 2:
             attributes = crc >> 24
-            is_valid = crc32(buffer[at + MAGIC_POSITION : at + size]) == legacy_crc
+            is_valid = crc32(buffer[at + MAGIC_POSITION : after]) == legacy_crc
         else:
             return count, at, Stop.BAD_MAGIC, codecs
         if not is_valid:
@@ -81,10 +81,12 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
         if count == capacity:
             return count, at, Stop.FULL, codecs
         row = count * ROW
-        rows[row], rows[row + 1], rows[row + 2] = at, size, 1
+        rows[row] = at
+        rows[row + 1] = size
+        rows[row + 2] = 1
         codecs |= 1 << (attributes & CODEC_MASK)
         count += 1
-        at += size
+        at = after
     return count, at, _stop_at_end(buffer, at, end), codecs
 
 
@@ -232,7 +234,8 @@ class Renderer:
     def _render_batch(self, buffer: memoryview, at: int, batch: BatchValues, body: bytes | None) -> None:
         formats = self._batch_formats[2]
         if formats is not None:
-            self._output.write(formats.line(batch + batch_as_record(batch)))
+            is_enough = formats.template.reach <= len(batch)
+            self._output.write(formats.line(batch if is_enough else batch + batch_as_record(batch)))
         if self._is_deep_v2:
             self._render_records(batch_pieces(buffer, at, batch, body), batch, self._record_templates[2])
         else:
@@ -291,13 +294,13 @@ class Renderer:
 
     def _note_offsets(self, records: list[RecordValues]) -> None:
         """Remembers each place where an offset isn't the one before + 1."""
-        offsets = [record[0] for record in records]
-        if not offsets:
-            return
-        start = offsets[0] if self._last_offset is None else self._last_offset + 1
-        if offsets != list(range(start, start + len(offsets))):
-            self.gaps.extend(pair for pair in pairwise([start - 1, *offsets]) if pair[1] != pair[0] + 1)
-        self._last_offset = offsets[-1]
+        last = self._last_offset
+        for record in records:
+            offset = record[0]
+            if last is not None and offset != last + 1:
+                self.gaps.append((last, offset))
+            last = offset
+        self._last_offset = last
 
 
 def _record_line(template: Template) -> LineTemplate:

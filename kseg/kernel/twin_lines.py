@@ -163,7 +163,7 @@ class LineTemplate:
     """A compiled template of the contract, for lines whose first `known` values are the same in all of a batch.
 
     Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
-    any sequence that they leave open. Literals are UTF-8.
+    any sequence that they leave open. Literals are UTF-8. `reach`: the values from there on are not needed.
     """
 
     def __init__(self, template: Template, known: int) -> None:
@@ -178,8 +178,8 @@ class LineTemplate:
         self.pick_shape = _picker(self._tests, known)
         shown = [_Source(a) for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known]
         self._pick_known = _picker(self._known_tests + shown, 0)
-        self.shows_record = any(test.place >= Slot.OFFSET for test in tests) or any(
-            code not in (Op.LITERAL, Op.WORD) and a >= Slot.OFFSET for code, a, _ in self._operations
+        self.reach = 1 + max(
+            [test.place for test in tests] + [_shown_place(code, a) for code, a, _ in self._operations]
         )
         self._last_known: object = None
         self._last_formats = Formats(self, ())
@@ -271,6 +271,18 @@ def _test(code: Op, a: int) -> _Source | None:
         case Op.TEXT | Op.SKIP_IF_NULL | Op.SKIP_UNLESS_NULL | Op.HEADER_KEYS:
             return _FORM
     return None
+
+
+def _shown_place(code: Op, a: int) -> int:
+    """Where the value stands that the operation shows; -1 if it shows none."""
+    match code:
+        case Op.INTEGER | Op.WORD | Op.JSON_TIME:
+            return a
+        case Op.TEXT | Op.JSON_TEXT:
+            return _TEXT_PLACES[Text(a)]
+        case Op.HEADER_KEYS | Op.JSON_HEADERS:
+            return HEADERS
+    return -1
 
 
 def _passes_over(code: Op, a: int, decided: _Decided) -> bool:

@@ -23,6 +23,7 @@ from kseg.kernel.twin_values import (
     HAS_HEADERS,
     IS_VALID,
     LAST_OFFSET,
+    LOG_APPEND_TIME,
     MAGIC,
     MAX_TIMESTAMP,
     NULL_DECODED,

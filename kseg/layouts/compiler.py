@@ -1,7 +1,7 @@
-"""Compiles templates to the kernel's operations.
+r"""Compiles templates to the kernel's operations.
 
 A template is text with holes: `{field}` shows a field; `{field?…}` shows what stands inside if the field is there (not
-null, not 0), `{field!…}` if it isn't; `\\{` and `\\}` are braces.
+null, not 0), `{field!…}` if it isn't; `\{` and `\}` are braces.
 """
 
 import re
@@ -68,11 +68,10 @@ class _Compiler:
 
     def _literal(self, literal: bytes) -> None:
         last = len(self.ops) - 3
-        if last >= 0 and self.ops[last] == Op.LITERAL and self.ops[last + 1] + self.ops[last + 2] == len(self.literals):
-            if not self._is_jump_target(last // 3 + 1):
-                self.ops[last + 2] += len(literal)
-                self.literals += literal
-                return
+        if last >= 0 and self.ops[last] == Op.LITERAL and not self._is_jump_target(last // 3 + 1):
+            self.ops[last + 2] += len(literal)  # it ends where the literals end
+            self.literals += literal
+            return
         self.ops += [Op.LITERAL, len(self.literals), len(literal)]
         self.literals += literal
 

@@ -151,7 +151,7 @@ def test_missing_log_leaves_entries_unchecked_and_creates_nothing(tmp_path: Path
     [
         ((9, 1000), "position behind the log's last whole batch"),
         ((9, -8), "negative position"),
-        ((9, 3), "position where no batch begins"),
+        ((9, 5), "position where no batch begins"),
     ],
 )
 def test_entries_that_point_nowhere_are_printed_and_summed_up(

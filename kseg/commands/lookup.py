@@ -1,0 +1,136 @@
+"""`kseg lookup`: where an offset or a time lies, and the way there."""
+
+import re
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import output_option, partition_options, quiet_option, talk
+from kseg.errors import UsageError
+from kseg.log.log_dir import find_partitions
+from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_time
+from kseg.log.partition import PartitionLog
+from kseg.output.lookup import absence_line, lookup_lines, lookup_object
+from kseg.output.stdout import flush_stdout, write_stdout
+
+
+class _Timestamp(click.ParamType):
+    """Milliseconds, a time in ISO 8601, or a special time."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | SpecialTime:
+        text = str(value)
+        if text in list(SpecialTime):
+            return SpecialTime(text)
+        if re.fullmatch(r"-?\d{1,19}", text):
+            timestamp = int(text)
+            if timestamp >= 0:
+                return timestamp
+            if timestamp in SPECIAL_TIME_OF_CODE:
+                return SPECIAL_TIME_OF_CODE[timestamp]
+            self.fail(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest.", param, ctx)
+        return self._milliseconds(text, param, ctx)
+
+    def _milliseconds(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from datetime import UTC, datetime, timedelta
+
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            names = ", ".join(SpecialTime)
+            self.fail(f"{text!r} is neither milliseconds, nor 2020-02-13T12:37:58.310Z, nor {names}.", param, ctx)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=UTC)
+        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@click.option("--offset", type=click.IntRange(min=0), help="Look for this offset.")
+@click.option(
+    "--timestamp", type=_Timestamp(), help="Look for the first record of this time or later, or earliest, latest, …"
+)
+@partition_options
+@click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
+@output_option("text", "json")
+@quiet_option
+@click.pass_context
+def lookup(
+    command: click.Context,
+    path: Path,
+    offset: int | None,
+    timestamp: int | SpecialTime | None,
+    topic: str | None,
+    partition: int | None,
+    print_data_log: bool,
+    output: str,
+    quiet: bool,
+) -> None:
+    """Find the record of an offset or of a time, and show the way: segment, index entry, scan, batch.
+
+    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
+    current directory. TIME is in milliseconds since 1970 or in ISO 8601 (UTC if it has no zone), or earliest, latest,
+    max-timestamp. Ends with 1 where no record is at the target.
+
+    \b
+    Examples:
+      kseg lookup --offset 203500
+      kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
+      kseg lookup /var/lib/kafka --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
+    """
+    place = _one_partition(path, topic, partition)
+    if (offset is None) == (timestamp is None):
+        raise UsageError("give either --offset or --timestamp")
+    answer = lookup_offset(place, offset) if timestamp is None else lookup_time(place, timestamp)  # type: ignore[arg-type]
+    if not quiet:
+        for problem in dict.fromkeys(answer.problems):
+            talk(f"kseg: {problem}")
+    if output == "json":
+        _write_object(answer)
+    else:
+        _write_way(answer, print_data=print_data_log)
+    flush_stdout()
+    if answer.absence is not None:
+        talk(f"kseg: {place.path}: {absence_line(answer)}")
+        command.exit(1)
+
+
+def _write_object(answer: Lookup) -> None:
+    import json
+
+    from kseg.dump.record_line import record_json
+    from kseg.output.json_lines import write_json
+
+    record = None
+    if answer.record is not None and answer.batch is not None and answer.step is not None:
+        batch = answer.batch
+        record = json.loads(record_json(answer.step.segment.path, batch.position, batch.size, answer.record.offset))
+    write_json(lookup_object(answer, record))
+
+
+def _write_way(answer: Lookup, *, print_data: bool) -> None:
+    from kseg.dump.record_line import record_line
+
+    for line in lookup_lines(answer):
+        write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")
+    if answer.record is not None and answer.batch is not None and answer.step is not None:
+        path, batch = answer.step.segment.path, answer.batch
+        write_stdout(record_line(path, batch.position, batch.size, answer.record.offset, print_data=print_data))
+    elif answer.offset is not None:
+        write_stdout(f"offset: {answer.offset}\n".encode())
+
+
+def _one_partition(path: Path, topic: str | None, partition: int | None) -> PartitionLog:
+    """The partition meant; of several replicas of it the first in use."""
+    found = [place for place in find_partitions([path]) if _is_meant(place, topic, partition)]
+    found.sort(key=lambda place: place.state is not None)
+    if not found:
+        raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
+    if len({(place.topic, place.partition) for place in found}) > 1:
+        raise UsageError(f"{len(found)} partitions are here: choose one by --topic and --partition", path)
+    return found[0]
+
+
+def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> bool:
+    return (topic is None or place.topic == topic) and (partition is None or place.partition == partition)

@@ -1,0 +1,17 @@
+"""JSON, one object a line, keys in the order given."""
+
+import json
+from collections.abc import Mapping
+
+from kseg.output.stdout import write_stdout
+
+
+def json_line(members: Mapping[str, object]) -> bytes:
+    """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN."""
+    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_json(members: Mapping[str, object]) -> None:
+    """Writes an object to standard output."""
+    write_stdout(json_line(members))

@@ -1,0 +1,104 @@
+"""A lookup told as text, and as the object of `-o json`."""
+
+from collections.abc import Iterator
+
+from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.log.lookup import Candidate, Lookup
+from kseg.log.segment_search import IndexView, SegmentStep
+
+SHOWN_CANDIDATES = 5
+"""Of the segments that came into question only the last ones are shown, and so many around the one taken."""
+
+
+def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
+    """The answer as JSON has it; `record` is the record's object, or None."""
+    step, batch = lookup.step, lookup.batch
+    entry = None if step is None else step.index_entry
+    return {
+        "target": lookup.target,
+        "by": "timestamp" if lookup.is_time else "offset",
+        "offset": lookup.offset,
+        "segment": None if step is None else str(step.segment.path),
+        "indexEntry": None if entry is None else {"offset": entry.offset, "position": entry.position},
+        "scanPosition": None if step is None else step.scan_position,
+        "batch": None
+        if batch is None
+        else {"position": batch.position, "baseOffset": batch.base_offset, "lastOffset": batch.last_offset},
+        "record": record,
+        "absence": None if lookup.absence is None else str(lookup.absence),
+        "previousOffset": None if lookup.previous is None else lookup.previous.offset,
+        "nextOffset": None if lookup.next is None else lookup.next.offset,
+    }
+
+
+def lookup_lines(lookup: Lookup) -> Iterator[str]:
+    """The way, a line each, up to the batch; the record's own line comes behind it."""
+    what = "timestamp" if lookup.is_time else "offset"
+    yield f"Looking for {what} {lookup.target} in {lookup.partition.path}, log start offset {lookup.log_start_offset}"
+    yield from _segment_lines(lookup)
+    for step in lookup.steps:
+        yield from _step_lines(step, lookup)
+
+
+def _segment_lines(lookup: Lookup) -> Iterator[str]:
+    yield f"Segments: {len(lookup.partition.segments)}"
+    scanned = [step.segment.base_offset for step in lookup.steps]
+    segments = lookup.partition.segments
+    known = {candidate.segment.base_offset: candidate for candidate in lookup.candidates}
+    slots = [slot for slot, segment in enumerate(segments) if segment.base_offset in known] or [len(segments) - 1]
+    first, last = max(slots[0] - 1, slots[-1] - SHOWN_CANDIDATES, 0), min(slots[-1] + 2, len(segments))
+    if first:
+        yield f"  … {first} before"
+    for segment in segments[first:last]:
+        candidate = known.get(segment.base_offset, Candidate(segment))
+        largest = "" if candidate.largest_timestamp is None else f", largest time {candidate.largest_timestamp}"
+        mark = "  <- taken" if scanned and segment.base_offset == scanned[-1] else ""
+        if not mark and segment.base_offset in scanned:
+            mark = "  <- searched, nothing found"
+        yield f"  base offset {segment.base_offset}, {segment.size} bytes{largest}{mark}"
+    if last < len(segments):
+        yield f"  … {len(segments) - last} behind"
+
+
+def _step_lines(step: SegmentStep, lookup: Lookup) -> Iterator[str]:
+    yield f"Segment {step.segment.path.name}"
+    if step.time_view is not None:
+        yield from _index_lines("Time index", step.time_view, step.time_entry)
+    if step.offset_view is not None:
+        yield from _index_lines("Offset index", step.offset_view, step.index_entry)
+    yield f"  Scan from position {step.scan_position}"
+    if step.passed_count > len(step.passed):
+        yield f"    … {step.passed_count - len(step.passed)} batches passed"
+    for batch in step.passed:
+        first = "" if batch.base_offset is None else f"{batch.base_offset} "
+        yield f"    passed: position {batch.position}, offsets {first}to {batch.last_offset}"
+    batch = lookup.batch
+    if batch is not None and step is lookup.step:
+        yield f"    found:  position {batch.position}, offsets {batch.base_offset} to {batch.last_offset}"
+
+
+def _index_lines(name: str, view: IndexView, taken: OffsetIndexEntry | TimeIndexEntry | None) -> Iterator[str]:
+    lower, upper = view.slots
+    yield f"  {name}: {view.entries_count} entries, lower slot {lower}, upper slot {upper}"
+    for slot, entry in view.around:
+        mark = "  <- floor" if slot == lower and entry == taken else ""
+        if slot == lower and not mark:
+            mark = "  <- floor, not borne out by the log"
+        yield f"    [{slot}] {_entry_text(entry)}{mark}"
+
+
+def _entry_text(entry: OffsetIndexEntry | TimeIndexEntry) -> str:
+    if isinstance(entry, TimeIndexEntry):
+        return f"timestamp: {entry.timestamp} offset: {entry.offset}"
+    return f"offset: {entry.offset} position: {entry.position}"
+
+
+def absence_line(lookup: Lookup) -> str:
+    """What isn't there, why, and the neighbours."""
+    what = "timestamp" if lookup.is_time else "offset"
+    around = [
+        f"{word} {record.offset}"
+        for word, record in (("the record before it is", lookup.previous), ("the next one is", lookup.next))
+        if record is not None
+    ]
+    return "; ".join([f"{what} {lookup.target} isn't there: {lookup.absence_text()}", *around])

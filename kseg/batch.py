@@ -1,8 +1,9 @@
 """Batches and records as values: what a log file holds, field by field."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, repeat
 from typing import NamedTuple
 from zlib import crc32
 
@@ -232,7 +233,7 @@ class Batch:
 
     def records(self) -> Iterator[Record]:
         """Its records, as far as they can be read."""
-        return records_of(self._columns, lambda _: self)
+        return records_of(self._columns, lambda _: self.position)
 
     def problem(self) -> RecordProblem | None:
         """What keeps its records from being read to the end; None if nothing does."""
@@ -260,55 +261,53 @@ class Batch:
         return kernel.load().columns(memoryview(self.raw), rows, 0, 1, self.position, bodies)
 
 
-def records_of(columns: Columns, batch_of: Callable[[int], Batch]) -> Iterator[Record]:
-    """Records out of a kernel's columns; `batch_of` gives the batch of a row."""
-    rows = memoryview(columns.rows).cast("i")
-    keys = texts(columns.key_offsets, columns.key_validity, columns.key_data, columns.count)
-    values = texts(columns.value_offsets, columns.value_validity, columns.value_data, columns.count)
-    numbers = zip(
-        memoryview(columns.offsets).cast("q"),
-        memoryview(columns.timestamps).cast("q"),
-        memoryview(columns.sequences).cast("i"),
-        memoryview(columns.checksums).cast("q"),
-        memoryview(columns.valid).cast("b"),
-        strict=True,
+def records_of(columns: Columns, position_of: Callable[[int], int]) -> Iterator[Record]:
+    """Records out of a kernel's columns, built column by column; `position_of` gives the position of a row's batch."""
+    rows = memoryview(columns.rows).cast("i").tolist()
+    positions = {row: position_of(row) for row in dict.fromkeys(rows)}
+    return map(
+        Record._make,
+        zip(
+            memoryview(columns.offsets).cast("q"),
+            memoryview(columns.timestamps).cast("q"),
+            [_TIMESTAMP_TYPES[code] for code in memoryview(columns.timestamp_types).cast("i")],
+            texts(columns.key_offsets, columns.key_validity, columns.key_data, columns.count),
+            texts(columns.value_offsets, columns.value_validity, columns.value_data, columns.count),
+            _headers(columns),
+            memoryview(columns.sequences).cast("i"),
+            [positions[row] for row in rows],
+            memoryview(columns.checksums).cast("q"),
+            map(bool, memoryview(columns.valid)),
+            strict=True,
+        ),
     )
-    headers = _headers(columns)
-    row, batch = -1, None
-    for record_row, (offset, timestamp, sequence, crc, valid), key, value, of_record in zip(
-        rows, numbers, keys, values, headers, strict=True
-    ):
-        if record_row != row or batch is None:
-            row, batch = record_row, batch_of(record_row)
-            position, timestamp_type = batch.position, batch.timestamp_type
-        yield Record(offset, timestamp, timestamp_type, key, value, of_record, sequence, position, crc, bool(valid))
 
 
-def texts(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> Iterator[bytes | None]:
+_TIMESTAMP_TYPES = {kind.value: kind for kind in TimestampType}
+
+
+def texts(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> list[bytes | None]:
     """The byte strings of a column, None for nulls."""
-    if not count:
-        return
-    ends = memoryview(offsets).cast("i")
-    bits, whole = memoryview(validity), bytes(memoryview(data))
-    start = 0
-    for i in range(count):
-        end = ends[i + 1]
-        yield whole[start:end] if bits[i >> 3] >> (i & 7) & 1 else None
-        start = end
+    whole = bytes(memoryview(data))
+    ends = memoryview(offsets).cast("i").tolist()
+    found: list[bytes | None] = [whole[start:end] for start, end in pairwise(ends)]
+    bits = bytes(memoryview(validity))
+    if bits.count(0xFF) < count // 8 or count % 8:
+        for i in range(count):
+            if not bits[i >> 3] >> (i & 7) & 1:
+                found[i] = None
+    return found
 
 
-def _headers(columns: Columns) -> Iterator[tuple[Header, ...]]:
+def _headers(columns: Columns) -> Iterable[tuple[Header, ...]]:
     if not columns.header_count:
-        for _ in range(columns.count):
-            yield ()
-        return
+        return repeat((), columns.count)
     whole = bytes(memoryview(columns.header_key_data))
-    ends = memoryview(columns.header_key_offsets).cast("i")
-    names = [whole[ends[i] : ends[i + 1]].decode("utf-8", "replace") for i in range(columns.header_count)]
+    ends = memoryview(columns.header_key_offsets).cast("i").tolist()
+    names = [whole[start:end].decode("utf-8", "replace") for start, end in pairwise(ends)]
     values = texts(
         columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, columns.header_count
     )
     headers = list(map(Header, names, values))
-    first = memoryview(columns.header_offsets).cast("i")
-    for i in range(columns.count):
-        yield tuple(headers[first[i] : first[i + 1]])
+    first = memoryview(columns.header_offsets).cast("i").tolist()
+    return [tuple(headers[start:end]) for start, end in pairwise(first)]

@@ -76,7 +76,7 @@ def batch_of(run: Run, row: int) -> Batch:
 def _records(piece: Slice) -> Iterator[Record]:
     run = piece.run
     columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-    return records_of(columns, lambda row: batch_of(run, row))
+    return records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
 
 
 def open_segment(path: str | os.PathLike[str]) -> Segment:

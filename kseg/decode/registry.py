@@ -10,8 +10,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kseg.decode.decoded import NotDecodable
-from kseg.decode.partition import partition_directories, segment_files
 from kseg.decode.plain import read_json
+from kseg.decode.topic import topic_partitions
 from kseg.decode.wire import SchemaId
 from kseg.errors import UsageError
 from kseg.segment import open_segment
@@ -87,7 +87,10 @@ def read_registry(path: Path) -> Registry:
         OpenError: nothing of that kind is there.
         UsageError: it holds no schema.
     """
-    files = [path] if path.is_file() else [f for d in partition_directories(path, TOPIC) for f in segment_files(d)]
+    if path.is_file():
+        files = [path]
+    else:
+        files = [segment.path for partition in topic_partitions(path, TOPIC) for segment in partition.segments]
     registry = registry_of(_records(files))
     if not registry.schemas:
         raise UsageError("holds no schema: give the partition directory of _schemas", path)

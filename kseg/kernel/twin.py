@@ -297,7 +297,7 @@ class Renderer:
         last = self._last_offset
         for record in records:
             offset = record[0]
-            if last is not None and offset != last + 1:
+            if offset - 1 != last and last is not None:
                 self.gaps.append((last, offset))
             last = offset
         self._last_offset = last

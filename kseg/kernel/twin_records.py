@@ -32,6 +32,7 @@ from kseg.kernel.twin_values import (
     POSITION,
     RECORDS_AT_ONCE,
     SIZE,
+    TIMESTAMP_TYPE,
     BatchValues,
     Headers,
     Piece,
@@ -46,8 +47,8 @@ _CONTROL_KEY = Struct(">hh")
 _MARKER = Struct(">hi")
 MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
-_NEVER_WRAPS = 2**62
-"""A number up to this one and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
+_SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62
+"""A number between these and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
 _LONGEST_VARINT, _LONGEST_VARLONG = 5, 10
 _FLAGS = [
     (
@@ -89,7 +90,7 @@ def read_batch(buffer: memoryview, at: int, size: int, is_valid: int, position: 
     is_transactional, is_control, has_delete_horizon, timestamp_type, codec = _FLAGS[attributes & 127]
     return (
         base_offset,
-        base_offset + last_delta if base_offset < _NEVER_WRAPS else int64(base_offset + last_delta),
+        base_offset + last_delta if _SUM_FITS_FROM < base_offset < _SUM_FITS_TO else int64(base_offset + last_delta),
         count,
         base_sequence,
         -1 if base_sequence == -1 else _sequence_after(base_sequence, last_delta),
@@ -147,11 +148,11 @@ def batch_pieces(buffer: memoryview, at: int, batch: BatchValues, body: bytes | 
     if size < BATCH_HEADER_SIZE:
         return [RecordProblem(batch[POSITION], Problem.BAD_RECORD, 0, 0)]
     if batch[CODEC] == 0:
-        body = bytes(buffer[at + BATCH_HEADER_SIZE : at + size])  # indexing bytes takes half the time
+        body = buffer[at + BATCH_HEADER_SIZE : at + size].tobytes()  # indexing bytes takes half the time
     if body is None:
         return ()
     records: list[RecordValues] = []
-    read_to = read_usual_records(body, 0, batch, min(count, RECORDS_AT_ONCE), records)
+    read_to = read_usual_records(body, 0, batch, count if count < RECORDS_AT_ONCE else RECORDS_AT_ONCE, records)
     if read_to == len(body) and len(records) == count:
         return (records,)
     return _pieces(body, batch, records, read_to)
@@ -215,9 +216,10 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
     bytes a, b is a + 128 b - 128, whose bit 14 is set if a third byte follows; bit 0 means negative. Lengths needn't be
     compared with what is there: a record that goes beyond its end doesn't end where its size says.
     """
-    base_offset, _, _, base_sequence, _, _, _, _, _, _, _, base_timestamp, *rest = batch
-    max_timestamp, timestamp_type, _, _, magic, codec, crc, is_valid, _ = rest
-    if not (-_NEVER_WRAPS < base_offset < _NEVER_WRAPS and -_NEVER_WRAPS < base_timestamp < _NEVER_WRAPS):
+    base_offset, base_timestamp, base_sequence = batch[BASE_OFFSET], batch[BASE_TIMESTAMP], batch[BASE_SEQUENCE]
+    max_timestamp, timestamp_type = batch[MAX_TIMESTAMP], batch[TIMESTAMP_TYPE]
+    crc, is_valid, codec, magic = batch[CRC], batch[IS_VALID], batch[CODEC], batch[MAGIC]
+    if not (_SUM_FITS_FROM < base_offset < _SUM_FITS_TO and _SUM_FITS_FROM < base_timestamp < _SUM_FITS_TO):
         return at
     start = at
     try:

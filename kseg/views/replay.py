@@ -1,0 +1,109 @@
+"""The latest record of every key, as a coordinator loads its partition; transactional ones once they are committed."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kseg.batch import Batch, Record
+from kseg.formats.codes import NO_TIMESTAMP, ControlType
+from kseg.index.producer_state import parse_end_marker
+from kseg.log.partition import PartitionLog
+from kseg.log_file import Damage
+from kseg.segment import open_segment
+
+
+class Unreadable(NamedTuple):
+    """Something of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line."""
+
+    directory: str
+    offset: int | None
+    reason: str
+
+
+KeyOf = Callable[[bytes], bytes]
+TimeOf = Callable[[Record], int]
+
+
+def record_time(record: Record) -> int:
+    """The record's own time."""
+    return record.timestamp
+
+
+class LatestRecords:
+    """Takes batches in their order; records later than a time are left out.
+
+    latest: by key; a tombstone stays, as a record without value. pending: the same by producer id, of transactions that
+    have not ended. unreadable: what of the partition couldn't be read. Source: GroupMetadataManager (up to 3.9),
+    OffsetMetadataManager.replayEndTransactionMarker.
+    """
+
+    def __init__(self, at_ms: int | None = None, key_of: KeyOf = bytes, time_of: TimeOf = record_time) -> None:
+        """Takes a time (milliseconds since 1970; None: all), and how a record's key and time are to be understood.
+
+        A record whose time isn't known (-1) is taken as early enough.
+        """
+        self._at_ms = at_ms
+        self._key_of = key_of
+        self._time_of = time_of
+        self._later_keys: set[bytes] = set()
+        self.latest: dict[bytes, Record] = {}
+        self.pending: dict[int, dict[bytes, Record]] = {}
+        self.unreadable: list[Unreadable] = []
+
+    @property
+    def later_count(self) -> int:
+        """Keys of which there are only later records: earlier ones were compacted away, if there were any."""
+        return len(self._later_keys - self.latest.keys())
+
+    def add_partition(self, partition: PartitionLog) -> None:
+        """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment can't be opened."""
+        for item in partition_batches(partition):
+            if isinstance(item, Unreadable):
+                self.unreadable.append(item)
+            else:
+                self.add(item)
+
+    def add(self, batch: Batch) -> None:
+        """Takes a batch."""
+        if batch.is_control:
+            self._end_transaction(batch)
+            return
+        records = self.pending.setdefault(batch.producer_id, {}) if batch.is_transactional else self.latest
+        for record in batch.records():
+            if record.key is None:
+                continue
+            key = self._key_of(record.key)
+            if self._is_later(self._time_of(record)):
+                self._later_keys.add(key)
+            else:
+                records[key] = record
+
+    def _is_later(self, time: int) -> bool:
+        return self._at_ms is not None and time != NO_TIMESTAMP and time > self._at_ms
+
+    def _end_transaction(self, batch: Batch) -> None:
+        marker = parse_end_marker(batch.raw)
+        if marker is None or self._is_later(marker.timestamp):
+            return
+        committed = self.pending.pop(batch.producer_id, {})
+        if marker.control_type is not ControlType.COMMIT:
+            return
+        for key, record in committed.items():
+            known = self.latest.get(key)
+            # A commit outside of transactions that came later stays.
+            if known is None or known.value is None or known.offset < record.offset:
+                self.latest[key] = record
+
+
+def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
+    """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
+    name = partition.path.name
+    for files in partition.segments:
+        with open_segment(files.path) as segment:
+            for item in segment.scan():
+                if isinstance(item, Damage):
+                    place = f"{files.path.name} at position {item.position}"
+                    yield Unreadable(name, None, f"{place}: {item.kind}: {item.size} bytes, {item.detail}")
+                elif not item.is_valid:
+                    yield Unreadable(name, item.last_offset, "the crc of its batch is wrong")
+                else:
+                    yield item

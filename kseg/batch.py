@@ -36,7 +36,7 @@ class Header(NamedTuple):
 class Record(NamedTuple):
     """A record of a v2 batch, or a v0 or v1 message.
 
-    `timestamp` is milliseconds since 1970, −1 for none; `sequence` −1 for none; `position` the batch's in the file.
+    `timestamp` is milliseconds since 1970, -1 for none; `sequence` -1 for none; `position` the batch's in the file.
     `crc` is the stored checksum: the message's own, or its batch's for a v2 record; `is_valid` tells whether it holds.
     Null keys and values are None, empty ones b"".
     """
@@ -54,12 +54,12 @@ class Record(NamedTuple):
 
     @property
     def key_size(self) -> int:
-        """Bytes of the key; −1 for a null key."""
+        """Bytes of the key; -1 for a null key."""
         return -1 if self.key is None else len(self.key)
 
     @property
     def value_size(self) -> int:
-        """Bytes of the value; −1 for a null value."""
+        """Bytes of the value; -1 for a null value."""
         return -1 if self.value is None else len(self.value)
 
     @property
@@ -89,7 +89,7 @@ class RecordProblem(NamedTuple):
 class Batch:
     """A v2 batch, or a v0 or v1 log entry: a message, or a wrapper of compressed ones.
 
-    `position` and `size` are bytes of the file, the first 12 included. What a format doesn't have is −1, as Kafka's own
+    `position` and `size` are bytes of the file, the first 12 included. What a format doesn't have is -1, as Kafka's own
     classes say it. `is_valid`: the CRC holds. Source: RecordBatch.
     """
 

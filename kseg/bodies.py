@@ -24,7 +24,7 @@ _LZ4 = 1 << Codec.LZ4
 
 
 class Slice(NamedTuple):
-    """Rows first … last − 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
+    """Rows first … last - 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
 
     `damages` are those of bodies that can't be had whole, with their rows.
     """

@@ -106,7 +106,7 @@ def _too_large(most: int) -> _BodyError:
 
 @cache
 def _zlib() -> Any:
-    """isal's inflate where it is installed: two to three times zlib's speed."""
+    """The inflate of isal where it is installed: two to three times zlib's speed."""
     try:
         return import_module("isal.isal_zlib")
     except ImportError:

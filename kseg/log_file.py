@@ -83,7 +83,7 @@ class LogFile:
         """
         self.path = Path(path)
         try:
-            self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             raise OpenError(f"can't be opened: {error.strerror}", self.path) from error
         try:

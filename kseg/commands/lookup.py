@@ -14,7 +14,7 @@ from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.stdout import flush_stdout, write_stdout
 
 
-class _Timestamp(click.ParamType):
+class _Timestamp(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Milliseconds, a time in ISO 8601, or a special time."""
 
     name = "TIME"

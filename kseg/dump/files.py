@@ -3,17 +3,12 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import PurePath
 
-from kseg.dump.indexes import dump_offset_index, dump_time_index
-from kseg.dump.json_log import dump_log_as_json
 from kseg.dump.log import new_output
-from kseg.dump.logs import dump_log_file
 from kseg.dump.options import DumpContext, DumpOptions, check_options
 from kseg.dump.reports import Reports
-from kseg.dump.snapshots import dump_producer_snapshot
-from kseg.dump.texts import LINES_OF_KIND, dump_text
-from kseg.dump.transactions import dump_transaction_index
 from kseg.errors import OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
@@ -24,15 +19,28 @@ from kseg.releases import Release, at
 REPORTED_LINES = 20
 """Lines of each file's report without --like; with it all are given, as that release gives them."""
 
-_DUMPERS: dict[FileKind, Callable[[str, DumpContext], None]] = {
-    FileKind.LOG: dump_log_file,
-    FileKind.METADATA_SNAPSHOT: dump_log_file,
-    FileKind.OFFSET_INDEX: dump_offset_index,
-    FileKind.TIME_INDEX: dump_time_index,
-    FileKind.TRANSACTION_INDEX: dump_transaction_index,
-    FileKind.PRODUCER_SNAPSHOT: dump_producer_snapshot,
-    **dict.fromkeys(LINES_OF_KIND, dump_text),
+_DUMPERS: dict[FileKind, tuple[str, str]] = {
+    FileKind.LOG: ("kseg.dump.logs", "dump_log_file"),
+    FileKind.METADATA_SNAPSHOT: ("kseg.dump.logs", "dump_log_file"),
+    FileKind.OFFSET_INDEX: ("kseg.dump.indexes", "dump_offset_index"),
+    FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
+    FileKind.TRANSACTION_INDEX: ("kseg.dump.transactions", "dump_transaction_index"),
+    FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
+    FileKind.OFFSET_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
+    FileKind.LEADER_EPOCH_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
+    FileKind.PARTITION_METADATA: ("kseg.dump.texts", "dump_text"),
+    FileKind.META_PROPERTIES: ("kseg.dump.texts", "dump_text"),
+    FileKind.QUORUM_STATE: ("kseg.dump.texts", "dump_text"),
+    FileKind.CLEAN_SHUTDOWN: ("kseg.dump.texts", "dump_text"),
 }
+"""Module and function that print each kind of file; a module is imported when a file of its kind is met."""
+_JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
+
+
+def _dumper(place: tuple[str, str]) -> Callable[[str, DumpContext], None]:
+    module, name = place
+    dumper: Callable[[str, DumpContext], None] = getattr(import_module(module), name)
+    return dumper
 
 
 def dump_files(
@@ -131,7 +139,7 @@ def dump_file(path: str, context: DumpContext) -> None:
         return
     context.line(layout.DUMPING.format(path=path))
     if kind is not FileKind.UNKNOWN:
-        _DUMPERS[kind](path, context)
+        _dumper(_DUMPERS[kind])(path, context)
         return
     if like is None:
         _check_existence(path)
@@ -151,7 +159,7 @@ def _dump_json(path: str, kind: FileKind, context: DumpContext) -> None:
         context.failed += 1
         context.talk(f"kseg: {path}: only logs can be printed as JSON")
         return
-    dump_log_as_json(path, context)
+    _dumper(_JSON_DUMPER)(path, context)
 
 
 def kind_to_dump(path: str, like: Release | None) -> FileKind:

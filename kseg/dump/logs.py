@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json, deprecated_class_lines
 from kseg.dump.log import LogSummary, Rendering, dump_log
 from kseg.dump.options import DumpContext, DumpOptions
+from kseg.dump.reports import absolute_path
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.releases import at
 from kseg.log_file import Damage, LogFile
+from kseg.releases import at
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
@@ -32,7 +33,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
         summary = dump_log(log_file, rendering, context.output, on_progress=context.show_progress)
         _trailing_bytes(path, log_file, summary, context)
     if summary.gaps and options.like is not None:
-        context.reports.gaps[str(Path(path).absolute())] = summary.gaps
+        context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     if summary.damages:
         context.found_wrong = True
         context.summaries += summary_lines(path, summary)

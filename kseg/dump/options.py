@@ -72,7 +72,8 @@ class DumpOptions:
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
-    `talk` takes a line for stderr. `several_files` tells whether rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
+    `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells whether
+    rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
     opened.
     """
 

@@ -256,15 +256,15 @@ class Columns(Protocol):
     offsets: Buffer
     "int64"
     timestamps: Buffer
-    "int64: milliseconds since 1970, −1 none."
+    "int64: milliseconds since 1970, -1 none."
     sequences: Buffer
-    "int32: −1 none."
+    "int32: -1 none."
     checksums: Buffer
     "int64: stored CRC of a v0 or v1 message, of its batch for a v2 record."
     valid: Buffer
     "int8: 1 if that CRC holds."
     timestamp_types: Buffer
-    "int32: −1 none, 0 CreateTime, 1 LogAppendTime."
+    "int32: -1 none, 0 CreateTime, 1 LogAppendTime."
     control: Buffer
     "int8: 1 for a control record."
     key_offsets: Buffer
@@ -304,7 +304,7 @@ class Kernel(Protocol):
         """
 
     def find_header(self, buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
-        """Where the next plausible header of a batch begins, or −1.
+        """Where the next plausible header of a batch begins, or -1.
 
         Plausible: magic known, reserved bits zero, offset from `base_offset` to 2³¹ above it, length at least the
         magic's least and no more than `room` bytes from the buffer's start on. Its CRC isn't looked at.
@@ -319,7 +319,7 @@ class Kernel(Protocol):
         position: int,
         bodies: "_Bodies | Sequence[bytes | None] | None",
     ) -> Columns:
-        """The records of rows first … last − 1, control records too; arguments as for Renderer.render."""
+        """The records of rows first … last - 1, control records too; arguments as for Renderer.render."""
 
     def crc32c(self, data: memoryview) -> int:
         """CRC-32C of some bytes."""

@@ -721,7 +721,7 @@ cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
 
 
 cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
-    """Sequences run 0 … 2³¹−1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
+    """Sequences run 0 … 2³¹-1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
     if base == -1:
         return -1
     base += delta
@@ -1396,7 +1396,7 @@ cdef class Columns:
 
 
 def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
-    """The records of rows first … last − 1, control records too; see the contract."""
+    """The records of rows first … last - 1, control records too; see the contract."""
     cdef Columns result = Columns()
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
@@ -1449,7 +1449,7 @@ cdef Bytes from_object(bytes text):
 
 
 cdef Bytes* take_bodies(bodies, Py_ssize_t first, Py_ssize_t count) except NULL:
-    """Where bodies first … first + count − 1 lie. unsafe: `bodies` keeps them alive while they are read."""
+    """Where bodies first … first + count - 1 lie. unsafe: `bodies` keeps them alive while they are read."""
     if bodies is not None and not 0 <= first <= len(bodies) - count:
         raise IndexError("fewer bodies than rows")
     cdef Bytes* result = <Bytes*>malloc((count + 1) * sizeof(Bytes))

@@ -24,6 +24,7 @@ from kseg.kernel.contract import (
     Stop,
     Template,
 )
+from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_lines import LineTemplate
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
@@ -42,7 +43,7 @@ from kseg.kernel.twin_values import (
     with_texts,
 )
 
-__all__ = ["NAME", "Bodies", "Output", "Renderer", "crc32c", "find_header", "scan"]
+__all__ = ["NAME", "Bodies", "Columns", "Output", "Renderer", "columns", "crc32c", "find_header", "scan"]
 
 NAME = "twin"
 
@@ -177,13 +178,7 @@ class Output:
 
 
 class Renderer:
-    """Renders batches of one file, and remembers what it met.
-
-    decode: what to print for (key, value, offset) of a record, None for the bytes as they are. decode_control: the text
-    DECODED for (key, value) of a control record that is no transaction's marker. gap_rule: 0 none; 1 note records whose
-    offset isn't the last one's + 1; 2 the same for v0/v1 messages that are not compressed themselves, in shallow lines
-    too. last_offset: the one before the first, or None.
-    """
+    """Renders batches of one file, and remembers what it met; see the contract."""
 
     def __init__(
         self,

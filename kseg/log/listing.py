@@ -266,7 +266,9 @@ def _compressed(log_file: LogFile, header: BatchHeader) -> tuple[int, int, int]:
 
 def _why_rolled(row: SegmentListing, next_first: BatchHeader | None, settings: RollSettings) -> Rolled:
     closed = ClosedSegment(row.base_offset, row.size, row.first_timestamp, row.index_entries, row.time_index_entries)
-    append = None if next_first is None else NextAppend(next_first.size, next_first.last_offset, next_first.max_timestamp)
+    append = (
+        None if next_first is None else NextAppend(next_first.size, next_first.last_offset, next_first.max_timestamp)
+    )
     return why_rolled(closed, append, settings)
 
 

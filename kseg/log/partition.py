@@ -22,11 +22,17 @@ _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION
 
 
 class FoundFile(NamedTuple):
-    """A file as the directory listed it: bytes, and milliseconds since 1970 of its last modification."""
+    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification."""
 
-    path: Path
+    directory: Path
+    name: str
     size: int
     modified_ms: int
+
+    @property
+    def path(self) -> Path:
+        """Its path."""
+        return self.directory / self.name
 
 
 class SegmentFiles(NamedTuple):
@@ -80,8 +86,8 @@ class PartitionLog:
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
-    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. largest_timestamps: what lookups found, by
-    base offset: the largest time, and what is wrong with the time index.
+    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. largest_timestamps: what lookups found,
+    by base offset: the largest time, and what is wrong with the time index.
 
     A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
     it is opened. Source: UnifiedLog, LogSegments.
@@ -126,7 +132,7 @@ class PartitionLog:
         self.leftovers: list[FoundFile] = []
         self.others: list[FoundFile] = []
         for file in files:
-            kind, offset, _, suffix, remote_id = parse_file_name(file.path)
+            kind, offset, _, suffix, remote_id = parse_file_name(file.name)
             if suffix is not None:
                 self.leftovers.append(file)
             elif kind is FileKind.METADATA_SNAPSHOT:
@@ -305,7 +311,7 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                 try:
                     if entry.is_file():
                         status = entry.stat()
-                        yield FoundFile(Path(entry.path), status.st_size, status.st_mtime_ns // 1_000_000)
+                        yield FoundFile(path, entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
                 except FileNotFoundError:
                     continue
     except OSError as error:

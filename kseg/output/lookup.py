@@ -72,9 +72,9 @@ def _step_lines(step: SegmentStep, lookup: Lookup) -> Iterator[str]:
     for batch in step.passed:
         first = "" if batch.base_offset is None else f"{batch.base_offset} "
         yield f"    passed: position {batch.position}, offsets {first}to {batch.last_offset}"
-    batch = lookup.batch
-    if batch is not None and step is lookup.step:
-        yield f"    found:  position {batch.position}, offsets {batch.base_offset} to {batch.last_offset}"
+    found = lookup.batch
+    if found is not None and step is lookup.step:
+        yield f"    found:  position {found.position}, offsets {found.base_offset} to {found.last_offset}"
 
 
 def _index_lines(name: str, view: IndexView, taken: OffsetIndexEntry | TimeIndexEntry | None) -> Iterator[str]:

@@ -141,7 +141,7 @@ def partition_groups(partition: PartitionLog, at_ms: int | None = None) -> Group
     unreadable = list(replay.unreadable)
 
     def entries(records: Iterable[Record]) -> list[_Entry]:
-        found = []
+        found: list[_Entry] = []
         for record in records:
             try:
                 found += _entries(record)
@@ -155,6 +155,8 @@ def partition_groups(partition: PartitionLog, at_ms: int | None = None) -> Group
     pending: dict[str, list[OffsetCommit]] = {}
     for producer_id, records in replay.pending.items():
         for entry in entries(records.values()):
+            if entry.name != COMMIT:
+                continue
             commit = _commit(entry)._replace(producer_id=producer_id)
             pending.setdefault(commit.group, []).append(commit)
     found = (

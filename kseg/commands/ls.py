@@ -1,0 +1,176 @@
+"""`kseg ls`: topics, partitions and segments."""
+
+import time
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import color_option, output_option, paths_argument, progress_option, quiet_option, talk
+from kseg.log.listing import ListingSettings, PartitionListing, list_partition
+from kseg.log.log_dir import find_partitions
+from kseg.log.roll import (
+    RETENTION_MS,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
+    SEGMENT_MS,
+    UNLIMITED,
+    RetentionSettings,
+    RollSettings,
+)
+from kseg.output.listing import (
+    SEGMENT_COLUMNS,
+    SegmentRow,
+    Totals,
+    partition_line,
+    partition_object,
+    segment_object,
+    segment_style,
+    segment_values,
+    shown_columns,
+)
+from kseg.output.progress import ProgressBar
+from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.table import aligned_lines, printable, write_rich_table
+
+SORT_KEYS = {
+    "name": lambda listing: (listing.topic, listing.partition.partition or 0, str(listing.partition.path)),
+    "size": lambda listing: -listing.size,
+    "segments": lambda listing: -len(listing.segments),
+    "time": lambda listing: -listing.largest_timestamp,
+    "offset": lambda listing: -listing.log_end_offset,
+}
+"""Orders of partitions; all but the name's put the largest first."""
+
+
+@click.command()
+@paths_argument
+@click.option("--topic", metavar="GLOB", help="Only topics that match, 'ord*' for example.")
+@click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the partitions; the directories' by itself.")
+@click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
+@click.option("--now", type=int, metavar="MS", help="Time to judge retention by; the clock's by itself.")
+@click.option("--retention-ms", type=int, default=RETENTION_MS, show_default=True, help="As retention.ms; -1 none.")
+@click.option("--retention-bytes", type=int, default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none.")
+@click.option("--segment-bytes", type=int, default=SEGMENT_BYTES, show_default=True, help="As segment.bytes.")
+@click.option("--segment-ms", type=int, default=SEGMENT_MS, show_default=True, help="As segment.ms.")
+@click.option(
+    "--segment-index-bytes", type=int, default=SEGMENT_INDEX_BYTES, show_default=True, help="As segment.index.bytes."
+)
+@output_option("text", "json", "csv", "table")
+@quiet_option
+@color_option
+@progress_option
+@click.pass_context
+def ls(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    topic: str | None,
+    sort: str | None,
+    deep: bool,
+    now: int | None,
+    retention_ms: int,
+    retention_bytes: int,
+    segment_bytes: int,
+    segment_ms: int,
+    segment_index_bytes: int,
+    output: str,
+    quiet: bool,
+    color: bool | None,
+    progress: bool | None,
+) -> None:
+    """List topics, partitions and segments: offsets, sizes, times, codecs, indexes, why rolled, what retention does.
+
+    PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
+    the current directory. Names, sizes, indexes, the first and the last batches are read; --deep reads all headers.
+
+    \b
+    Examples:
+      kseg ls
+      kseg ls /disk1/kafka /disk2/kafka --topic 'ord*' --sort size
+      kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
+    """
+    settings = ListingSettings(
+        RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),
+        RollSettings(segment_bytes, segment_ms, segment_index_bytes),
+        deep,
+    )
+    found_problems = False
+    totals = Totals()
+
+    def listings() -> Iterator[PartitionListing]:
+        nonlocal found_problems
+        with ProgressBar(progress) as progress_bar:
+            for place in find_partitions(paths):
+                if topic is not None and not fnmatchcase(place.topic or place.path.name, topic):
+                    continue
+                progress_bar.show(place.path.name, 0, place.size)
+                listing = list_partition(place, settings)
+                totals.add(listing)
+                found_problems |= bool(listing.problems)
+                if not quiet:
+                    for problem in listing.problems:
+                        talk(f"kseg: {problem}")
+                yield listing
+
+    ordered: Iterable[PartitionListing] = listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort])
+    if output == "json":
+        _write_json(ordered, totals)
+    elif output == "csv":
+        _write_csv(ordered)
+    elif output == "table":
+        _write_table(ordered, totals, deep=deep, color=color)
+    else:
+        _write_text(ordered, totals, deep=deep)
+    flush_stdout()
+    command.exit(int(found_problems))
+
+
+def _rows(listing: PartitionListing) -> list[SegmentRow]:
+    largest = max((segment.size for segment in listing.segments), default=0)
+    return [SegmentRow(listing, segment, largest) for segment in listing.segments]
+
+
+def _write_json(listings: Iterable[PartitionListing], totals: Totals) -> None:
+    from kseg.output.json_lines import write_json
+
+    for listing in listings:
+        write_json(partition_object(listing))
+        for row in _rows(listing):
+            write_json(segment_object(row))
+    write_json(totals.as_object())
+
+
+def _write_csv(listings: Iterable[PartitionListing]) -> None:
+    from kseg.output.csv import CsvWriter
+
+    writer = CsvWriter(column.name for column in SEGMENT_COLUMNS)
+    for listing in listings:
+        for row in _rows(listing):
+            writer.write(segment_values(row))
+
+
+def _write_table(listings: Iterable[PartitionListing], totals: Totals, *, deep: bool, color: bool | None) -> None:
+    rows = [row for listing in listings for row in _rows(listing)]
+    largest = max((row.segment.size for row in rows), default=0)
+    write_rich_table(
+        shown_columns(deep=deep, names=True),
+        (row._replace(largest_size=largest) for row in rows),
+        color=color,
+        style=segment_style,
+    )
+    _write_line(totals.line())
+
+
+def _write_text(listings: Iterable[PartitionListing], totals: Totals, *, deep: bool) -> None:
+    columns = shown_columns(deep=deep, names=False)
+    for listing in listings:
+        _write_line(printable(partition_line(listing)))
+        rows = _rows(listing)
+        for line in aligned_lines(columns, rows) if rows else ():
+            _write_line(f"  {line}")
+    _write_line(totals.line())
+
+
+def _write_line(line: str) -> None:
+    write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")

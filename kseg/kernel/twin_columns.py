@@ -1,0 +1,155 @@
+"""Records of a run of batches, column by column, in buffers that Arrow can take: the twin's."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, repeat
+
+from kseg.kernel.contract import RecordProblem, Rows
+from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_records import batch_pieces, read_batch
+from kseg.kernel.twin_rows import has_batch_header, take_rows
+from kseg.kernel.twin_values import IS_CONTROL, TIMESTAMP_TYPE, BatchValues, Piece, RecordValues
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the contract says of columns."""
+
+    count: int
+    header_count: int
+    rows: bytes
+    offsets: bytes
+    timestamps: bytes
+    sequences: bytes
+    checksums: bytes
+    valid: bytes
+    timestamp_types: bytes
+    control: bytes
+    key_offsets: bytes
+    key_validity: bytes
+    key_data: bytes
+    value_offsets: bytes
+    value_validity: bytes
+    value_data: bytes
+    header_offsets: bytes
+    header_key_offsets: bytes
+    header_key_data: bytes
+    header_value_offsets: bytes
+    header_value_validity: bytes
+    header_value_data: bytes
+    problems: list[RecordProblem]
+
+
+def columns(
+    buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Sequence[bytes | None] | None
+) -> Columns:
+    """The records of rows first … last - 1, control records too; see the contract.
+
+    Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
+    """
+    table = _Table()
+    for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first), first):
+        if has_batch_header(buffer, at):
+            batch = read_batch(buffer, at, size, is_valid, position + at)
+            table.add(row, batch, batch_pieces(buffer, at, batch, body))
+        else:
+            entry, message, is_readable = read_entry(buffer[at : at + size], is_valid, position + at)
+            table.add(row, *entry_pieces(entry, message, is_readable, body))
+    return table.columns()
+
+
+class _Table:
+    """Columns that grow."""
+
+    def __init__(self) -> None:
+        self.problems: list[RecordProblem] = []
+        self.rows, self.timestamp_types, self.sequences = array("i"), array("i"), array("i")
+        self.offsets, self.timestamps, self.checksums = array("q"), array("q"), array("q")
+        self.valid, self.control = bytearray(), bytearray()
+        self.header_counts = array("i")
+        self.keys, self.values, self.header_keys, self.header_values = _Texts(), _Texts(), _Texts(), _Texts()
+
+    def add(self, row: int, batch: BatchValues, pieces: Iterable[Piece]) -> None:
+        """Adds the records of a row's batch, or its problem."""
+        for piece in pieces:
+            if isinstance(piece, RecordProblem):
+                self.problems.append(piece)
+            elif piece:
+                self._add(row, batch, piece)
+
+    def _add(self, row: int, batch: BatchValues, records: list[RecordValues]) -> None:
+        count = len(records)
+        self.rows.extend(repeat(row, count))
+        self.timestamp_types.extend(repeat(batch[TIMESTAMP_TYPE], count))
+        self.control.extend(repeat(batch[IS_CONTROL], count))
+        self.offsets.extend([record[0] for record in records])
+        self.timestamps.extend([record[1] for record in records])
+        self.sequences.extend([_int32(record[2]) for record in records])
+        self.header_counts.extend([record[5] for record in records])
+        self.checksums.extend([record[6] for record in records])
+        self.valid.extend([record[7] for record in records])
+        self.keys.add([record[13] for record in records])
+        self.values.add([record[14] for record in records])
+        headers = list(chain.from_iterable([record[16] for record in records if record[16]]))
+        self.header_keys.add([key for key, _ in headers])
+        self.header_values.add([value for _, value in headers])
+
+    def columns(self) -> Columns:
+        """The columns as they are now."""
+        return Columns(
+            count=len(self.rows),
+            header_count=len(self.header_keys.is_there),
+            rows=self.rows.tobytes(),
+            offsets=self.offsets.tobytes(),
+            timestamps=self.timestamps.tobytes(),
+            sequences=self.sequences.tobytes(),
+            checksums=self.checksums.tobytes(),
+            valid=bytes(self.valid),
+            timestamp_types=self.timestamp_types.tobytes(),
+            control=bytes(self.control),
+            key_offsets=self.keys.offsets.tobytes(),
+            key_validity=self.keys.validity(),
+            key_data=bytes(self.keys.data),
+            value_offsets=self.values.offsets.tobytes(),
+            value_validity=self.values.validity(),
+            value_data=bytes(self.values.data),
+            header_offsets=array("i", accumulate(self.header_counts, initial=0)).tobytes(),
+            header_key_offsets=self.header_keys.offsets.tobytes(),
+            header_key_data=bytes(self.header_keys.data),
+            header_value_offsets=self.header_values.offsets.tobytes(),
+            header_value_validity=self.header_values.validity(),
+            header_value_data=bytes(self.header_values.data),
+            problems=self.problems,
+        )
+
+
+class _Texts:
+    """A column of byte strings that grows."""
+
+    def __init__(self) -> None:
+        self.offsets = array("i", (0,))
+        self.is_there = bytearray()
+        self.data = bytearray()
+
+    def add(self, texts: Sequence[bytes | None]) -> None:
+        """Adds some, None for null."""
+        known = [text or b"" for text in texts]
+        ends = accumulate(map(len, known), initial=len(self.data))
+        next(ends)
+        self.offsets.extend(ends)
+        self.is_there.extend([text is not None for text in texts])
+        self.data += b"".join(known)
+
+    def validity(self) -> bytes:
+        """A bit for each, lowest first."""
+        digits = bytes(self.is_there[::-1]).translate(_DIGITS)
+        return int(digits or b"0", 2).to_bytes((len(digits) + 7) // 8, "little")
+
+
+_DIGITS = bytes([ord("0"), ord("1"), *range(2, 256)])
+
+
+def _int32(number: int) -> int:
+    """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
+    return (number + 2**31) % 2**32 - 2**31

@@ -1,0 +1,243 @@
+"""Listings as columns: of segments, of partitions."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from kseg.formats.codes import Codec
+from kseg.log.listing import PartitionListing, SegmentListing
+from kseg.log.roll import Retention, Rolled
+from kseg.output.table import TableColumn, bar
+
+OK = "ok"
+
+
+class SegmentRow(NamedTuple):
+    """A segment's line with its partition's; `largest_size` is that of the segments shown, for the bar."""
+
+    partition: PartitionListing
+    segment: SegmentListing
+    largest_size: int = 0
+
+
+def time_text(timestamp: int) -> str:
+    """A time as people read it, in UTC; empty for none, the number itself beyond the year 9999."""
+    if timestamp < 0:
+        return ""
+    try:
+        time = datetime.fromtimestamp(timestamp / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp)
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def codec_name(codec: int) -> str:
+    """A codec's name in small letters; its number if Kafka has none."""
+    return Codec(codec).name.lower() if codec in list(Codec) else str(codec)
+
+
+def _ratio(row: SegmentRow) -> float | None:
+    return None if row.segment.ratio is None else round(row.segment.ratio, 2)
+
+
+def _of_segment(name: str) -> Callable[[SegmentRow], object]:
+    return lambda row: getattr(row.segment, name)
+
+
+_NAME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("topic", "TOPIC", -1, lambda row: row.partition.topic),
+    TableColumn("partition", "PART", 1, lambda row: row.partition.partition.partition),
+    TableColumn("directory", "DIRECTORY", -1, lambda row: str(row.partition.partition.path)),
+)
+_GLANCE_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("baseOffset", "BASE", 1, _of_segment("base_offset")),
+    TableColumn("lastOffset", "LAST", 1, _of_segment("last_offset")),
+    TableColumn("bytes", "BYTES", 1, _of_segment("size")),
+)
+_BAR_COLUMN: TableColumn[SegmentRow] = TableColumn(
+    "", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size)
+)
+_TIME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn(
+        "firstTimestamp",
+        "FIRST TIME",
+        -1,
+        _of_segment("first_timestamp"),
+        lambda row: time_text(row.segment.first_timestamp),
+    ),
+    TableColumn(
+        "largestTimestamp",
+        "LARGEST TIME",
+        -1,
+        _of_segment("largest_timestamp"),
+        lambda row: time_text(row.segment.largest_timestamp),
+    ),
+    TableColumn(
+        "codecs",
+        "CODECS",
+        -1,
+        lambda row: [codec_name(codec) for codec in row.segment.codecs],
+        lambda row: ",".join(map(codec_name, row.segment.codecs)),
+    ),
+    TableColumn(
+        "magics",
+        "MAGIC",
+        1,
+        lambda row: list(row.segment.magics),
+        lambda row: ",".join(map(str, row.segment.magics)),
+    ),
+)
+_DEEP_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("records", "RECORDS", 1, _of_segment("records")),
+    TableColumn("batches", "BATCHES", 1, _of_segment("batches")),
+    TableColumn("compressionRatio", "RATIO", 1, _ratio),
+    TableColumn(
+        "producerIds",
+        "PRODUCERS",
+        1,
+        lambda row: None if row.segment.producer_ids is None else list(row.segment.producer_ids),
+        lambda row: "" if row.segment.producer_ids is None else str(len(row.segment.producer_ids)),
+    ),
+    TableColumn("openTransactions", "OPEN TXN", 1, _of_segment("open_transactions")),
+)
+_STATE_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("abortedTransactions", "ABORTED", 1, _of_segment("aborted_transactions")),
+    TableColumn("indexEntries", "INDEX", 1, _of_segment("index_entries")),
+    TableColumn("timeIndexEntries", "TIMES", 1, _of_segment("time_index_entries")),
+    TableColumn("indexHealth", "HEALTH", -1, _of_segment("index_health")),
+    TableColumn("rolled", "ROLLED", -1, lambda row: str(row.segment.rolled)),
+    TableColumn(
+        "retention",
+        "RETENTION",
+        -1,
+        lambda row: None if row.segment.retention is None else str(row.segment.retention),
+    ),
+)
+SEGMENT_COLUMNS = (*_NAME_COLUMNS, *_GLANCE_COLUMNS, *_TIME_COLUMNS, *_DEEP_COLUMNS, *_STATE_COLUMNS)
+"""Of JSON and CSV."""
+
+
+def shown_columns(*, deep: bool, names: bool) -> list[TableColumn[SegmentRow]]:
+    """The columns for people: with those that only reading every header fills, with the topic's name."""
+    columns = [*_NAME_COLUMNS[:2]] if names else []
+    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *_TIME_COLUMNS]
+    return [*columns, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
+
+
+def segment_object(row: SegmentRow) -> dict[str, object]:
+    """A segment as JSON has it."""
+    return {"type": "segment", **{column.name: column.value(row) for column in SEGMENT_COLUMNS}}
+
+
+def segment_values(row: SegmentRow) -> list[object]:
+    """A segment as CSV has it; several values of a field separated by spaces."""
+    values = (column.value(row) for column in SEGMENT_COLUMNS)
+    return [" ".join(map(str, value)) if isinstance(value, list) else value for value in values]
+
+
+def segment_style(row: SegmentRow) -> str:
+    """The style of a segment's line in a table."""
+    if row.segment.index_health != OK:
+        return "red"
+    if row.segment.retention not in (None, Retention.KEEP):
+        return "yellow"
+    return "bold" if row.segment.rolled is Rolled.ACTIVE else ""
+
+
+def partition_object(listing: PartitionListing) -> dict[str, object]:
+    """A partition as JSON has it."""
+    partition = listing.partition
+    checkpoints = partition.checkpoints()
+    return {
+        "type": "partition",
+        "topic": listing.topic,
+        "partition": partition.partition,
+        "directory": str(partition.path),
+        "state": None if partition.state is None else str(partition.state),
+        "topicId": listing.topic_id,
+        "segments": len(listing.segments),
+        "bytes": listing.size,
+        "records": listing.records,
+        "logStartOffset": listing.log_start_offset,
+        "logEndOffset": listing.log_end_offset,
+        "highWatermark": checkpoints.high_watermark,
+        "recoveryPoint": checkpoints.recovery_point,
+        "leaderEpoch": listing.leader_epoch,
+        "largestTimestamp": listing.largest_timestamp,
+        "leftovers": [file.name for file in partition.leftovers],
+        "orphans": [file.name for segment in partition.orphans for file in segment.files],
+        "problems": list(listing.problems),
+    }
+
+
+def partition_line(listing: PartitionListing) -> str:
+    """A partition's heading for people."""
+    partition = listing.partition
+    parts = [
+        _counted(len(listing.segments), "segment"),
+        _counted(listing.size, "byte"),
+        f"offsets {listing.log_start_offset} to {listing.log_end_offset}",
+    ]
+    if listing.records is not None:
+        parts.append(_counted(listing.records, "record"))
+    if partition.state is not None:
+        parts.append(f"-{partition.state}")
+    if listing.topic_id is not None:
+        parts.append(f"topic id {listing.topic_id}")
+    if listing.leader_epoch is not None:
+        parts.append(f"leader epoch {listing.leader_epoch}")
+    if partition.leftovers:
+        parts.append(_counted(len(partition.leftovers), "leftover"))
+    if partition.orphans:
+        parts.append(f"{_counted(len(partition.orphans), 'segment')} with indexes but no log")
+    return f"{partition.path}: {', '.join(parts)}"
+
+
+class Totals:
+    """Sums over what was listed."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.partitions = self.segments = self.size = self.to_delete = self.size_to_delete = 0
+        self.records: int | None = 0
+
+    def add(self, listing: PartitionListing) -> None:
+        """Takes a partition."""
+        self.topics.add(listing.topic)
+        self.partitions += 1
+        self.segments += len(listing.segments)
+        self.size += listing.size
+        self.records = None if self.records is None or listing.records is None else self.records + listing.records
+        going = [segment for segment in listing.segments if segment.retention not in (None, Retention.KEEP)]
+        self.to_delete += len(going)
+        self.size_to_delete += sum(segment.size for segment in going)
+
+    def as_object(self) -> dict[str, object]:
+        """The sums as JSON has them."""
+        return {
+            "type": "total",
+            "topics": len(self.topics),
+            "partitions": self.partitions,
+            "segments": self.segments,
+            "bytes": self.size,
+            "records": self.records,
+            "segmentsToDelete": self.to_delete,
+            "bytesToDelete": self.size_to_delete,
+        }
+
+    def line(self) -> str:
+        """The sums for people."""
+        sums = [
+            _counted(len(self.topics), "topic"),
+            _counted(self.partitions, "partition"),
+            _counted(self.segments, "segment"),
+            _counted(self.size, "byte"),
+        ]
+        if self.records is not None:
+            sums.append(_counted(self.records, "record"))
+        going = f"{_counted(self.to_delete, 'segment')}, {_counted(self.size_to_delete, 'byte')}"
+        return f"Total: {', '.join(sums)}" + (f"; retention would delete {going}" if self.to_delete else "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,99 @@
+"""Tables: aligned lines of plain text, and rich ones for a terminal."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Row = TypeVar("Row")
+BAR_WIDTH = 10
+_ENDLESS = 1 << 16
+"""Characters of a line: nothing is cut for want of room; a terminal breaks lines itself."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+class TableColumn(NamedTuple, Generic[Row]):
+    """A column: its name in JSON and CSV, its title, its value, how the value is shown, and how wide at least.
+
+    A negative width sets the text to the left. `show` gives the text for people; None shows the value as it is.
+    """
+
+    name: str
+    title: str
+    width: int
+    value: Callable[[Row], object]
+    show: Callable[[Row], str] | None = None
+
+    def text(self, row: Row) -> str:
+        """What a person sees of a row here."""
+        if self.show is not None:
+            return printable(self.show(row))
+        value = self.value(row)
+        return "" if value is None else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Text that does no harm to a terminal: control characters as \\\\xNN, and bytes that aren't UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def bar(value: int, largest: int, width: int = BAR_WIDTH) -> str:
+    """A bar of eighths of characters for a value between 0 and the largest."""
+    eighths = 0 if largest <= 0 else max(min(round(value * width * 8 / largest), width * 8), 1 if value > 0 else 0)
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(width)
+
+
+def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
+    """Texts in columns, two spaces between them; a negative width sets to the left."""
+    cells = [text.ljust(-width) if width < 0 else text.rjust(width) for text, width in zip(texts, widths, strict=True)]
+    return "  ".join(cells).rstrip()
+
+
+def aligned_lines(columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> list[str]:
+    """A table as plain text: a line of titles, a line per row."""
+    texts = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
+    widths = [
+        max(max(len(line[place]) for line in texts), abs(column.width)) * (-1 if column.width < 0 else 1)
+        for place, column in enumerate(columns)
+    ]
+    return [aligned_line(line, widths) for line in texts]
+
+
+def write_rich_table(
+    columns: Sequence[TableColumn[Row]],
+    rows: Iterable[Row],
+    *,
+    title: str | None = None,
+    color: bool | None = None,
+    style: Callable[[Row], str] | None = None,
+) -> None:
+    """Writes a table with lines and colours to standard output.
+
+    Args:
+        columns: what to show.
+        rows: of what.
+        title: above the table.
+        color: None lets the terminal and NO_COLOR decide.
+        style: rich's name of a row's style.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(force_terminal=color, no_color=None if color is None else not color, highlight=False)
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        table.add_column(column.title, justify="left" if column.width < 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_plain(column.text(row)) for column in columns), style=style(row) if style else None)
+    console.width = max(console.width, console.measure(table, options=console.options.update(width=_ENDLESS)).maximum)
+    console.print(table)
+
+
+def _plain(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text(text)

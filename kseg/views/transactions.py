@@ -1,0 +1,315 @@
+"""Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from kseg.batch import Record
+from kseg.decode.topic import topic_partitions
+from kseg.decode.transaction_text import STATES
+from kseg.errors import KsegError
+from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType
+from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.producer_state import EndMarker, parse_end_marker
+from kseg.log.partition import PartitionLog
+from kseg.log_file import Damage, LogFile
+from kseg.views.replay import LatestRecords, Unreadable
+
+TOPIC = "__transaction_state"
+MAXIMUM_TIMEOUT_MS = 900_000
+"""The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""
+OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+"""States of a coordinator in which markers are still to be written."""
+
+
+class Outcome(StrEnum):
+    """What became of a transaction in a partition."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A producer's transaction as far as one partition tells.
+
+    `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
+    `first_timestamp` None too if it began before the log does. `batches` and `records` count what the log still has of
+    it. `end_offset`, `end_timestamp` and `coordinator_epoch` are its marker's, None while it is open. Timestamps are
+    milliseconds since 1970.
+    """
+
+    topic: str | None
+    partition: int | None
+    producer_id: int
+    producer_epoch: int
+    outcome: Outcome = Outcome.OPEN
+    first_offset: int | None = None
+    last_offset: int | None = None
+    end_offset: int | None = None
+    batches: int = 0
+    records: int = 0
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    end_timestamp: int | None = None
+    coordinator_epoch: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no marker ends it: it holds the last stable offset back."""
+        return self.outcome is Outcome.OPEN
+
+    def duration_ms(self, at_ms: int) -> int | None:
+        """How long it took, or has been open at a time; None if its beginning isn't known."""
+        end = at_ms if self.end_timestamp is None else self.end_timestamp
+        return None if self.first_timestamp is None else max(0, end - self.first_timestamp)
+
+    def is_hanging(self, at_ms: int, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> bool:
+        """Whether it is open although its last record is longer ago than any transaction may last.
+
+        Source: TransactionsCommand.FindHangingTransactionsCommand, whose default this is.
+        """
+        return self.is_open and self.last_timestamp is not None and at_ms - self.last_timestamp > timeout_ms
+
+    def abort_command(self, bootstrap_server: str) -> str | None:
+        """The line that aborts it; None if it isn't open, or its topic or first offset isn't known."""
+        if not self.is_open or self.topic is None or self.partition is None or self.first_offset is None:
+            return None
+        return (
+            f"kafka-transactions.sh --bootstrap-server {bootstrap_server} abort"
+            f" --topic {self.topic} --partition {self.partition} --start-offset {self.first_offset}"
+        )
+
+
+class PartitionTransactions:
+    """The transactions of a partition; its properties are right once `transactions` came to its end.
+
+    log_end_offset: behind the last batch. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
+    damage. Only headers and markers are read; CRCs of records aren't looked at.
+    """
+
+    def __init__(self, partition: PartitionLog) -> None:
+        """Takes the partition; nothing is read yet."""
+        self.partition = partition
+        self.log_end_offset = partition.base_offsets[0] if partition.segments else 0
+        self.last_timestamp = NO_TIMESTAMP
+        self.unreadable: list[Unreadable] = []
+        self._open: dict[int, Transaction] = {}
+
+    @property
+    def open_transactions(self) -> tuple[Transaction, ...]:
+        """Those that no marker ends, by first offset."""
+        return tuple(sorted(self._open.values(), key=lambda transaction: transaction.first_offset or 0))
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where read_committed consumers may read: the first offset of the oldest open one, or the log's end."""
+        return min((found.first_offset or 0 for found in self._open.values()), default=self.log_end_offset)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Those that ended, in the order of their markers; then the open ones.
+
+        Raises OpenError if a segment can't be opened.
+        """
+        self._open = dict(self._begun_before())
+        for files in self.partition.segments:
+            with files.open_log() as log_file:
+                yield from self._ended_in(log_file)
+        yield from self.open_transactions
+
+    def _begun_before(self) -> Iterator[tuple[int, Transaction]]:
+        """Those open where the log begins, of the producer snapshot that ends there."""
+        if not self.partition.segments:
+            return
+        base_offset = self.partition.base_offsets[0]
+        try:
+            states = self.partition.read_producer_states(base_offset)
+        except KsegError as error:
+            self.unreadable.append(Unreadable(self.partition.path.name, None, error.message))
+            return
+        for producer_id, first_offset in ({} if states is None else states.open_transactions).items():
+            state = states.producers[producer_id] if states is not None else None
+            if state is not None:
+                bare = Transaction(self.partition.topic, self.partition.partition, producer_id, state.epoch)
+                yield (
+                    producer_id,
+                    replace(
+                        bare, first_offset=first_offset, last_offset=state.last_offset, last_timestamp=state.timestamp
+                    ),
+                )
+
+    def _ended_in(self, log_file: LogFile) -> Iterator[Transaction]:
+        for item in walk_headers(log_file):
+            if isinstance(item, Damage):
+                place = f"{log_file.path.name} at position {item.position}"
+                reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
+                self.unreadable.append(Unreadable(self.partition.path.name, None, reason))
+                continue
+            self.log_end_offset = item.last_offset + 1
+            self.last_timestamp = max(self.last_timestamp, item.max_timestamp)
+            if not item.is_transactional:
+                continue
+            if not item.is_control:
+                self._add_records(item)
+            elif marker := parse_end_marker(log_file.read(item.position, item.size)):
+                yield self._ended(item, marker)
+
+    def _new(self, header: BatchHeader) -> Transaction:
+        topic, partition = self.partition.topic, self.partition.partition
+        return Transaction(topic, partition, header.producer_id, header.producer_epoch)
+
+    def _add_records(self, header: BatchHeader) -> None:
+        known = self._open.get(header.producer_id)
+        if known is None:
+            known = replace(
+                self._new(header), first_offset=header.base_offset, first_timestamp=_first_timestamp(header)
+            )
+        self._open[header.producer_id] = replace(
+            known,
+            producer_epoch=header.producer_epoch,
+            last_offset=header.last_offset,
+            batches=known.batches + 1,
+            records=known.records + (header.records_count or 0),
+            last_timestamp=header.max_timestamp,
+        )
+
+    def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
+        known = self._open.pop(header.producer_id, None) or self._new(header)
+        return replace(
+            known,
+            outcome=Outcome.ABORTED if marker.control_type is ControlType.ABORT else Outcome.COMMITTED,
+            end_offset=header.last_offset,
+            end_timestamp=marker.timestamp,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+
+
+def _first_timestamp(header: BatchHeader) -> int:
+    """The time of a batch's first record, as far as the header tells it: compaction puts the delete horizon there."""
+    is_base_timestamp = not header.is_log_append_time and not header.attributes & DELETE_HORIZON_MASK
+    return header.base_timestamp if is_base_timestamp else header.max_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorTransaction:
+    """What a transaction coordinator knew last of a transactional id.
+
+    `state` as in Kafka: Empty, Ongoing, PrepareCommit, …. `previous_producer_id` and `next_producer_id` -1 for none.
+    Timestamps are milliseconds since 1970, -1 for none. `record_offset` is the record's in its partition.
+    """
+
+    transactional_id: str
+    coordinator_partition: int | None
+    producer_id: int
+    producer_epoch: int
+    state: str
+    partitions: tuple[tuple[str, int], ...]
+    timeout_ms: int
+    start_timestamp: int
+    last_update_timestamp: int
+    previous_producer_id: int
+    next_producer_id: int
+    client_transaction_version: int
+    record_offset: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether markers are still to be written."""
+        return self.state in OPEN_STATES
+
+    def duration_ms(self, at_ms: int) -> int | None:
+        """How long it took up to its last change, or has been open at a time; None if none was begun."""
+        if self.start_timestamp == NO_TIMESTAMP:
+            return None
+        return max(0, (at_ms if self.is_open else self.last_update_timestamp) - self.start_timestamp)
+
+    def is_hanging(self, at_ms: int) -> bool:
+        """Whether its coordinator should have ended it by then."""
+        duration = self.duration_ms(at_ms)
+        return self.is_open and duration is not None and duration > self.timeout_ms
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorView:
+    """Transactional ids by name; `last_timestamp` is the largest of the records that were taken, -1 if none."""
+
+    transactions: tuple[CoordinatorTransaction, ...]
+    last_timestamp: int
+    later_count: int
+    unreadable: tuple[Unreadable, ...]
+
+
+def read_coordinator_transactions(path: Path, at_ms: int | None = None) -> CoordinatorView:
+    """The latest state of each transactional id in a partition directory of `__transaction_state`, or in all of them.
+
+    Args:
+        path: the partition directory, or a log directory that has some.
+        at_ms: milliseconds since 1970; None: at the log's end.
+
+    Raises:
+        OpenError: there is no such directory, or no such topic in it.
+    """
+    views = [coordinator_transactions(partition, at_ms) for partition in topic_partitions(path, TOPIC)]
+    found = (transaction for view in views for transaction in view.transactions)
+    return CoordinatorView(
+        tuple(sorted(found, key=lambda transaction: transaction.transactional_id)),
+        max(view.last_timestamp for view in views),
+        sum(view.later_count for view in views),
+        tuple(unreadable for view in views for unreadable in view.unreadable),
+    )
+
+
+def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:
+    """The latest state of each transactional id in one partition."""
+    replay = LatestRecords(at_ms)
+    replay.add_partition(partition)
+    unreadable = list(replay.unreadable)
+    found = []
+    for record in replay.latest.values():
+        if record.value is None:
+            continue
+        try:
+            found.append(_coordinator_transaction(record, partition.partition))
+        except MessageError as error:
+            unreadable.append(Unreadable(partition.path.name, record.offset, error.message))
+    found.sort(key=lambda transaction: transaction.transactional_id)
+    times = [record.timestamp for record in replay.latest.values()]
+    return CoordinatorView(tuple(found), max(times, default=NO_TIMESTAMP), replay.later_count, tuple(unreadable))
+
+
+def _coordinator_transaction(record: Record, partition: int | None) -> CoordinatorTransaction:
+    key, value = record.key or b"", record.value or b""
+    if key[:2] != b"\0\0" or len(value) < 2:
+        raise MessageError(f"key of unknown type {key[:2].hex()}, or a value without version")
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if version not in version_range(TRANSACTION_LOG_VALUE.versions):
+        raise MessageError(f"{TRANSACTION_LOG_VALUE.name} of unknown version {version}")
+    fields = parse_message(TRANSACTION_LOG_VALUE, version, value, 2).value
+    status = fields["transactionStatus"]
+    if not 0 <= status < len(STATES):
+        raise MessageError(f"unknown transaction status {status}")
+    return CoordinatorTransaction(
+        parse_message(TRANSACTION_LOG_KEY, 0, key, 2).value["transactionalId"],
+        partition,
+        fields["producerId"],
+        fields["producerEpoch"],
+        STATES[status],
+        _partitions(fields),
+        fields["transactionTimeoutMs"],
+        fields["transactionStartTimestampMs"],
+        fields["transactionLastUpdateTimestampMs"],
+        fields.get("previousProducerId", -1),
+        fields.get("nextProducerId", -1),
+        fields.get("clientTransactionVersion", 0),
+        record.offset,
+    )
+
+
+def _partitions(fields: Fields) -> tuple[tuple[str, int], ...]:
+    topics = fields["transactionPartitions"] or []
+    return tuple(sorted((topic["topic"], partition) for topic in topics for partition in topic["partitionIds"]))

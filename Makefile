@@ -10,7 +10,7 @@ TESTS :=
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built.
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(PYTHON) -m pytest
 
-.PHONY: help demo test lint check docs test-kafka bench golden build clean FORCE
+.PHONY: help demo test test-asan lint check docs test-kafka bench golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -40,6 +40,16 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 test: $(KERNEL) ## Run the tests, on both kernels; TESTS='-k words' picks some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
 	$(PYTEST) $(TESTS)
+
+test-asan: $(KERNEL) ## Run the golden files and the kernel's tests on a kernel that AddressSanitizer watches; needs gcc
+	rm -rf build/asan && mkdir -p build/asan
+	cp -r kseg tests pyproject.toml README.md LICENSE build/asan
+	ln -s ../../golden ../../docs ../../tools build/asan
+	rm -f build/asan/kseg/kernel/fast.*.so build/asan/kseg/kernel/fast.c
+	cd build/asan && CFLAGS='-fsanitize=address -fno-omit-frame-pointer -g -O1' LDFLAGS=-fsanitize=address \
+	    ../../$(PYTHON) -W ignore -c 'import setuptools; setuptools.setup()' -q build_ext --inplace
+	cd build/asan && LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	    ../../$(PYTHON) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py -k 'not twin-'
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

@@ -8,7 +8,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +68,21 @@ class ArrowOptions:
     max_decompressed: int = DEFAULT_LIMIT
 
 
+class Origin(NamedTuple):
+    """Where records come from: the topic and partition that they are given, and the name of their log file."""
+
+    topic: str | None
+    partition: int | None
+    segment: str
+
+
+def origin_of(path: Path) -> Origin:
+    """Topic and partition that a log file's directory is named after, None if it isn't named so."""
+    directory = parse_partition_directory(path.absolute().parent)
+    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
+    return Origin(topic, partition, path.name)
+
+
 def schema_of(options: ArrowOptions) -> pa.Schema:
     """The schema of all record batches; every field may be null, as the connector declares it."""
     fields = list(_RECORD_FIELDS)
@@ -98,9 +114,9 @@ def slice_batches(piece: Slice, log_file: LogFile, options: ArrowOptions) -> Ite
     columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
     if not columns.count:
         return
-    whole = _record_batch(columns, piece, log_file, options)
+    whole = as_record_batch(columns, piece, origin_of(log_file.path), options)
     if not options.control and any(memoryview(columns.control)):
-        whole = whole.filter(pc.equal(_numbers(columns.control, pa.int8(), columns.count), 0))
+        whole = whole.filter(pc.equal(numbers(columns.control, pa.int8(), columns.count), 0))
         if whole.num_rows:
             yield whole
         return
@@ -118,28 +134,28 @@ def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator
         first = last
 
 
-def _record_batch(columns: Columns, piece: Slice, log_file: LogFile, options: ArrowOptions) -> pa.RecordBatch:
+def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: ArrowOptions) -> pa.RecordBatch:
+    """All records that the kernel read of a slice, control records and invalid ones too."""
     count = columns.count
-    directory = parse_partition_directory(log_file.path.absolute().parent)
-    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
-    milliseconds = _numbers(columns.timestamps, pa.int64(), count)
+    milliseconds = numbers(columns.timestamps, pa.int64(), count)
     arrays = [
         _binary(columns.key_offsets, columns.key_validity, columns.key_data, count),
         _binary(columns.value_offsets, columns.value_validity, columns.value_data, count),
-        pa.repeat(pa.scalar(topic, pa.string()), count),
-        pa.repeat(pa.scalar(partition, pa.int32()), count),
-        _numbers(columns.offsets, pa.int64(), count),
+        pa.repeat(pa.scalar(origin.topic, pa.string()), count),
+        pa.repeat(pa.scalar(origin.partition, pa.int32()), count),
+        numbers(columns.offsets, pa.int64(), count),
         pc.multiply(milliseconds, 1000).cast(TIMESTAMP),
-        _numbers(columns.timestamp_types, pa.int32(), count),
+        numbers(columns.timestamp_types, pa.int32(), count),
     ]
     if options.headers:
         arrays.append(_headers(columns))
     if options.batch_columns:
-        arrays += _batch_columns(columns, piece, log_file)
+        arrays += _batch_columns(columns, piece, origin)
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(options))
 
 
-def _numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
+def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
+    """A buffer of the kernel's as an array."""
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
 
 
@@ -166,13 +182,13 @@ def _text(keys: pa.Array) -> pa.Array:
         return pa.array([key.as_py().decode("utf-8", "replace") for key in keys], pa.string())
 
 
-def _batch_columns(columns: Columns, piece: Slice, log_file: LogFile) -> list[pa.Array]:
+def _batch_columns(columns: Columns, piece: Slice, origin: Origin) -> list[pa.Array]:
     batches = [batch_of(piece.run, row) for row in range(piece.first, piece.last)]
-    rows = pc.subtract(_numbers(columns.rows, pa.int32(), columns.count), piece.first)
+    rows = pc.subtract(numbers(columns.rows, pa.int32(), columns.count), piece.first)
     of_batch = {
         "baseOffset": [batch.base_offset for batch in batches],
         "position": [batch.position for batch in batches],
-        "segment": [log_file.path.name] * len(batches),
+        "segment": [origin.segment] * len(batches),
         "producerId": [batch.producer_id for batch in batches],
         "producerEpoch": [batch.producer_epoch for batch in batches],
         "partitionLeaderEpoch": [batch.partition_leader_epoch for batch in batches],
@@ -184,7 +200,7 @@ def _batch_columns(columns: Columns, piece: Slice, log_file: LogFile) -> list[pa
     arrays: list[Any] = []
     for field in _BATCH_FIELDS:
         if field.name == "sequence":
-            arrays.append(_numbers(columns.sequences, pa.int32(), columns.count))
+            arrays.append(numbers(columns.sequences, pa.int32(), columns.count))
         else:
             arrays.append(pa.array(of_batch[field.name], field.type).take(rows))
     return arrays

@@ -13,6 +13,9 @@ COMMANDS = {
     "dump": "Print what log segments, indexes, snapshots and checkpoints hold.",
     "ls": "List topics, partitions and segments.",
     "lookup": "Find the record of an offset or of a time, and show the way.",
+    "groups": "Show consumer groups, their members, and what they had committed.",
+    "txns": "Show transactions, and which of them hang.",
+    "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name."""
 

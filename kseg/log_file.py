@@ -18,6 +18,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.kernel.contract import Rows, Stop, new_rows
 
 if TYPE_CHECKING:
+    from kseg.gentle import PageCache
     from kseg.kernel.contract import Kernel
 
 BUFFER_SIZE = 1 << 20
@@ -71,12 +72,13 @@ class LogFile:
     base_offset: of the file's name; None if the name has none. size: bytes at opening, a `limit` reduces it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], limit: int | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], limit: int | None = None, *, keep_cache: bool = True) -> None:
         """Opens the file.
 
         Args:
             path: the log file, whatever its name.
             limit: read only batches that lie wholly in the first `limit` bytes.
+            keep_cache: leave what is read in the page cache; else the cache is left as it was.
 
         Raises:
             OpenError: if the file can't be opened.
@@ -95,10 +97,17 @@ class LogFile:
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         name = parse_file_name(self.path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
+        self._cache: PageCache | None = None
+        if not keep_cache:
+            from kseg.gentle import PageCache
+
+            self._cache = PageCache(self._descriptor, self.file_size)
 
     def close(self) -> None:
         """Closes the file; reading ends."""
         if self._descriptor >= 0:
+            if self._cache is not None:
+                self._cache.drop()
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -203,6 +212,8 @@ class LogFile:
             if got == 0:
                 break
             filled += got
+        if self._cache is not None:
+            self._cache.was_read(position, filled)
         return memoryview(buffer)[:filled]
 
     @staticmethod

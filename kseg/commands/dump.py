@@ -63,6 +63,8 @@ def dump(
       kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
       kseg dump -o json --only records orders-0/ | jq .value
     """
+    if like is not None and not paths and not files:
+        raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     dump_options = DumpOptions(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +13,7 @@ from uuid import UUID
 from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, json_able, library, one_line
 from kseg.decode.registry import Reference, RegisteredSchema, Registry
 from kseg.decode.wire import SchemaId, parse_wire, schema_name
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import OpenError, UsageError
 
 ReadBody = Callable[[bytes], Json]
 """A message without schema id to its value; raises NotDecodable."""
@@ -218,8 +219,10 @@ def _by_one(read_body: ReadBody, part: Part) -> ValueDecoder:
             return read_body(data)
         try:
             return read_body(message.body)
-        except KsegError:
+        except NotDecodable as error:
             # A bare value may begin like a schema id.
-            return read_body(data)
+            with suppress(NotDecodable):
+                return read_body(data)
+            raise error
 
     return decoder(read)

@@ -25,7 +25,7 @@ from kseg.kernel.contract import (
     Template,
 )
 from kseg.kernel.twin_columns import Columns, columns
-from kseg.kernel.twin_lines import LineTemplate
+from kseg.kernel.twin_lines import LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -40,6 +40,7 @@ from kseg.kernel.twin_values import (
     BatchValues,
     Piece,
     RecordValues,
+    int64,
     with_texts,
 )
 
@@ -190,7 +191,7 @@ class Renderer:
         last_offset: int | None = None,
     ) -> None:
         self._output = output
-        self._batch_formats = [line and LineTemplate(line, 0).for_batch(()) for line in program.batch]
+        self._batch_formats = [line and line_template(line, 0).for_batch(()) for line in program.batch]
         self._record_templates = [line and _record_line(line) for line in program.record]
         self._control_templates = None if program.control is None else [_record_line(line) for line in program.control]
         self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
@@ -292,14 +293,14 @@ class Renderer:
         last = self._last_offset
         for record in records:
             offset = record[0]
-            if offset - 1 != last and last is not None:
+            if offset - 1 != last and last is not None and int64(offset - 1) != last:
                 self.gaps.append((last, offset))
             last = offset
         self._last_offset = last
 
 
 def _record_line(template: Template) -> LineTemplate:
-    return LineTemplate(template, Slot.OFFSET.value)
+    return line_template(template, Slot.OFFSET.value)
 
 
 def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:

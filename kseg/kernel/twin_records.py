@@ -213,8 +213,8 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
     """Adds the records from `at` on that are as most are: no varint longer than two bytes, nothing wrong.
 
     Gives where the first other one begins. It reads what read_record() reads at a quarter of its cost: a varint of two
-    bytes a, b is a + 128 b - 128, whose bit 14 is set if a third byte follows; bit 0 means negative. Lengths needn't be
-    compared with what is there: a record that goes beyond its end doesn't end where its size says.
+    bytes a, b is a + 128 b - 128, whose bit 14 is set if a third byte follows; bit 0 means negative. Only a
+    record's size is compared with what is there: one whose lengths go beyond its end doesn't end where it should.
     """
     base_offset, base_timestamp, base_sequence = batch[BASE_OFFSET], batch[BASE_TIMESTAMP], batch[BASE_SEQUENCE]
     max_timestamp, timestamp_type = batch[MAX_TIMESTAMP], batch[TIMESTAMP_TYPE]
@@ -222,6 +222,7 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
     if not (_SUM_FITS_FROM < base_offset < _SUM_FITS_TO and _SUM_FITS_FROM < base_timestamp < _SUM_FITS_TO):
         return at
     start = at
+    body_size = len(body)
     try:
         for _ in range(limit):
             start = at
@@ -233,6 +234,8 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
             if size & 0x4001:
                 return start
             end = at + (size >> 1)
+            if end > body_size:
+                return start
             at += 1  # attributes: unused
             timestamp = body[at]
             at += 1

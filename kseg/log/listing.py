@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from kseg.batch import Batch
 from kseg.codecs import DEFAULT_LIMIT, decompress, wrapper_value
 from kseg.errors import KsegError, OpenError
-from kseg.formats.codes import BATCH_HEADER_SIZE, NO_TIMESTAMP, Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.index.offset_index import OffsetIndex
@@ -122,7 +122,7 @@ def list_partition(partition: PartitionLog, settings: ListingSettings) -> Partit
         end = rows[-1].last_offset + 1
     firsts = [first for _, _, first in listed]
     rows = [
-        replace(row, rolled=_why_rolled(row, firsts[slot + 1], settings.roll))
+        replace(row, rolled=_why_rolled(row, firsts[slot], firsts[slot + 1], settings.roll))
         if slot + 1 < len(rows)
         else replace(row, rolled=Rolled.ACTIVE)
         for slot, row in enumerate(rows)
@@ -171,7 +171,7 @@ def _glance(segment: SegmentFiles, *, has_time_indexes: bool) -> tuple[SegmentLi
         segment.base_offset,
         segment.size,
         last_offset=None if tail.last is None else tail.last.last_offset,
-        first_timestamp=NO_TIMESTAMP if first is None else first.max_timestamp,
+        first_timestamp=NO_TIMESTAMP if first is None else _first_timestamp(first),
         largest_timestamp=max(largest, tail.max_timestamp, *(header.max_timestamp for header in ends), NO_TIMESTAMP),
         codecs=tuple(sorted({header.codec for header in ends})),
         magics=tuple(sorted({header.magic for header in ends})),
@@ -181,6 +181,12 @@ def _glance(segment: SegmentFiles, *, has_time_indexes: bool) -> tuple[SegmentLi
         aborted_transactions=aborted // ABORTED_TRANSACTION_FIELDS.struct.size,
     )
     return row, first
+
+
+def _first_timestamp(first: BatchHeader) -> int:
+    """The first batch's base time, of a v0 or v1 entry its own; the largest where the base holds another thing."""
+    has_own_base = first.magic >= 2 and not first.attributes & DELETE_HORIZON_MASK and not first.is_log_append_time
+    return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
 
 
 def _offset_entries(segment: SegmentFiles, health: list[str]) -> int:
@@ -264,8 +270,11 @@ def _compressed(log_file: LogFile, header: BatchHeader) -> tuple[int, int, int]:
     return count, len(compressed), len(body.data)
 
 
-def _why_rolled(row: SegmentListing, next_first: BatchHeader | None, settings: RollSettings) -> Rolled:
-    closed = ClosedSegment(row.base_offset, row.size, row.first_timestamp, row.index_entries, row.time_index_entries)
+def _why_rolled(
+    row: SegmentListing, first: BatchHeader | None, next_first: BatchHeader | None, settings: RollSettings
+) -> Rolled:
+    waited_from = NO_TIMESTAMP if first is None else first.max_timestamp
+    closed = ClosedSegment(row.base_offset, row.size, waited_from, row.index_entries, row.time_index_entries)
     append = (
         None if next_first is None else NextAppend(next_first.size, next_first.last_offset, next_first.max_timestamp)
     )

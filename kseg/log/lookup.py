@@ -4,19 +4,18 @@ As Kafka goes it, with each step checked against the log. Source: LocalLog.read,
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from kseg.batch import Record
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.index.headers import BatchHeader
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log.segment_search import (
     SCANNED,
     FoundBatch,
     Match,
     SegmentStep,
+    Wanted,
     first_match,
     largest_timestamp,
     last_record_below,
@@ -78,7 +77,6 @@ class Candidate(NamedTuple):
     largest_timestamp: int | None = None
 
 
-@dataclass(slots=True)
 class Lookup:
     """An answer, and the way to it.
 
@@ -88,20 +86,21 @@ class Lookup:
     one is the one taken. problems: what is wrong with an index, in words.
     """
 
-    partition: PartitionLog
-    target: int | SpecialTime
-    is_time: bool
-    log_start_offset: int
-    log_end_offset: int | None = None
-    offset: int | None = None
-    batch: FoundBatch | None = None
-    record: Record | None = None
-    absence: Absence | None = None
-    previous: Record | None = None
-    next: Record | None = None
-    candidates: list[Candidate] = field(default_factory=list)
-    steps: list[SegmentStep] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    def __init__(self, partition: PartitionLog, target: int | SpecialTime, *, is_time: bool) -> None:
+        self.partition = partition
+        self.target = target
+        self.is_time = is_time
+        self.log_start_offset = partition.log_start_offset()
+        self.log_end_offset: int | None = None
+        self.offset: int | None = None
+        self.batch: FoundBatch | None = None
+        self.record: Record | None = None
+        self.absence: Absence | None = None
+        self.previous: Record | None = None
+        self.next: Record | None = None
+        self.candidates: list[Candidate] = []
+        self.steps: list[SegmentStep] = []
+        self.problems: list[str] = []
 
     @property
     def step(self) -> SegmentStep | None:
@@ -122,25 +121,12 @@ class Lookup:
         return ABSENCE_TEXTS[self.absence].format(start=self.log_start_offset, end=self.log_end_offset, largest=largest)
 
 
-class _AtOrBehind(NamedTuple):
-    """Batches and records at or above an offset and at or behind a time."""
-
-    offset: int
-    timestamp: int | None = None
-
-    def may_be_in(self, header: BatchHeader) -> bool:
-        return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
-
-    def is_met_by(self, record: Record) -> bool:
-        return record.offset >= self.offset and (self.timestamp is None or record.timestamp >= self.timestamp)
-
-
 def lookup_offset(partition: PartitionLog, offset: int) -> Lookup:
     """Where an offset lies.
 
     Raises OpenError if a log can't be opened.
     """
-    answer = Lookup(partition, offset, is_time=False, log_start_offset=partition.log_start_offset())
+    answer = Lookup(partition, offset, is_time=False)
     if not partition.segments:
         answer.absence = Absence.EMPTY
         return answer
@@ -157,14 +143,14 @@ def lookup_offset(partition: PartitionLog, offset: int) -> Lookup:
 
 def _search_offset(answer: Lookup, segments: Iterable[SegmentFiles], offset: int) -> Match | None:
     """The first record at or above an offset."""
-    wanted = _AtOrBehind(offset)
+    wanted = Wanted(offset)
     for segment in segments:
         answer.candidates.append(Candidate(segment))
         step = SegmentStep(segment)
         answer.steps.append(step)
         with segment.open_log() as log_file:
             seek_offset(log_file, step, offset, answer.problems)
-            match = first_match(log_file, step, wanted.may_be_in, wanted.is_met_by)
+            match = first_match(log_file, step, wanted)
         if match is not None:
             return match
     return None
@@ -199,7 +185,7 @@ def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime) -> Lookup
     Unlike Kafka's, the search goes on to the next segment where one promised a time that none of its records above the
     log start offset has. Raises OpenError if a log can't be opened.
     """
-    answer = Lookup(partition, timestamp, is_time=True, log_start_offset=partition.log_start_offset())
+    answer = Lookup(partition, timestamp, is_time=True)
     if isinstance(timestamp, SpecialTime):
         return _SPECIAL_LOOKUPS[timestamp](answer)
     if not partition.segments:
@@ -246,10 +232,10 @@ def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
 def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int) -> Match | None:
     step = SegmentStep(segment)
     answer.steps.append(step)
-    wanted = _AtOrBehind(answer.log_start_offset, timestamp)
+    wanted = Wanted(answer.log_start_offset, timestamp)
     with segment.open_log() as log_file:
         seek_time(log_file, step, timestamp, answer.log_start_offset, answer.problems)
-        return first_match(log_file, step, wanted.may_be_in, wanted.is_met_by)
+        return first_match(log_file, step, wanted)
 
 
 def _lookup_earliest(answer: Lookup) -> Lookup:

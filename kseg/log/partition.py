@@ -4,7 +4,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.batch import Batch
 from kseg.errors import KsegError, OpenError
@@ -12,9 +12,10 @@ from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
 from kseg.index.headers import BatchHeader, intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
-from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.producer_state import ProducerStates
 from kseg.log_file import Damage, LogFile
+
+if TYPE_CHECKING:
+    from kseg.index.producer_state import ProducerStates
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
@@ -223,11 +224,14 @@ class PartitionLog:
             return None
         return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
 
-    def read_producer_states(self, offset: int) -> ProducerStates | None:
+    def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, of the snapshot that ends there; None if there is none that a broker would take.
 
         Raises OpenError if the snapshot can't be opened.
         """
+        from kseg.index.producer_snapshot import ProducerSnapshot
+        from kseg.index.producer_state import ProducerStates
+
         file = self.snapshots.get(offset)
         if file is None:
             return None

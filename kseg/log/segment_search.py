@@ -3,9 +3,11 @@
 What an index says is checked against the log; where it doesn't hold the log is scanned instead.
 """
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from kseg.batch import Batch, Record
@@ -48,6 +50,27 @@ class IndexView(NamedTuple):
     around: tuple[tuple[int, OffsetIndexEntry | TimeIndexEntry], ...]
 
 
+class Wanted(NamedTuple):
+    """The first record at or above an offset and, unless that is None, at or behind a time."""
+
+    offset: int
+    timestamp: int | None = None
+
+    def may_be_in(self, header: BatchHeader) -> bool:
+        """Whether a batch may hold it, by its header."""
+        return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
+
+    def first_in(self, records: Sequence[Record]) -> Record | None:
+        """The record of a batch that it is; None if it isn't there. Offsets rise."""
+        for place in range(bisect_left(records, self.offset, key=_offset_of), len(records)):
+            if self.timestamp is None or records[place].timestamp >= self.timestamp:
+                return records[place]
+        return None
+
+
+_offset_of = attrgetter("offset")
+
+
 class Match(NamedTuple):
     """The first record that was looked for, and its batch."""
 
@@ -55,7 +78,6 @@ class Match(NamedTuple):
     record: Record
 
 
-@dataclass(slots=True)
 class SegmentStep:
     """The way through one segment.
 
@@ -64,17 +86,18 @@ class SegmentStep:
     between the last of them and where it ended. opened: offset ranges of the batches whose records were looked at.
     """
 
-    segment: SegmentFiles
-    time_view: IndexView | None = None
-    offset_view: IndexView | None = None
-    time_entry: TimeIndexEntry | None = None
-    index_entry: OffsetIndexEntry | None = None
-    scan_position: int = 0
-    passed: deque[FoundBatch] = field(default_factory=lambda: deque(maxlen=SHOWN_BATCHES))
-    passed_count: int = 0
-    damages: list[Damage] = field(default_factory=list)
-    is_blocked: bool = False
-    opened: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self, segment: SegmentFiles) -> None:
+        self.segment = segment
+        self.time_view: IndexView | None = None
+        self.offset_view: IndexView | None = None
+        self.time_entry: TimeIndexEntry | None = None
+        self.index_entry: OffsetIndexEntry | None = None
+        self.scan_position = 0
+        self.passed: deque[FoundBatch] = deque(maxlen=SHOWN_BATCHES)
+        self.passed_count = 0
+        self.damages: list[Damage] = []
+        self.is_blocked = False
+        self.opened: list[tuple[int, int]] = []
 
     def begin_scan(self) -> None:
         """Forgets what an earlier scan met."""
@@ -103,13 +126,8 @@ def _found(header: BatchHeader, base_offset: int | None) -> FoundBatch:
 # --- scanning ---------------------------------------------------------------------------------------------------------
 
 
-def first_match(
-    log_file: LogFile,
-    step: SegmentStep,
-    may_hold: Callable[[BatchHeader], bool],
-    matches: Callable[[Record], bool],
-) -> Match | None:
-    """The first record from the step's scan position on that matches; None if there is none.
+def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match | None:
+    """The first record wanted from the step's scan position on; None if there is none.
 
     Headers are walked without their CRCs, and the batch found is checked. If anything looks wrong on the way the
     stretch is read again with every CRC.
@@ -117,7 +135,7 @@ def first_match(
     for headers in (walk_headers, checked_headers):
         step.begin_scan()
         try:
-            return _follow(log_file, step, headers(log_file, step.scan_position), may_hold, matches)
+            return _follow(log_file, step, headers(log_file, step.scan_position), wanted)
         except _IrregularError:
             continue
     return None
@@ -131,8 +149,7 @@ def _follow(
     log_file: LogFile,
     step: SegmentStep,
     items: Iterator[BatchHeader | Damage],
-    may_hold: Callable[[BatchHeader], bool],
-    matches: Callable[[Record], bool],
+    wanted: Wanted,
 ) -> Match | None:
     last_offset = -1
     for item in items:
@@ -145,33 +162,39 @@ def _follow(
             step.take_damage(log_file.crc_damage(item.position, item.size))
             continue
         last_offset = item.last_offset
-        if may_hold(item):
+        if wanted.may_be_in(item):
             if item.is_valid is None and not is_intact(log_file, item):
                 raise _IrregularError
-            match = _match_in(log_file, step, item, matches)
+            match = _match_in(log_file, step, item, wanted)
             if match is not None:
                 return match
         step.take_passed(item)
     return None
 
 
-def _match_in(
-    log_file: LogFile, step: SegmentStep, header: BatchHeader, matches: Callable[[Record], bool]
-) -> Match | None:
-    batch = read_batch(log_file, header)
-    base_offset = batch.base_offset
-    step.opened.append((base_offset, header.last_offset))
-    for record in batch.records():
-        if matches(record):
-            return Match(_found(header, base_offset), record)
-    if problem := batch.problem():
-        step.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem.detail))
+def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
+    content = _content(log_file.read(header.position, header.size), header.position)
+    step.opened.append((content.base_offset, header.last_offset))
+    record = wanted.first_in(content.records)
+    if record is not None:
+        return Match(_found(header, content.base_offset), record)
+    if content.problem is not None:
+        step.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, content.problem))
     return None
 
 
-def read_batch(log_file: LogFile, header: BatchHeader) -> Batch:
-    """The batch of a header that was found intact."""
-    return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+class _Content(NamedTuple):
+    base_offset: int
+    records: tuple[Record, ...]
+    problem: str | None
+
+
+@lru_cache(maxsize=1)  # lookups one after another often meet in the same batch
+def _content(raw: bytes, position: int) -> _Content:
+    """What an intact batch holds."""
+    batch = Batch.parse(raw, position, is_valid=True)
+    problem = batch.problem()
+    return _Content(batch.base_offset, tuple(batch.records()), None if problem is None else problem.detail)
 
 
 def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
@@ -196,9 +219,10 @@ def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | N
             break
     for header in reversed(below):
         if is_intact(log_file, header):
-            offsets = [record for record in read_batch(log_file, header).records() if record.offset < offset]
-            if offsets:
-                return offsets[-1]
+            records = _content(log_file.read(header.position, header.size), header.position).records
+            below_it = bisect_left(records, offset, key=_offset_of)
+            if below_it:
+                return records[below_it - 1]
     return None
 
 

@@ -18,6 +18,10 @@ class Unreadable(NamedTuple):
     offset: int | None
     reason: str
 
+    def line(self) -> str:
+        """All of it in a line."""
+        return f"{self.directory}: {'' if self.offset is None else f'offset {self.offset}: '}{self.reason}"
+
 
 KeyOf = Callable[[bytes], bytes]
 TimeOf = Callable[[Record], int]

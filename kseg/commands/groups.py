@@ -1,0 +1,67 @@
+"""`kseg groups`: consumer groups and what they had committed."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import color_option, output_option, quiet_option, talk
+from kseg.output.stdout import flush_stdout
+from kseg.output.table import printable
+from kseg.views.columns import COMMITS, GROUPS, MEMBERS, MemberRow
+from kseg.views.groups import read_groups
+from kseg.views.rows import RowWriter
+from kseg.views.times import parse_time
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@click.option("--at", metavar="TIME", help="As it was then: ISO 8601 or milliseconds; the log's end by itself.")
+@click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
+@click.option(
+    "--show",
+    type=click.Choice(["groups", "commits", "members"]),
+    help="Only these rows; all by themselves, in CSV the commits.",
+)
+@output_option("text", "json", "csv", "table")
+@quiet_option
+@color_option
+@click.pass_context
+def groups(
+    command: click.Context,
+    path: Path,
+    at: str | None,
+    pattern: str,
+    show: str | None,
+    output: str,
+    quiet: bool,
+    color: bool | None,
+) -> None:
+    """Show who had committed what, and when: groups, their members and offsets, replayed from __consumer_offsets.
+
+    PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
+    means the current directory. Commits of a transaction that has not ended are shown as pending.
+
+    \b
+    Examples:
+      kseg groups /var/lib/kafka --group 'ord*'
+      kseg groups /var/lib/kafka --at 2026-11-01T03:00 -o csv
+      kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
+    """
+    view = read_groups(path, None if at is None else parse_time(at))
+    found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
+    writer = RowWriter(output, color)
+    wanted = show or ("commits" if output == "csv" else None)
+    if wanted in (None, "groups"):
+        writer.write(GROUPS, found)
+    if wanted in (None, "members"):
+        writer.write(MEMBERS, (MemberRow(group, member) for group in found for member in group.members))
+    if wanted in (None, "commits"):
+        writer.write(COMMITS, (commit for group in found for commit in (*group.commits, *group.pending_commits)))
+    flush_stdout()
+    if not quiet:
+        for unreadable in view.unreadable:
+            talk(f"kseg: {printable(unreadable.line())}")
+        if view.later_count:
+            talk(f"kseg: {view.later_count} keys have later records only: what they were then may be compacted away")
+    command.exit(int(bool(view.unreadable)))

@@ -1,0 +1,115 @@
+"""`kseg metadata`: a cluster's topics, partitions, brokers, configurations and features."""
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kseg.commands.options import color_option, output_option, quiet_option, talk
+from kseg.output.stdout import flush_stdout
+from kseg.output.table import printable
+from kseg.views.cluster import ClusterMetadata
+from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS
+from kseg.views.metadata import Until, read_cluster_metadata
+from kseg.views.rows import RowWriter, Section
+from kseg.views.times import iso_time, parse_time
+
+LARGEST_OFFSET_DIGITS = 12
+"""A number of more digits is a time: milliseconds since 1970 have had 13 since 2001."""
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@click.option(
+    "--at", metavar="OFFSET|TIME", help="As it was after that offset, or then: ISO 8601 or 13 digits of milliseconds."
+)
+@click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
+@click.option(
+    "--show",
+    type=click.Choice(["features", "brokers", "controllers", "topics", "partitions", "configs"]),
+    help="Only these rows; all by themselves, in CSV the partitions.",
+)
+@output_option("text", "json", "csv", "table")
+@quiet_option
+@color_option
+@click.pass_context
+def metadata(
+    command: click.Context,
+    path: Path,
+    at: str | None,
+    topic: str,
+    show: str | None,
+    output: str,
+    quiet: bool,
+    color: bool | None,
+) -> None:
+    """Show a KRaft cluster as __cluster_metadata tells it: topics, partitions, brokers, configurations, features.
+
+    PATH is the directory __cluster_metadata-0, or a log directory that has it; none means the current directory. The
+    replay begins with the newest usable checkpoint. Values of passwords are hidden.
+
+    \b
+    Examples:
+      kseg metadata /var/lib/kafka --show partitions
+      kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
+      kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
+    """
+    found = read_cluster_metadata(path, _until(at))
+    writer = RowWriter(output, color)
+    wanted = show or ("partitions" if output == "csv" else None)
+    if wanted is None and output == "json":
+        _write_summary(found)
+    for section, rows in _sections(found, topic):
+        if wanted in (None, section.title.lower()):
+            writer.write(section, rows)
+    flush_stdout()
+    if not quiet:
+        _talk(found)
+    command.exit(int(bool(found.unreadable) or found.missing_before is not None))
+
+
+def _sections(found: ClusterMetadata, topic: str) -> list[tuple[Section[Any], list[Any]]]:
+    configs = (row for row in found.configs if row.resource_type != "topic" or fnmatchcase(row.resource, topic))
+    return [
+        (FEATURES, [*found.features]),
+        (CONTROLLERS, [*found.controllers]),
+        (BROKERS, [*found.brokers]),
+        (TOPICS, [row for row in found.topics if fnmatchcase(row.name, topic)]),
+        (PARTITIONS, [row for row in found.partitions if fnmatchcase(row.topic, topic)]),
+        (CONFIGS, [*configs]),
+    ]
+
+
+def _until(at: str | None) -> Until:
+    if at is None:
+        return Until()
+    if re.fullmatch(r"[0-9]+", at) and len(at) <= LARGEST_OFFSET_DIGITS:
+        return Until(offset=int(at))
+    return Until(timestamp_ms=parse_time(at))
+
+
+def _write_summary(found: ClusterMetadata) -> None:
+    from kseg.output.json_lines import write_json
+
+    write_json(
+        {
+            "type": "metadata",
+            "offset": None if found.offset < 0 else found.offset,
+            "timestamp": None if found.timestamp < 0 else found.timestamp,
+            "time": iso_time(found.timestamp),
+            "checkpoint": found.checkpoint,
+            "missingBefore": found.missing_before,
+            "unapplied": found.unapplied,
+        }
+    )
+
+
+def _talk(found: ClusterMetadata) -> None:
+    for unreadable in found.unreadable:
+        talk(f"kseg: {printable(unreadable.line())}")
+    if found.missing_before is not None:
+        talk(f"kseg: records before offset {found.missing_before} are missing, and no checkpoint has them: incomplete")
+    if found.unapplied:
+        talk(f"kseg: {found.unapplied} records belong to what isn't known, or to a transaction that has not ended")

@@ -1,0 +1,188 @@
+"""Keeps an order's tally while slices of its log go by."""
+
+from bisect import bisect_left
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg.arrow import numbers
+from kseg.bodies import Slice
+from kseg.errors import KsegError
+from kseg.export.options import Mode, OffsetRange
+from kseg.export.tally import Loss, Tally
+from kseg.formats.codes import DamageKind
+from kseg.index.headers import BatchHeader, parse_header
+from kseg.kernel.contract import ROW, START, VALID, Columns
+from kseg.log_file import Damage
+
+FOREVER = 1 << 63
+"""Above all offsets."""
+
+
+class Accounts:
+    """The tally of the offsets wanted, and what is known of damage that no batch has followed yet.
+
+    end: offsets from there on aren't looked at. path: of the log that goes by; base_offset: the segment's, while its
+    beginning is read.
+    """
+
+    def __init__(self, offsets: OffsetRange, mode: Mode) -> None:
+        self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first)
+        self.first = -FOREVER if offsets.first is None else offsets.first
+        self.end = FOREVER if offsets.end is None else offsets.end
+        self.path = ""
+        self.base_offset: int | None = None
+        self._mode = mode
+        self._pending: list[Loss] = []
+        self._claimed: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the end of the offsets wanted is reached."""
+        return self.tally.next_offset is not None and self.tally.next_offset >= self.end
+
+    @property
+    def _next(self) -> int:
+        return -FOREVER if self.tally.next_offset is None else self.tally.next_offset
+
+    def add_damage(self, damage: Damage, claimed: int | None = None) -> None:
+        """Takes a damage; `claimed` is the offset that a trustworthy header says to come next.
+
+        Raises KsegError if damage is to end the reading.
+        """
+        if self.is_done:
+            return
+        if self.tally.next_offset is None and self.base_offset is not None:
+            self.tally.pass_to(self.base_offset)
+        harmless = damage.kind is DamageKind.ZERO_TAIL
+        if self._mode is Mode.FAILFAST and not harmless:
+            raise KsegError(f"{damage.kind}: {damage.detail}", self.path, damage.position)
+        first = self.tally.next_offset
+        loss = Loss(self.path, damage.position, damage.size, damage.kind, damage.detail, first)
+        if harmless:
+            loss.end = first
+        else:
+            self._pending.append(loss)
+        self.tally.losses.append(loss)
+        self._claimed = claimed
+
+    def finish(self) -> None:
+        """Accounts for damage that nothing followed: as far as its header tells."""
+        if self._claimed is not None:
+            self._settle(self._claimed)
+
+    def add_slice(self, columns: Columns, piece: Slice) -> bool:
+        """Takes a slice; tells whether all of its records are intact and wanted."""
+        if columns.count and self._is_sound(columns, piece) and self._add_whole(columns, piece):
+            return True
+        self._add_rows(columns, piece)
+        return False
+
+    @staticmethod
+    def _is_sound(columns: Columns, piece: Slice) -> bool:
+        if columns.problems or piece.damages or b"\0" in bytes(columns.valid):
+            return False
+        valid = piece.run.rows[piece.first * ROW + VALID : piece.last * ROW : ROW]
+        return all(valid)
+
+    def _add_whole(self, columns: Columns, piece: Slice) -> bool:
+        """Takes a slice whose offsets rise, from the next one expected on; False if they don't."""
+        count = columns.count
+        offsets = numbers(columns.offsets, pa.int64(), count)
+        last_offset = _header(piece, piece.last - 1).last_offset
+        if last_offset >= self.end:
+            return False
+        first = offsets[0].as_py()
+        if first < max(self._next, self.first) or last_offset < offsets[count - 1].as_py():
+            return False
+        if count > 1 and not pc.all(pc.greater(offsets[1:], offsets[:-1])).as_py():
+            return False
+        self._begin_batch(_header(piece, piece.first), first)
+        self.tally.read += count
+        self.tally.gaps += last_offset + 1 - self._next - count
+        self.tally.next_offset = last_offset + 1
+        return True
+
+    def _begin_batch(self, header: BatchHeader, first: int | None) -> None:
+        base = header.base_offset if header.base_offset is not None else first
+        if base is not None:
+            self._settle(base)
+            if self.tally.next_offset is None:
+                self.tally.pass_to(base)
+
+    def _settle(self, offset: int) -> None:
+        """What lies before the offset and had no record is lost to the damage that was met."""
+        if not self._pending:
+            return
+        offset = min(offset, self.end)
+        for loss in self._pending:
+            loss.end = offset if loss.first is None else max(offset, loss.first)
+            if offset <= self.first:
+                self.tally.losses.remove(loss)  # it ends below what is wanted
+        self.tally.pass_to(offset, is_lost=True)
+        self._pending.clear()
+        self._claimed = None
+
+    def _add_rows(self, columns: Columns, piece: Slice) -> None:
+        """Takes a slice batch by batch, record by record: one that is damaged, or not wholly wanted."""
+        offsets, valid = memoryview(columns.offsets).cast("q"), memoryview(columns.valid).cast("b")
+        rows = memoryview(columns.rows).cast("i")
+        damages = dict(piece.damages)
+        problems = {problem.position: problem for problem in columns.problems}
+        for row in range(piece.first, piece.last):
+            start = piece.run.rows[row * ROW + START]
+            header = _header(piece, row)
+            first, last = bisect_left(rows, row), bisect_left(rows, row + 1)
+            if not piece.run.rows[row * ROW + VALID]:
+                self._add_invalid(header, offsets[first:last], valid[first:last])
+                continue
+            self._begin_batch(header, offsets[first] if last > first else None)
+            invalid = self._add_records(offsets[first:last], valid[first:last])
+            problem = problems.get(piece.run.position + start)
+            if row in damages:
+                self.add_damage(damages[row], header.last_offset + 1)
+            elif problem is not None:
+                detail = f"{problem.records_read} records can be read"
+                kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
+                self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
+            elif invalid:
+                detail = f"the crc of {invalid} of its messages doesn't hold"
+                self.add_damage(Damage(DamageKind.BAD_CRC, header.position, 0, detail), header.last_offset + 1)
+            elif header.last_offset >= self.first:
+                self.tally.pass_to(min(header.last_offset + 1, self.end))
+
+    def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> None:
+        """Takes a batch whose CRC is wrong. A wrapper's messages have CRCs of their own: some may be intact."""
+        damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the crc doesn't hold")
+        if not any(valid):
+            self.add_damage(damage)
+            return
+        self._begin_batch(header._replace(base_offset=None), offsets[0])
+        self._add_records(offsets, valid)
+        self.add_damage(damage)
+
+    def _add_records(self, offsets: memoryview, valid: memoryview) -> int:
+        """Takes the records of a batch; gives how many of those wanted are invalid."""
+        invalid = 0
+        for offset, is_valid in zip(offsets, valid, strict=True):
+            if offset < self.first:
+                continue
+            if offset >= self.end:
+                self.tally.pass_to(self.end)
+                break
+            if not is_valid:
+                invalid += 1
+                self.tally.pass_to(offset)
+                self.tally.pass_to(offset + 1, is_lost=True)
+                continue
+            self.tally.pass_to(offset)
+            self.tally.read += 1
+            if offset < self._next:
+                self.tally.disordered += 1
+            self.tally.next_offset = max(self._next, offset + 1)
+        return invalid
+
+
+def _header(piece: Slice, row: int) -> BatchHeader:
+    start = piece.run.rows[row * ROW + START]
+    return parse_header(piece.run.buffer, start, piece.run.position + start)

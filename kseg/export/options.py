@@ -1,0 +1,131 @@
+"""What an export is asked for: which records, which columns, and how the files are to be."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from kseg.arrow import ArrowOptions
+from kseg.codecs import DEFAULT_LIMIT
+
+MIB = 1 << 20
+
+
+class Isolation(StrEnum):
+    """Which records of transactions are wanted. Kafka's `isolation.level`, whose default is the first."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+class Mode(StrEnum):
+    """What damage does: it is counted and passed over, or it ends the reading."""
+
+    PERMISSIVE = "permissive"
+    FAILFAST = "failfast"
+
+
+class Tombstones(StrEnum):
+    """Of a view with the latest record per key: whether keys whose latest value is null are in it."""
+
+    DROP = "drop"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets from `first` to below `end`; None leaves a side open."""
+
+    first: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records are wanted.
+
+    topics: globs, any of which a topic matches; none means all. offsets: for all partitions; offsets_of: for single
+    ones by (topic, partition), in its place, and then no other partition is read. times: milliseconds; as Kafka's
+    consumers take them: from the first record of the first time or later, to before the first of the second.
+    """
+
+    topics: tuple[str, ...] = ()
+    offsets: OffsetRange = OffsetRange()
+    offsets_of: Mapping[tuple[str, int | None], OffsetRange] = field(default_factory=dict)
+    first_time: int | None = None
+    end_time: int | None = None
+
+    def range_of(self, topic: str, partition: int | None) -> OffsetRange | None:
+        """The offsets wanted of a partition; None if it isn't wanted."""
+        if self.topics and not any(fnmatchcase(topic, glob) for glob in self.topics):
+            return None
+        if self.offsets_of:
+            return self.offsets_of.get((topic, partition))
+        return self.offsets
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How records are read, whatever becomes of them.
+
+    headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
+    """
+
+    headers: bool = True
+    batch_columns: bool = False
+    control: bool = False
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    mode: Mode = Mode.PERMISSIVE
+    latest_per_key: Tombstones | None = None
+    max_bytes: int = 16 * MIB
+    max_decompressed: int = DEFAULT_LIMIT
+
+    def arrow(self) -> ArrowOptions:
+        """The columns and records for kseg.arrow; control records are sorted out later, since they are counted."""
+        return ArrowOptions(
+            headers=self.headers,
+            batch_columns=self.batch_columns,
+            control=True,
+            max_bytes=self.max_bytes,
+            max_decompressed=self.max_decompressed,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The options as JSON's values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ReadOptions":
+        """The options of `to_json`."""
+        latest = members["latest_per_key"]
+        enums = {
+            "isolation": Isolation(members["isolation"]),
+            "mode": Mode(members["mode"]),
+            "latest_per_key": None if latest is None else Tombstones(latest),
+        }
+        return cls(**{**members, **enums})
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """How output files are to be.
+
+    partition_by: folders, of `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
+    names and not in the files. target_size: bytes of log that a file is made of, and of a file. row_group_size: bytes
+    of records in memory. compression: a codec that pyarrow's Parquet writer knows.
+    """
+
+    partition_by: tuple[str, ...] = ("topic",)
+    target_size: int = 256 * MIB
+    row_group_size: int = 64 * MIB
+    compression: str = "zstd"
+
+    def to_json(self) -> dict[str, Any]:
+        """The options as JSON's values."""
+        return {**asdict(self), "partition_by": list(self.partition_by)}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "FileOptions":
+        """The options of `to_json`."""
+        return cls(**{**members, "partition_by": tuple(members["partition_by"])})

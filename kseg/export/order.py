@@ -1,0 +1,57 @@
+"""Executes a work order: reads a part of a partition, writes its Parquet files, and says what it did."""
+
+import time
+from typing import Any, NamedTuple
+
+from kseg.export.destination import Destination
+from kseg.export.options import FileOptions, ReadOptions
+from kseg.export.parquet import ParquetFiles
+from kseg.export.plan import WorkOrder
+from kseg.export.reader import OrderReader
+
+
+class Job(NamedTuple):
+    """What all orders of a run share. id: its own, in the names of what it writes. destination: a path or URL."""
+
+    id: str
+    destination: str
+    read: ReadOptions
+    files: FileOptions
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as JSON's values."""
+        return {**self._asdict(), "read": self.read.to_json(), "files": self.files.to_json()}
+
+    @classmethod
+    def from_json(cls, members: dict[str, Any]) -> "Job":
+        """The job of `to_json`."""
+        read, files = ReadOptions.from_json(members["read"]), FileOptions.from_json(members["files"])
+        return cls(members["id"], members["destination"], read, files)
+
+
+Result = dict[str, Any]
+"""What an order did, as JSON's values: see `execute_order`."""
+
+
+def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
+    """Reads and writes an order; gives its files, its sources with their CRCs, its tally, bytes and seconds.
+
+    May run several times, also at once: names of files are an attempt's own. Raises KsegError if a file can't be read
+    or written, or at damage if the mode is failfast.
+    """
+    start = time.monotonic()
+    reader = OrderReader(order, job.read)
+    with ParquetFiles(order, job.id, job.read, job.files, place) as files:
+        for batch in reader.batches():
+            if batch.num_rows:
+                files.write(batch)
+    return {
+        "topic": order.topic,
+        "partition": order.partition,
+        "replica": order.replica,
+        "wanted": [order.offsets.first, order.offsets.end],
+        "sources": reader.sources,
+        "tally": reader.tally.to_json(),
+        "files": files.files,
+        "seconds": round(time.monotonic() - start, 3),
+    }

@@ -1,0 +1,169 @@
+"""Records into Parquet files: one writer per folder, row groups and files by size."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kseg.arrow import schema_of
+from kseg.export.destination import Destination
+from kseg.export.options import FileOptions, ReadOptions
+from kseg.export.plan import WorkOrder
+
+ATTEMPTS = "_kseg/attempts"
+OPEN_FILES = 16
+"""Files of different dates that are written at once."""
+_DELTAS = ("offset", "timestamp", "baseOffset", "position")
+_FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
+
+
+class ParquetFiles:
+    """The output files of one attempt at an order; a context manager.
+
+    files: those that are whole, for the manifest. Names of an attempt are its own: what becomes of them is decided by
+    the manifest alone.
+    """
+
+    def __init__(self, order: WorkOrder, job: str, read: ReadOptions, options: FileOptions, place: Destination) -> None:
+        self.files: list[dict[str, Any]] = []
+        self._order = order
+        self._attempt = f"{job}-{order.number}-{uuid4().hex[:12]}"
+        self._options = options
+        self._place = place
+        schema = schema_of(read.arrow())
+        self._schema = pa.schema([field for field in schema if field.name not in options.partition_by])
+        self._open: dict[str, _ParquetFile] = {}
+
+    def __enter__(self) -> "ParquetFiles":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        while self._open and kind is None:
+            self._close(next(iter(self._open)))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds records to the files of their folders."""
+        for folder, records in self._by_folder(batch):
+            file = self._open.pop(folder, None) or self._new_file(folder)
+            self._open[folder] = file
+            file.write(records)
+            if file.size >= self._options.target_size:
+                self._close(folder)
+            elif len(self._open) > OPEN_FILES:
+                self._close(next(iter(self._open)))
+
+    def _by_folder(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        columns = batch.select(self._schema.names)
+        if "date" not in self._options.partition_by:
+            yield self._folder(None), columns
+            return
+        dates = batch.column("timestamp").cast(pa.date32())
+        for date in dates.unique():
+            yield self._folder(date.cast(pa.string()).as_py()), columns.filter(pc.equal(dates, date))
+
+    def _folder(self, date: str | None) -> str:
+        order = self._order
+        values = {"topic": order.topic, "partition": order.partition, "date": date}
+        parts = [(name, values[name]) for name in self._options.partition_by]
+        return "/".join(f"{name}={'__HIVE_DEFAULT_PARTITION__' if value is None else value}" for name, value in parts)
+
+    def _new_file(self, folder: str) -> "_ParquetFile":
+        attempt = f"{self._attempt}-{len(self.files) + len(self._open)}"
+        return _ParquetFile(folder, attempt, self._order, self._options, self._schema, self._place)
+
+    def _close(self, folder: str) -> None:
+        self.files.append(self._open.pop(folder).close())
+
+
+class _ParquetFile:
+    def __init__(
+        self,
+        folder: str,
+        attempt: str,
+        order: WorkOrder,
+        options: FileOptions,
+        schema: pa.Schema,
+        place: Destination,
+    ) -> None:
+        self._folder, self._attempt, self._order, self._options = folder, attempt, order, options
+        self._schema, self._place = schema, place
+        self._stack = ExitStack()
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_size = 0
+        self._rows = 0
+        self._first: int | None = None
+        self._last = 0
+        self._path = self._name = ""
+
+    def _start(self, first: int) -> None:
+        order = self._order
+        self._first = first
+        stem = f"{order.topic}-{order.partition}" if order.partition is not None else order.topic
+        self._name = f"{stem}-{first:020}"
+        folder = f"{self._folder}/" if self._folder else ""
+        self._path = (
+            f"{ATTEMPTS}/{self._attempt}.parquet"
+            if self._place.renames
+            else f"{folder}{self._name}-{self._attempt}.parquet"
+        )
+        self._sink = self._stack.enter_context(self._place.create(self._path))
+        self._writer = self._stack.enter_context(_writer(self._sink, self._schema, self._options))
+
+    @property
+    def size(self) -> int:
+        """Bytes written, and those that wait as they are in memory."""
+        return self._waiting_size if self._first is None else self._sink.tell() + self._waiting_size
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds records to the row group that is being collected."""
+        offsets = pc.min_max(batch.column("offset"))
+        if self._first is None:
+            self._start(offsets["min"].as_py())
+        self._last = max(self._last, offsets["max"].as_py())
+        self._waiting.append(batch)
+        self._waiting_size += batch.nbytes
+        self._rows += batch.num_rows
+        if self._waiting_size >= self._options.row_group_size:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, self._schema)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._waiting, self._waiting_size = [], 0
+
+    def close(self) -> dict[str, Any]:
+        """Ends the file; gives what the manifest holds of it."""
+        self._flush()
+        order = self._order
+        origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
+        self._writer.add_key_value_metadata({"kseg": json.dumps(origin)})
+        self._writer.close()
+        size = self._sink.tell()
+        self._stack.close()
+        return {
+            "attempt": self._path,
+            "folder": self._folder,
+            "name": self._name,
+            "firstOffset": self._first,
+            "lastOffset": self._last,
+            "rows": self._rows,
+            "size": size,
+        }
+
+
+def _writer(sink: Any, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:
+    names = set(schema.names)
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression=options.compression,
+        use_dictionary=[name for name in _FEW_VALUES if name in names] + ["headers.list.element.key"],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
+        write_page_index=True,
+    )

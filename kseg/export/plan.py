@@ -1,0 +1,277 @@
+"""The plan: which bytes of which files make an output file, from names, sizes and offset indexes alone."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from kseg.errors import OpenError, UsageError
+from kseg.export import remote
+from kseg.export.options import MIB, OffsetRange, Selection
+from kseg.export.source import Copies, Replica, SegmentSource
+from kseg.index.offset_index import OffsetIndex
+
+SMALLEST_SPLIT = 8 * MIB
+"""Bytes of log below which an order isn't made smaller so that all processors have work."""
+ORDERS_PER_PROCESSOR = 2
+
+
+class ByteRange(NamedTuple):
+    """Bytes of a segment's log: the batches that begin from position `start` to below `end`.
+
+    size, modified_ms: the file's, as it was listed.
+    """
+
+    path: str
+    base_offset: int
+    start: int
+    end: int
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """A part of one copy of a partition, to be read by one task.
+
+    offsets: those wanted of it. starts_at_index, ends_at_index: the first range's start, or the last one's end, was
+    found by looking for an offset in an index, which may be wrong.
+    """
+
+    number: int
+    topic: str
+    partition: int | None
+    replica: str
+    offsets: OffsetRange
+    ranges: tuple[ByteRange, ...]
+    starts_at_index: bool = False
+    ends_at_index: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes to read."""
+        return sum(part.end - part.start for part in self.ranges)
+
+    def to_json(self) -> dict[str, Any]:
+        """The order as JSON's values."""
+        return {
+            "number": self.number,
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "offsets": [self.offsets.first, self.offsets.end],
+            "ranges": [list(part) for part in self.ranges],
+            "startsAtIndex": self.starts_at_index,
+            "endsAtIndex": self.ends_at_index,
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "WorkOrder":
+        """The order of `to_json`."""
+        return cls(
+            members["number"],
+            members["topic"],
+            members["partition"],
+            members["replica"],
+            OffsetRange(*members["offsets"]),
+            tuple(ByteRange(*part) for part in members["ranges"]),
+            members["startsAtIndex"],
+            members["endsAtIndex"],
+        )
+
+
+class Done(NamedTuple):
+    """What of a partition is exported already: offset ranges, and files read to their end (path, size, modified_ms)."""
+
+    offsets: tuple[OffsetRange, ...] = ()
+    files: frozenset[tuple[str, int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """How large orders become. whole_partitions: one order per partition, however large."""
+
+    target_size: int
+    parallelism: int = 1
+    whole_partitions: bool = False
+
+    def size_of(self, total: int) -> int:
+        """Bytes of an order, where so many are to be read in all: fewer than the target if processors were idle."""
+        share = -(-total // (ORDERS_PER_PROCESSOR * self.parallelism))
+        return max(min(self.target_size, share), min(SMALLEST_SPLIT, self.target_size), 1)
+
+
+def plan_orders(
+    copies: Copies,
+    selection: Selection,
+    splitting: Splitting,
+    done: Mapping[tuple[str, int | None], Done] | None = None,
+    copy: int = 0,
+) -> list[WorkOrder]:
+    """The orders for what isn't done yet, from each partition's copy of that rank (0: the best), largest first.
+
+    Raises OpenError if an index can't be opened, UsageError for times of a remote source.
+    """
+    chosen = [
+        (replica, offsets)
+        for (topic, partition), replicas in sorted(copies.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+        if copy < len(replicas)
+        and (replica := replicas[copy])
+        and (offsets := selection.range_of(topic, partition)) is not None
+    ]
+    split_size = splitting.size_of(sum(replica.size for replica, _ in chosen))
+    orders: list[WorkOrder] = []
+    for replica, offsets in chosen:
+        known = (done or {}).get((replica.topic, replica.partition), Done())
+        wanted = _in_time(replica, selection, offsets)
+        for part in missing(wanted, known.offsets):
+            if not (part.end is None and _is_read(replica, known)):
+                size = replica.size + 1 if splitting.whole_partitions else split_size
+                orders += _orders(replica, part, size, len(orders))
+    return sorted(orders, key=lambda order: (-order.size, order.number))
+
+
+def missing(wanted: OffsetRange, done: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    """The parts of a range that lie in none of the others."""
+    first = wanted.first
+    for part in sorted(done, key=lambda part: part.first or 0):
+        start = part.first or 0
+        if wanted.end is not None and start >= wanted.end:
+            break
+        if start > (first or 0):
+            yield OffsetRange(first, start)
+        if part.end is None:
+            return
+        first = max(first or 0, part.end)
+    if wanted.end is None or (first or 0) < wanted.end:
+        yield OffsetRange(first, wanted.end)
+
+
+def _is_read(replica: Replica, done: Done) -> bool:
+    """Whether the newest segment was read to its end, and hasn't changed since."""
+    last = replica.segments[-1]
+    return (last.log, last.size, last.modified_ms) in done.files
+
+
+def _in_time(replica: Replica, selection: Selection, offsets: OffsetRange) -> OffsetRange:
+    """The offsets that the times wanted mean, as Kafka's ListOffsets finds them."""
+    if selection.first_time is None and selection.end_time is None:
+        return offsets
+    if replica.is_remote:
+        raise UsageError("times can be asked of local files only; give offsets", replica.path)
+    first, end = offsets.first, offsets.end
+    if selection.first_time is not None:
+        found = _offset_of_time(replica, selection.first_time)
+        first = max(first or 0, found)
+    if selection.end_time is not None:
+        found = _offset_of_time(replica, selection.end_time)
+        end = found if end is None else min(end, found)
+    return OffsetRange(first, end)
+
+
+def _offset_of_time(replica: Replica, time: int) -> int:
+    from kseg.log.lookup import lookup_time
+
+    found = lookup_time(replica.open(), time)
+    if found.offset is not None:
+        return found.offset
+    return replica.open().read_log_end_offset()
+
+
+def _orders(replica: Replica, offsets: OffsetRange, split_size: int, number: int) -> Iterator[WorkOrder]:
+    """Cuts a range of offsets into orders of about `split_size` bytes."""
+    parts = [part for segment in _segments_of(replica, offsets) for part in _cut(segment, offsets, split_size)]
+    groups: list[list[ByteRange]] = []
+    size = 0
+    for part in parts:
+        if not groups or size + part.end - part.start > split_size:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += part.end - part.start
+    for place, group in enumerate(groups):
+        yield WorkOrder(
+            number + place,
+            replica.topic,
+            replica.partition,
+            replica.path,
+            offsets,
+            tuple(group),
+            starts_at_index=place == 0 and group[0].start > 0,
+            ends_at_index=place == len(groups) - 1 and group[-1].end < group[-1].size,
+        )
+
+
+def _segments_of(replica: Replica, offsets: OffsetRange) -> Sequence[SegmentSource]:
+    """The segments that may hold the offsets: from the one at or below the first, to before the end."""
+    segments = [segment for segment in replica.segments if offsets.end is None or segment.base_offset < offsets.end]
+    if offsets.first is None:
+        return segments
+    below = [place for place, segment in enumerate(segments) if segment.base_offset <= offsets.first]
+    return segments[below[-1] :] if below else segments
+
+
+def _cut(segment: SegmentSource, offsets: OffsetRange, split_size: int) -> Iterator[ByteRange]:
+    """The bytes of a segment that may hold the offsets, cut at batches that its index names."""
+    starts_inside = offsets.first is not None and offsets.first > segment.base_offset
+    if segment.offset_index is None or not (starts_inside or offsets.end is not None or segment.size > split_size):
+        if segment.size:
+            yield _range(segment, 0, segment.size)
+        return
+    with _open_index(segment.offset_index, segment.base_offset) as index:
+        start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
+        end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
+        if not 0 <= start < end:
+            start, end = 0, segment.size
+        count = -(-(end - start) // split_size)
+        for step in range(1, count):
+            entry = index.upper_bound(start + (end - start) * step // count, 0) if step else None
+            if entry is not None and start < entry.position < end:
+                yield _range(segment, start, entry.position)
+                start = entry.position
+        yield _range(segment, start, end)
+
+
+def _position_above(index: OffsetIndex, offset: int) -> int:
+    """A position behind all batches that hold offsets below the given one.
+
+    An entry's offset is the first or the last one of its batch or append, by release: so it takes the entry after the
+    first one that reaches the offset.
+    """
+    slot = index.file.first_slot(lambda entry: index.base_offset + entry[0] >= offset, index.count) + 1
+    return index.entry(slot).position if slot < index.count else 1 << 62
+
+
+def _range(segment: SegmentSource, start: int, end: int) -> ByteRange:
+    return ByteRange(segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms)
+
+
+@contextmanager
+def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
+    if not remote.is_remote(path):
+        with OffsetIndex(path, base_offset) as index:
+            yield index
+        return
+    with TemporaryDirectory(prefix="kseg-") as scratch:
+        local = Path(scratch) / path.rpartition("/")[2]
+        size = next((file.size for file in remote.list_files(path.rpartition("/")[0]) if file.url == path), None)
+        if size is None:
+            raise OpenError("has gone", path)
+        remote.copy_range(path, local, 0, size)
+        with OffsetIndex(local, base_offset) as index:
+            yield index
+
+
+def balance(orders: Iterable[WorkOrder], count: int) -> list[list[WorkOrder]]:
+    """At most so many lists of orders, about equally large: the largest order goes to the emptiest list."""
+    bins: list[tuple[int, int, list[WorkOrder]]] = [(0, number, []) for number in range(count)]
+    heapify(bins)
+    for order in sorted(orders, key=lambda order: -order.size):
+        size, number, members = heappop(bins)
+        members.append(order)
+        heappush(bins, (size + order.size, number, members))
+    filled = sorted((entry for entry in bins if entry[2]), key=lambda entry: (-entry[0], entry[1]))
+    return [members for _, _, members in filled]

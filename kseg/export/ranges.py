@@ -1,0 +1,122 @@
+"""Runs and damages of a range of bytes of a log: ranges that meet give each batch once, whatever damage is there.
+
+A range owns the batches that begin in it. Where it was cut at a place that is no batch's start, since the index was
+wrong, the range before reads the batch to its end, and the one behind finds the next start by itself.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kseg.bodies import Slice, with_bodies
+from kseg.export import remote
+from kseg.export.plan import ByteRange
+from kseg.kernel.contract import ROW, SIZE, START
+from kseg.log.partition import entry_problem
+from kseg.log_file import Damage, LogFile, Run
+
+
+class RangeReader:
+    """One range, read; a context manager. Remote files are copied to this machine, the range alone.
+
+    end: up to where it was read. crc: CRC-32C of the bytes from `start` to there; None once damage was met.
+    """
+
+    def __init__(self, part: ByteRange, max_decompressed: int) -> None:
+        self.part = part
+        self.start = self.end = part.start
+        self.crc: int | None = 0
+        self._max_decompressed = max_decompressed
+        self._clean_up = ExitStack()
+        self._scratch: Path | None = None
+
+    def __enter__(self) -> "RangeReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clean_up.close()
+
+    def check_start(self, offset: int) -> None:
+        """Begins with the segment's start, if the batch at the range's start can't be the one for the offset."""
+        with self.open(self.part.start, self.part.end, None) as log_file:
+            if entry_problem(log_file, offset, self.part.start) is not None:
+                self.start = self.end = 0
+
+    def items(self, end: int | None = None) -> Iterator[Slice | Damage]:
+        """Slices and damages from where reading ended, up to the range's end or that one."""
+        end = self.part.end if end is None else end
+        if self.end >= end:
+            return
+        with self.open(self.end, end, end) as log_file:
+            is_cut = log_file.file_size > end
+            runs = self._up_to(end, log_file.runs(self.end), is_cut=is_cut)
+            yield from with_bodies(runs, end - self.end, self._max_decompressed)
+        if self.end < end and is_cut:
+            # What crosses the end, or can't be read up to it: looked at again with all that follows in sight.
+            with self.open(self.end, max(self.part.size, end), None) as log_file:
+                yield from with_bodies(self._beginning_below(end, log_file), 0, self._max_decompressed)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was read, for the manifest."""
+        part = self.part
+        read = {"start": self.start, "end": self.end, "crc": self.crc}
+        return {"path": part.path, "size": part.size, "modifiedMs": part.modified_ms, **read}
+
+    def open(self, start: int, end: int, limit: int | None) -> LogFile:
+        """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it can't be opened."""
+        if not remote.is_remote(self.part.path):
+            return LogFile(self.part.path, limit)
+        if self._scratch is None:
+            self._scratch = Path(self._clean_up.enter_context(TemporaryDirectory(prefix="kseg-")))
+        target = self._scratch / self.part.path.rpartition("/")[2]
+        target.unlink(missing_ok=True)
+        remote.copy_range(self.part.path, target, start, end)
+        os.truncate(target, self.part.size)
+        return LogFile(target, limit)
+
+    def _up_to(self, end: int, items: Iterator[Run | Damage], *, is_cut: bool) -> Iterator[Run | Damage]:
+        for item in items:
+            if is_cut and isinstance(item, Damage) and item.position + item.size >= end:
+                return
+            yield self._seen(item)
+
+    def _beginning_below(self, end: int, log_file: LogFile) -> Iterator[Run | Damage]:
+        for item in log_file.runs(self.end):
+            if isinstance(item, Run):
+                rows = item.rows
+                count = sum(item.position + rows[row * ROW + START] < end for row in range(item.row_count))
+                item = item._replace(row_count=count)
+            yield self._seen(item)
+            if self.end >= end:
+                return
+
+    def _seen(self, item: Run | Damage) -> Run | Damage:
+        if isinstance(item, Damage):
+            self.crc = None
+            self.end = item.position + item.size
+            return item
+        last = (item.row_count - 1) * ROW
+        end = item.rows[last + START] + item.rows[last + SIZE]
+        if self.crc is not None:
+            from crc32c import crc32c
+
+            self.crc = crc32c(item.buffer[item.rows[START] : end], self.crc)
+        self.end = item.position + end
+        return item
+
+
+def crc_of_range(path: str, start: int, end: int) -> int | None:
+    """CRC-32C of bytes of a file; None if they aren't there. Raises OpenError if they can't be read."""
+    from crc32c import crc32c
+
+    part = ByteRange(path, 0, start, end, end, 0)
+    with RangeReader(part, 0) as reader, reader.open(start, end, None) as log_file:
+        if log_file.file_size < end:
+            return None
+        crc = 0
+        for position in range(start, end, 1 << 20):
+            crc = crc32c(log_file.read(position, min(1 << 20, end - position)), crc)
+        return crc

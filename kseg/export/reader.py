@@ -1,0 +1,217 @@
+"""Reads an order: intact records as Arrow batches, each offset accounted for, damage passed over."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg import kernel
+from kseg.arrow import Origin, as_record_batch, numbers
+from kseg.bodies import Slice
+from kseg.export import remote
+from kseg.export.accounts import FOREVER, Accounts
+from kseg.export.options import Isolation, ReadOptions, Tombstones
+from kseg.export.plan import WorkOrder
+from kseg.export.ranges import RangeReader
+from kseg.export.tally import Tally
+from kseg.export.transactions import Transactions, read_transactions
+from kseg.formats.codes import TRANSACTIONAL_MASK
+from kseg.index.headers import parse_header
+from kseg.kernel.contract import ROW, START, Columns
+from kseg.log.partition import PartitionLog
+from kseg.log_file import Damage
+
+READ_ON_SIZE = 256 << 10
+"""Bytes that are read at once where an index named an end too early."""
+TRANSACTION_FILES = (".txnindex", ".snapshot", ".index", ".log")
+
+
+class OrderReader:
+    """The records of an order.
+
+    sources: what was read, for the manifest; tally: the accounts. Both are complete when `batches` has ended.
+    """
+
+    def __init__(self, order: WorkOrder, options: ReadOptions) -> None:
+        self.order = order
+        self.options = options
+        self.sources: list[dict[str, Any]] = []
+        self._accounts = Accounts(order.offsets, options.mode)
+        self._transactions: Transactions | None = None
+        self._latest: dict[bytes, int] | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """The accounts."""
+        return self._accounts.tally
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.
+
+        Raises OpenError if a file can't be opened, KsegError at the first damage if the mode is failfast.
+        """
+        if self.options.isolation is Isolation.READ_COMMITTED:
+            self._take_transactions()
+        if self.options.latest_per_key is not None:
+            self._latest = self._find_latest()
+        for number, part in enumerate(self.order.ranges):
+            if self._accounts.is_done:
+                break
+            self._accounts.path = part.path
+            self._accounts.base_offset = part.base_offset if part.start == 0 else None
+            with RangeReader(part, self.options.max_decompressed) as reader:
+                if number == 0 and self.order.starts_at_index and self.order.offsets.first is not None:
+                    reader.check_start(self.order.offsets.first)
+                yield from self._records(reader, part.end)
+                if number == len(self.order.ranges) - 1 and self.order.ends_at_index:
+                    yield from self._read_on(reader)
+                self.sources.append(reader.to_json())
+        self._accounts.finish()
+
+    def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:
+        """Goes on behind the end that an index named, if the offsets wanted don't end there."""
+        end = reader.part.end
+        while end < reader.part.size and self._accounts.end < FOREVER and not self._accounts.is_done:
+            end = min(end + READ_ON_SIZE, reader.part.size)
+            yield from self._records(reader, end)
+
+    def _records(self, reader: RangeReader, end: int) -> Iterator[pa.RecordBatch]:
+        origin = Origin(self.order.topic, self.order.partition, reader.part.path.rpartition("/")[2])
+        for item in reader.items(end):
+            if self._accounts.is_done:
+                return
+            if isinstance(item, Damage):
+                self._accounts.add_damage(item)
+                continue
+            run = item.run
+            columns = kernel.load().columns(run.buffer, run.rows, item.first, item.last, run.position, item.bodies)
+            is_whole = self._accounts.add_slice(columns, item)
+            if not columns.count:
+                continue
+            wanted = self._wanted(columns, item, is_whole=is_whole)
+            if wanted is None or wanted.true_count:
+                batch = as_record_batch(columns, item, origin, self.options.arrow())
+                yield self._written(batch if wanted is None else batch.filter(wanted))
+
+    def _written(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._latest is not None:
+            before = batch.num_rows
+            batch = batch.filter(self._is_latest(batch))
+            self.tally.superseded += before - batch.num_rows
+        self.tally.written += batch.num_rows
+        return batch
+
+    # --- which records -----------------------------------------------------------------------------------------------
+
+    def _wanted(self, columns: Columns, piece: Slice, *, is_whole: bool) -> Any:
+        """A mask of the records to give; None for all of them."""
+        count = columns.count
+        mask = None
+        if not is_whole:
+            offsets = numbers(columns.offsets, pa.int64(), count)
+            mask = pc.equal(numbers(columns.valid, pa.int8(), count), 1)
+            mask = pc.and_(mask, pc.greater_equal(offsets, self._accounts.first))
+            mask = pc.and_(mask, pc.less(offsets, min(self._accounts.end, FOREVER - 1)))
+        if not self.options.control and b"\1" in bytes(columns.control):
+            control = pc.equal(numbers(columns.control, pa.int8(), count), 1)
+            mask, dropped = _without(mask, control)
+            self.tally.control += dropped
+        aborted = self._aborted_rows(piece)
+        if aborted:
+            rows = pc.subtract(numbers(columns.rows, pa.int32(), count), piece.first)
+            mask, dropped = _without(mask, pa.array(aborted, pa.bool_()).take(rows))
+            self.tally.aborted += dropped
+        return mask
+
+    def _aborted_rows(self, piece: Slice) -> list[bool]:
+        """For each row whether its transaction was aborted; empty if none was."""
+        if self._transactions is None or not self._transactions.aborted:
+            return []
+        found = []
+        for row in range(piece.first, piece.last):
+            start = piece.run.rows[row * ROW + START]
+            header = parse_header(piece.run.buffer, start, piece.run.position + start)
+            is_transactional = header.magic >= 2 and bool(header.attributes & TRANSACTIONAL_MASK)
+            base = header.last_offset if header.base_offset is None else header.base_offset
+            found.append(is_transactional and self._transactions.is_aborted(header.producer_id, base))
+        return found if any(found) else []
+
+    def _take_transactions(self) -> None:
+        replica = self.order.replica
+        if remote.is_remote(replica):
+            with remote.local_directory(replica, TRANSACTION_FILES) as directory:
+                self._transactions = read_transactions(PartitionLog(directory))
+        else:
+            self._transactions = read_transactions(PartitionLog(replica))
+        stable = self._transactions.last_stable_offset
+        if stable is not None and stable < self._accounts.end:
+            self._accounts.end = stable
+            self.tally.open_from = stable
+
+    def _find_latest(self) -> dict[bytes, int]:
+        """The last offset of each key, of an order that holds a whole partition."""
+        latest: dict[bytes, int] = {}
+        options = replace(self.options, latest_per_key=None, headers=False, batch_columns=False)
+        for batch in OrderReader(self.order, options).batches():
+            for key, offset in zip(batch.column("key").to_pylist(), batch.column("offset").to_pylist(), strict=True):
+                if key is not None:
+                    latest[_digest(key)] = offset
+        return latest
+
+    def _is_latest(self, batch: pa.RecordBatch) -> pa.Array:
+        """A mask: the latest record of each key, and records without a key; tombstones if they are wanted."""
+        assert self._latest is not None
+        keys, offsets = batch.column("key").to_pylist(), batch.column("offset").to_pylist()
+        mask = pa.array(
+            [key is None or self._latest[_digest(key)] == offset for key, offset in zip(keys, offsets, strict=True)],
+            pa.bool_(),
+        )
+        if self.options.latest_per_key is Tombstones.DROP:
+            is_tombstone = pc.and_(pc.is_null(batch.column("value")), pc.is_valid(batch.column("key")))
+            mask = pc.and_(mask, pc.invert(is_tombstone))
+        return mask
+
+
+def _without(mask: Any, dropped: Any) -> tuple[Any, int]:
+    """A mask without some records, and how many of them it had."""
+    before = dropped.true_count if mask is None else pc.and_(mask, dropped).true_count
+    kept = pc.invert(dropped)
+    return (kept if mask is None else pc.and_(mask, kept)), before
+
+
+def _digest(key: bytes) -> bytes:
+    """A short stand-in for a long key."""
+    return key if len(key) <= 16 else blake2b(key, digest_size=16).digest() + b"\0"
+
+
+def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """The same records in batches of a useful size: small ones together, large ones cut, by bytes and by rows."""
+    waiting: list[pa.RecordBatch] = []
+    size = rows = 0
+    for batch in batches:
+        for piece in _cut(batch, max_bytes, max_rows):
+            if waiting and (size + piece.nbytes > max_bytes or rows + piece.num_rows > max_rows):
+                yield _joined(waiting)
+                waiting, size, rows = [], 0, 0
+            waiting.append(piece)
+            size += piece.nbytes
+            rows += piece.num_rows
+    if waiting:
+        yield _joined(waiting)
+
+
+def _cut(batch: pa.RecordBatch, max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Halves until a piece fits; one record alone may be larger."""
+    if batch.num_rows <= 1 or (batch.nbytes <= max_bytes and batch.num_rows <= max_rows):
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _cut(batch.slice(0, half), max_bytes, max_rows)
+    yield from _cut(batch.slice(half), max_bytes, max_rows)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

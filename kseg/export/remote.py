@@ -1,0 +1,108 @@
+"""Sources in object stores and other file systems, by pyarrow's: listed once, then read by ranges.
+
+A range is copied to the same place of an otherwise empty file on this machine, so that everything that reads logs reads
+it too, at the positions of the whole file.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from kseg.errors import OpenError, UsageError
+
+PIECE = 8 << 20
+"""Bytes that a request asks for."""
+SMALL_FILES = ("leader-epoch-checkpoint", ".txnindex", ".snapshot")
+"""Ends of names of files that say something about a partition as a whole."""
+DEPTH = 2
+"""Levels of directories below a source: a parent of log directories, these, partitions."""
+
+
+class RemoteFile(NamedTuple):
+    """A file as it was listed: bytes, and milliseconds since 1970 of its last change."""
+
+    url: str
+    size: int
+    modified_ms: int
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+@cache
+def file_system(root: str) -> Any:
+    """Pyarrow's file system for the URLs that begin so. Raises UsageError if pyarrow knows none."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        return fs.FileSystem.from_uri(_with_environment(root))[0]
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"no file system for it: {error}", root) from error
+
+
+def _with_environment(root: str) -> str:
+    """An S3 URL with the endpoint of AWS_ENDPOINT_URL, which pyarrow doesn't look at."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    if not root.startswith("s3://") or not endpoint:
+        return root
+    scheme, _, place = endpoint.partition("://")
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
+    return f"{root}?endpoint_override={place}&scheme={scheme}&region={region}"
+
+
+def locate(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
+    scheme, _, path = url.partition("://")
+    authority, _, rest = path.partition("/")
+    if scheme in ("s3", "s3a", "gs", "abfs", "abfss"):
+        return file_system(f"{'s3' if scheme == 's3a' else scheme}://{authority}"), path.rstrip("/")
+    return file_system(f"{scheme}://{authority}/"), "/" + rest.rstrip("/")
+
+
+def list_files(url: str) -> Iterator[RemoteFile]:
+    """The files at a URL, and below it as far as log directories go. Raises OpenError if it can't be listed."""
+    from pyarrow import fs
+
+    system, path = locate(url)
+    try:
+        found = system.get_file_info(fs.FileSelector(path, recursive=True, max_recursion=DEPTH))
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error}", url) from error
+    prefix = url.rstrip("/").removesuffix(path)
+    for info in found:
+        if info.type == fs.FileType.File:
+            yield RemoteFile(prefix + info.path, info.size, (info.mtime_ns or 0) // 1_000_000)
+
+
+def copy_range(url: str, target: Path, start: int, end: int) -> None:
+    """Copies bytes of a file to the same place of a local one. Raises OpenError if they can't be read."""
+    system, path = locate(url)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        with system.open_input_file(path) as file:
+            for position in range(start, end, PIECE):
+                os.pwrite(descriptor, file.read_at(min(PIECE, end - position), position), position)
+    except OSError as error:
+        raise OpenError(f"can't be read: {error}", url, start) from error
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
+    """A directory on this machine, named as the one at the URL, with those of its files whose names end so."""
+    with TemporaryDirectory(prefix="kseg-") as scratch:
+        directory = Path(scratch) / url.rstrip("/").rpartition("/")[2]
+        directory.mkdir()
+        for file in list_files(url):
+            name = file.url.rpartition("/")[2]
+            if name.endswith(tuple(endings)) and file.url.rpartition("/")[0] == url.rstrip("/"):
+                copy_range(file.url, directory / name, 0, file.size)
+        yield directory

@@ -1,0 +1,160 @@
+"""Where records come from: copies of partitions on disks and in object stores, listed without opening a log."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.export import remote
+from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory
+from kseg.log.log_dir import find_partitions
+from kseg.log.partition import PartitionLog, read_tail
+
+
+class SegmentSource(NamedTuple):
+    """A segment as it was listed: log and offset index by path or URL, bytes, milliseconds since 1970 of the change."""
+
+    base_offset: int
+    log: str
+    size: int
+    modified_ms: int
+    offset_index: str | None
+
+
+class Replica(NamedTuple):
+    """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
+
+    is_used: False for a directory that a broker had put aside (`-future`, `-stray`).
+    """
+
+    topic: str
+    partition: int | None
+    path: str
+    segments: tuple[SegmentSource, ...]
+    is_used: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of its logs."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it lies in an object store or another file system that isn't the machine's."""
+        return remote.is_remote(self.path)
+
+    def open(self) -> PartitionLog:
+        """The partition's directory. Raises OpenError if it can't be listed."""
+        return PartitionLog(self.path)
+
+
+Copies = dict[tuple[str, int | None], list[Replica]]
+
+
+def find_replicas(sources: Iterable[str]) -> Copies:
+    """All copies of partitions at some paths, globs or URLs, by topic and partition; the best copy of each comes first.
+
+    A path is a partition's directory, a log directory or a parent of such. Directories that a broker was about to
+    delete are left out, unless they are given themselves. Raises OpenError if a path can't be listed.
+    """
+    copies: Copies = defaultdict(list)
+    for source in sources:
+        found = _remote_replicas(source) if remote.is_remote(source) else _local_replicas(source)
+        for replica in found:
+            known = copies[replica.topic, replica.partition]
+            if replica.segments and all(other.path != replica.path for other in known):
+                known.append(replica)
+    return {key: _best_first(known) for key, known in copies.items() if known}
+
+
+def _local_replicas(source: str) -> Iterator[Replica]:
+    given = _matching(source)
+    if not given:
+        raise OpenError("nothing matches", source)
+    for path in given:
+        for place in find_partitions([path]):
+            if place.state is not DirectoryState.DELETE or place.path.samefile(path):
+                yield _replica(place)
+
+
+def _matching(source: str) -> list[str]:
+    """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
+    if Path(source).exists() or not set(source) & set("*?["):
+        return [source]
+    path = Path(source)
+    return sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
+
+
+def _replica(place: PartitionLog) -> Replica:
+    path = place.path.absolute()
+    segments = tuple(
+        SegmentSource(
+            segment.base_offset,
+            str(path / segment.log.path.name),
+            segment.log.size,
+            segment.log.modified_ms,
+            None if segment.offset_index is None else str(path / segment.offset_index.path.name),
+        )
+        for segment in place.segments
+        if segment.log is not None
+    )
+    return Replica(place.topic or path.name, place.partition, str(path), segments, place.state is None)
+
+
+def _remote_replicas(url: str) -> Iterator[Replica]:
+    directories: dict[str, dict[int, dict[FileKind, remote.RemoteFile]]] = defaultdict(lambda: defaultdict(dict))
+    for file in remote.list_files(url):
+        kind, offset, _, suffix, remote_id = parse_file_name(file.url)
+        if suffix is None and remote_id is None and offset is not None:
+            directories[file.url.rpartition("/")[0]][offset][kind] = file
+    for directory, segments in sorted(directories.items()):
+        name = parse_partition_directory(directory)
+        if name is not None and name.state is DirectoryState.DELETE and directory != url.rstrip("/"):
+            continue
+        found = tuple(
+            _remote_segment(offset, files) for offset, files in sorted(segments.items()) if FileKind.LOG in files
+        )
+        topic, partition = (PurePosixPath(directory).name, None) if name is None else (name.topic, name.partition)
+        yield Replica(topic, partition, directory, found, name is None or name.state is None)
+
+
+def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> SegmentSource:
+    log, index = files[FileKind.LOG], files.get(FileKind.OFFSET_INDEX)
+    return SegmentSource(offset, log.url, log.size, log.modified_ms, None if index is None else index.url)
+
+
+def _best_first(copies: list[Replica]) -> list[Replica]:
+    """The copy in use with the highest leader epoch first; of equal ones that which reaches further, or is larger."""
+    if len(copies) == 1:
+        return copies
+
+    def rank(replica: Replica) -> tuple[bool, int, int, int]:
+        return (replica.is_used, leader_epoch(replica), replica.segments[-1].base_offset, replica.size)
+
+    return sorted(copies, key=rank, reverse=True)
+
+
+def leader_epoch(replica: Replica) -> int:
+    """The last leader epoch of its checkpoint or, without one, of its last batch; -1 if neither can be had."""
+    if replica.is_remote:
+        with remote.local_directory(replica.path, remote.SMALL_FILES) as directory:
+            return _leader_epoch(PartitionLog(directory))
+    return _leader_epoch(replica.open())
+
+
+def _leader_epoch(place: PartitionLog) -> int:
+    try:
+        epochs = place.read_leader_epochs()
+        if epochs:
+            return epochs[-1][0]
+        tail = None if place.active_segment is None else read_tail(place.active_segment)
+    except KsegError:
+        return -1  # damaged: the other copies are better
+    return -1 if tail is None or tail.last is None else tail.last.partition_leader_epoch
+
+
+def require_replicas(copies: Copies, sources: Iterable[str]) -> None:
+    """Raises UsageError if there is nothing to read."""
+    if not copies:
+        raise UsageError(f"no partitions are at {', '.join(sources)}")

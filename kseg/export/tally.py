@@ -1,0 +1,81 @@
+"""The accounts of an order: each offset is a record, a gap that compaction left, or lost to damage."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kseg.formats.codes import DamageKind
+
+
+@dataclass(slots=True)
+class Loss:
+    """Damage, and the offsets that are lost to it: from `first` to below `end`; `end` None if that can't be known."""
+
+    segment: str
+    position: int
+    size: int
+    kind: str
+    detail: str
+    first: int | None
+    end: int | None = None
+
+    @property
+    def count(self) -> int | None:
+        """Offsets lost; None if that can't be known."""
+        return None if self.first is None or self.end is None else max(self.end - self.first, 0)
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it is the unwritten end of a preallocated file."""
+        return self.kind == DamageKind.ZERO_TAIL
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of records and offsets.
+
+    read: intact records, of whatever kind; of these written, and left out: control, aborted, superseded (not the latest
+    of their key). gaps: offsets that no record has, as compaction leaves them. lost: offsets known to be damage's.
+    disordered: records whose offset isn't above all before. first_offset, next_offset: what was looked at, the second
+    not included; None if nothing was. open_from: where the oldest open transaction begins, if reading ended there.
+    """
+
+    read: int = 0
+    written: int = 0
+    control: int = 0
+    aborted: int = 0
+    superseded: int = 0
+    gaps: int = 0
+    lost: int = 0
+    disordered: int = 0
+    first_offset: int | None = None
+    next_offset: int | None = None
+    open_from: int | None = None
+    losses: list[Loss] = field(default_factory=list)
+
+    def unexplained(self) -> int:
+        """Offsets and records that the counts don't account for; 0 if all is well."""
+        span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
+        offsets = span - (self.read - self.disordered) - self.gaps - self.lost
+        records = self.read - self.written - self.control - self.aborted - self.superseded
+        return abs(offsets) + abs(records)
+
+    def pass_to(self, offset: int, *, is_lost: bool = False) -> None:
+        """Accounts for the offsets before `offset` that no record had."""
+        if self.next_offset is None:
+            self.first_offset = self.next_offset = offset
+        elif offset > self.next_offset:
+            if is_lost:
+                self.lost += offset - self.next_offset
+            else:
+                self.gaps += offset - self.next_offset
+            self.next_offset = offset
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts as JSON's values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "Tally":
+        """The counts of `to_json`."""
+        return cls(**{**members, "losses": [Loss(**loss) for loss in members["losses"]]})

@@ -1,0 +1,101 @@
+"""Intact batches of a damaged log, wherever they lie: what `salvage` works on.
+
+Reading as in `LogFile.runs`; where that stops, every position up to where it would go on is tried, whatever offset a
+header has: a wrong offset doesn't break a CRC.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseg.formats.codes import BATCH_HEADER_SIZE, MINIMUM_SIZE_FIELD
+from kseg.index.headers import BatchHeader, headers_of, intact_header
+from kseg.log_file import BUFFER_SIZE, Damage, LogFile
+
+SEARCH_COST_LIMIT = 32
+"""Bytes of CRC work that searches in a file may cost, for each byte of the file."""
+_SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
+_HEADER = re.compile(
+    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
+)
+"""Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
+_SMALLEST = 26
+
+
+class Loss(NamedTuple):
+    """Bytes of a log that hold no intact batch, and why."""
+
+    position: int
+    size: int
+    reason: str
+    detail: str
+
+
+def intact_batches(log_file: LogFile) -> Iterator[BatchHeader | Loss]:
+    """Headers of batches whose CRC holds, and losses, in file order; their sizes add up to the file's."""
+    position = 0
+    search = _Search(log_file)
+    while position < log_file.size:
+        for item in log_file.runs(position):
+            loss = None
+            if isinstance(item, Damage):
+                loss = Loss(item.position, item.size, str(item.kind), item.detail)
+            else:
+                for header in headers_of(item):
+                    if header.is_valid:
+                        yield header
+                        position = header.end
+                    else:
+                        detail = log_file.crc_damage(header.position, header.size).detail
+                        loss = Loss(header.position, header.size, "bad-crc", detail)
+            if loss is None:
+                continue
+            found = search.first(loss.position + 1, loss.position + loss.size)
+            position = loss.position + loss.size if found is None else found
+            yield loss._replace(size=position - loss.position)
+            if found is not None:
+                break
+        else:
+            return
+
+
+class _Search:
+    """Looks for intact batches byte by byte, as long as its budget lasts."""
+
+    def __init__(self, log_file: LogFile) -> None:
+        self._log_file = log_file
+        self._budget = SEARCH_COST_LIMIT * log_file.size
+
+    def first(self, start: int, end: int) -> int | None:
+        """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""
+        while start < end:
+            window = self._log_file.read(start, BUFFER_SIZE + BATCH_HEADER_SIZE)
+            if len(window) < _SMALLEST:
+                return None
+            if any(window):
+                for match in _HEADER.finditer(window, 0, min(len(window), end - start + BATCH_HEADER_SIZE)):
+                    at = match.start()
+                    if at >= min(BUFFER_SIZE, end - start):
+                        break
+                    if self._is_batch(window, at, start + at):
+                        return start + at
+            start += BUFFER_SIZE
+        return None
+
+    def _is_batch(self, window: bytes, at: int, position: int) -> bool:
+        magic = window[at + 16]
+        size = int.from_bytes(window[at + 8 : at + 12], "big")
+        if size < MINIMUM_SIZE_FIELD[magic] or size > self._log_file.size - position or not _fits(window, at, size):
+            return False
+        self._budget -= size
+        return self._budget > 0 and intact_header(self._log_file, position) is not None
+
+
+def _fits(window: bytes, at: int, size: int) -> bool:
+    """Whether numbers behind the magic can be those of a batch of this size."""
+    magic = window[at + 16]
+    if magic == 2:
+        count = int.from_bytes(window[at + 57 : at + 61], "big", signed=True)
+        return 0 <= count <= size * 1000
+    key_at = at + (26 if magic == 1 else 18)
+    return -1 <= int.from_bytes(window[key_at : key_at + 4], "big", signed=True) <= size

@@ -1,0 +1,119 @@
+"""A log's batches with everything that `verify` asks of them: header, checksums, offsets and times of the records."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.bodies import Slice, with_bodies
+from kseg.formats.codes import MAGIC_POSITION, NO_TIMESTAMP, DamageKind
+from kseg.index.headers import BatchHeader, parse_header
+from kseg.index.producer_state import EndMarker, parse_end_marker
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, Problem
+from kseg.log_file import Damage, LogFile
+
+_KIND_OF_PROBLEM = {
+    Problem.BAD_RECORD: DamageKind.BAD_RECORD,
+    Problem.BAD_COUNT: DamageKind.BAD_COUNT,
+    Problem.BAD_CONTROL: DamageKind.BAD_RECORD,
+}
+
+
+class CheckedBatch(NamedTuple):
+    """A batch whose CRC holds, and what its records say.
+
+    base_offset: of the header, or a wrapper's first record's. offsets: of the records that could be read. crc: the
+    stored bytes. largest_timestamp: of the records, -1 if there are none. begins_keyed, ends_keyed: whether the first
+    and the last record have a key; None without records. marker: the transaction's end, in a control batch that is one.
+    damage: why not all records could be read.
+    """
+
+    header: BatchHeader
+    base_offset: int
+    offsets: list[int]
+    crc: bytes
+    largest_timestamp: int
+    begins_keyed: bool | None
+    ends_keyed: bool | None
+    marker: EndMarker | None
+    damage: Damage | None
+
+    @property
+    def last_offset(self) -> int:
+        """The header's last offset."""
+        return self.header.last_offset
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether records are missing in it, which only compaction does."""
+        span = self.last_offset - self.base_offset + 1
+        return self.damage is None and not self.header.is_control and len(self.offsets) < span
+
+
+def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
+    """Batches and damages of a log in file order; a batch whose CRC is wrong is a damage of its size."""
+    for item in with_bodies(log_file.runs(), log_file.size):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from _batches_of(log_file, item)
+
+
+def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
+    run, first, last = piece.run, piece.first, piece.last
+    records = _RecordColumns(
+        kernel.load().columns(run.buffer, run.rows, first, last, run.position, piece.bodies), piece
+    )
+    for row in range(first, last):
+        start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+        if not valid:
+            damage = log_file.crc_damage(run.position + start, size)
+            yield Damage(damage.kind, damage.position, size, damage.detail, damage.next_offset)
+            continue
+        header = parse_header(run.buffer, start, run.position + start, is_valid=True)
+        crc_at = start + (17 if header.magic >= 2 else MAGIC_POSITION - 4)
+        marker = None
+        if header.is_control and header.producer_id >= 0:
+            marker = parse_end_marker(run.buffer[start : start + size])
+        yield records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+
+
+class _RecordColumns:
+    """The records of a slice, taken apart by batch."""
+
+    def __init__(self, columns: Columns, piece: Slice) -> None:
+        self._rows = memoryview(columns.rows).cast("B").cast("i")
+        self._offsets = memoryview(columns.offsets).cast("B").cast("q")
+        self._timestamps = memoryview(columns.timestamps).cast("B").cast("q")
+        self._keys = memoryview(columns.key_validity)
+        self._next = 0
+        self._damages = {
+            problem.position: Damage(
+                _KIND_OF_PROBLEM[problem.problem], problem.position, 0, f"{problem.records_read} records can be read"
+            )
+            for problem in columns.problems
+        }
+        self._damages |= {damage.position: damage for _, damage in piece.damages}
+
+    def batch(self, row: int, header: BatchHeader, crc: bytes, marker: EndMarker | None) -> CheckedBatch:
+        """The batch of a row; rows come in order."""
+        start = bisect_left(self._rows, row, self._next)
+        end = self._next = bisect_left(self._rows, row + 1, start)
+        offsets = self._offsets[start:end]
+        base_offset = header.base_offset
+        if base_offset is None:
+            base_offset = offsets[0] if end > start else header.last_offset
+        return CheckedBatch(
+            header,
+            base_offset,
+            offsets.tolist(),
+            crc,
+            max(self._timestamps[start:end], default=NO_TIMESTAMP),
+            self._is_keyed(start) if end > start else None,
+            self._is_keyed(end - 1) if end > start else None,
+            marker,
+            self._damages.get(header.position),
+        )
+
+    def _is_keyed(self, number: int) -> bool:
+        return bool(self._keys[number >> 3] >> (number & 7) & 1)

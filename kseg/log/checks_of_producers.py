@@ -1,0 +1,224 @@
+"""Checks of what a partition's batches say of their producers: sequences, transactions, .txnindex and .snapshot."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.codes import ControlType
+from kseg.index.producer_snapshot import ProducerSnapshot
+from kseg.index.producer_state import ProducerState, ProducerStates
+from kseg.index.transaction_index import TransactionIndex
+from kseg.log.checked_batches import CheckedBatch
+from kseg.log.findings import Findings
+from kseg.log.partition import PartitionLog, SegmentFiles
+
+MAXIMUM_TRANSACTION_MS = 900_000
+"""`transaction.max.timeout.ms`: no transaction that lives stays open for longer."""
+_SEQUENCES = 0x7FFFFFFF
+
+
+class _OpenTransaction(NamedTuple):
+    """A transaction without an end: where its first batch stands, and when it had certainly been written.
+
+    That is told by the broker's clock in the next marker or LogAppendTime: records' own times may be anything.
+    """
+
+    file: Path
+    position: int
+    seen_at: int | None
+
+
+class ProducerChecks:
+    """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
+
+    What needs the whole log is told only while no damage was met: `forget` tells that there was one.
+    """
+
+    def __init__(self, partition: PartitionLog, findings: Findings) -> None:
+        self._findings = findings
+        self._partition = partition
+        self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
+        self._states = ProducerStates()
+        self._known_from = self._first_offset
+        self._open: dict[int, _OpenTransaction] = {}
+        self._aborted: dict[tuple[int, int], int] = {}
+        self._is_whole = True
+        self._clock = -1
+        self._next_offset = self._first_offset
+        self._snapshots = _readable_snapshots(partition, findings)
+        self._file = partition.path
+
+    def begin(self, segment: SegmentFiles) -> None:
+        """Goes on to a segment."""
+        self._file = segment.path
+        self._aborted.clear()
+
+    def forget(self) -> None:
+        """Tells that part of the log can't be read."""
+        self._is_whole = False
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Takes the next batch."""
+        self._compare_snapshots(batch.base_offset)
+        self._next_offset = max(self._next_offset, batch.last_offset + 1)
+        header = batch.header
+        if batch.marker is not None or header.is_log_append_time:
+            self._read_clock(header.max_timestamp)
+        if header.producer_id < 0 or header.base_offset is None:
+            return
+        if self._is_whole:
+            self._check_sequence(batch)
+        completed = self._states.add(header, batch.marker)
+        if batch.marker is not None:
+            self._open.pop(header.producer_id, None)
+        elif header.is_transactional and not header.is_control:
+            opened = self._open.get(header.producer_id)
+            place = (self._file, header.position) if opened is None else opened[:2]
+            self._open[header.producer_id] = _OpenTransaction(*place, None)
+        if batch.marker is not None and batch.marker.control_type is ControlType.ABORT and completed is not None:
+            self._aborted[header.producer_id, batch.last_offset] = completed.first_offset
+
+    def end(self, segment: SegmentFiles) -> None:
+        """Compares a segment's transaction index, when all its batches were taken."""
+        if self._is_whole:
+            self._compare_transactions(segment)
+
+    def finish(self) -> None:
+        """Tells what can only be told at the end."""
+        self._compare_snapshots(None)
+        for producer_id, transaction in self._open.items():
+            self._tell_open(producer_id, transaction)
+
+    # --- sequences ---------------------------------------------------------------------------------------------------
+
+    def _check_sequence(self, batch: CheckedBatch) -> None:
+        header = batch.header
+        known = self._states.producers.get(header.producer_id)
+        if known is None:
+            return
+        if header.producer_epoch < known.epoch:
+            sentence = f"producer {header.producer_id}: epoch {header.producer_epoch} behind {known.epoch}"
+            self._add("producer-epoch-falls", batch, sentence)
+            return
+        if header.is_control or header.base_sequence < 0:
+            return
+        is_same_epoch = header.producer_epoch == known.epoch
+        if is_same_epoch and known.last_sequence < 0:
+            return  # its batches may have gone by retention, only its marker is known
+        expected = (known.last_sequence + 1) & _SEQUENCES if is_same_epoch else 0
+        if header.base_sequence != expected:
+            self._tell_sequence(batch, expected)
+
+    def _tell_sequence(self, batch: CheckedBatch, expected: int) -> None:
+        header = batch.header
+        ahead = (header.base_sequence - expected) & _SEQUENCES
+        finding_id = "sequence-gap" if ahead <= _SEQUENCES // 2 else "sequence-repeated"
+        sentence = f"producer {header.producer_id}: sequence {header.base_sequence}, {expected} should follow"
+        self._add(finding_id, batch, sentence)
+
+    def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
+        self._findings.add(
+            finding_id,
+            self._file,
+            sentence,
+            position=batch.header.position,
+            offsets=(batch.base_offset, batch.last_offset),
+            unless_compacted=True,
+        )
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def _read_clock(self, timestamp: int) -> None:
+        """Takes a time of the broker's clock: transactions that are open now are older."""
+        self._clock = max(self._clock, timestamp)
+        for producer_id, transaction in self._open.items():
+            if transaction.seen_at is None:
+                self._open[producer_id] = transaction._replace(seen_at=timestamp)
+
+    def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
+        first_offset = self._states.open_transactions.get(producer_id)
+        waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
+        finding_id = "hanging-transaction" if waited > MAXIMUM_TRANSACTION_MS else "open-transaction"
+        since = f", for {waited} ms at least" if finding_id == "hanging-transaction" else ""
+        sentence = f"producer {producer_id}: open since offset {first_offset}{since}"
+        self._findings.add(
+            finding_id, transaction.file, sentence, position=transaction.position, offsets=(first_offset, None)
+        )
+
+    def _compare_transactions(self, segment: SegmentFiles) -> None:
+        """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log."""
+        indexed: dict[tuple[int, int], int] = {}
+        path = segment.path.with_suffix(".txnindex")
+        if segment.transaction_index is not None:
+            with TransactionIndex(path, segment.base_offset) as index:
+                indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+        for (producer_id, last_offset), first_offset in self._aborted.items():
+            known = indexed.pop((producer_id, last_offset), None)
+            if known is None:
+                sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
+                self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
+            elif known > first_offset:
+                sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
+                self._add_transaction("transaction-unindexed", path, sentence, (first_offset, known - 1))
+        for (producer_id, last_offset), first_offset in indexed.items():
+            if first_offset >= self._known_from:
+                sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
+                self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
+
+    def _add_transaction(self, finding_id: str, path: Path, sentence: str, offsets: tuple[int, int]) -> None:
+        self._findings.add(finding_id, path, sentence, offsets=offsets, unless_compacted=True)
+
+    # --- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _compare_snapshots(self, offset: int | None) -> None:
+        """Compares the snapshots taken up to an offset, all that are left if it is None."""
+        while self._snapshots and (offset is None or self._snapshots[0][0] <= offset):
+            end_offset, path = self._snapshots.pop(0)
+            if end_offset > self._next_offset and offset is None and self._next_offset > self._first_offset:
+                sentence = f"taken at offset {end_offset}, the log ends at {self._next_offset}"
+                self._findings.add("snapshot-beyond-end", path, sentence, offsets=(self._next_offset, end_offset - 1))
+            elif self._is_whole and end_offset >= self._first_offset:
+                self._compare_snapshot(path, end_offset)
+
+    def _compare_snapshot(self, path: Path, end_offset: int) -> None:
+        with ProducerSnapshot(path) as snapshot:
+            entries = list(snapshot.entries())
+        if end_offset == self._first_offset and self._next_offset == end_offset:
+            self._states = ProducerStates(entries)  # what was before the log begins
+        for entry in entries:
+            problem = self._contradiction(entry, end_offset)
+            if problem is not None:
+                sentence = f"producer {entry.producer_id}: {problem}"
+                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+
+    def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
+        if max(entry.last_offset, entry.current_txn_first_offset) >= end_offset:
+            return f"offset {max(entry.last_offset, entry.current_txn_first_offset)}, but it was taken at {end_offset}"
+        known = self._states.producers.get(entry.producer_id)
+        if known is None:
+            if entry.last_offset >= self._first_offset:
+                return f"its last offset is {entry.last_offset}, the log has no batch of it"
+            return None
+        if known.last_offset < 0 and entry.last_offset < self._first_offset:
+            return None  # only its marker is still in the log
+        for name in ("epoch", "last_sequence", "last_offset", "current_txn_first_offset"):
+            stored, found = getattr(entry, name), getattr(known, name)
+            if stored != found:
+                return f"{name.replace('_', ' ')} is {stored}, the log says {found}"
+        return None
+
+
+def _readable_snapshots(partition: PartitionLog, findings: Findings) -> list[tuple[int, Path]]:
+    """End offsets and paths of the snapshots that a broker would take; what is wrong with the others is found."""
+    readable = []
+    for end_offset, file in partition.snapshots.items():
+        try:
+            with ProducerSnapshot(file.path) as snapshot:
+                problem = snapshot.problem()
+        except KsegError as error:
+            problem = error.message
+        if problem is None:
+            readable.append((end_offset, file.path))
+        else:
+            findings.add("snapshot-unreadable", file.path, problem)
+    return readable

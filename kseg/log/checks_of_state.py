@@ -1,0 +1,108 @@
+"""Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
+
+from pathlib import Path
+
+from kseg.errors import KsegError, OpenError
+from kseg.formats.names import SUFFIXES, parse_file_name
+from kseg.log.checks_of_log import EpochStart, LogChecks
+from kseg.log.findings import Findings
+from kseg.log.log_dir import CHECKPOINT_OF_FIELD, META_PROPERTIES, LogDir
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+
+
+def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
+    """`leader-epoch-checkpoint` by itself, and against the epochs of the batches."""
+    path = partition.path / LEADER_EPOCH_CHECKPOINT
+    try:
+        entries = partition.read_leader_epochs()
+    except OpenError:
+        raise
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+        return
+    if not entries:
+        return
+    for (epoch, start), (next_epoch, next_start) in zip(entries, entries[1:], strict=False):
+        if next_epoch <= epoch or next_start <= start:
+            sentence = f"epoch {next_epoch} from offset {next_start} behind epoch {epoch} from {start}"
+            findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))
+            return
+    for found in log.epochs:
+        _check_epoch(path, entries, found, findings)
+    end = log.next_offset
+    if end is not None and entries[-1][1] > end:
+        sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
+        findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
+
+
+def _check_epoch(path: Path, entries: tuple[tuple[int, int], ...], found: EpochStart, findings: Findings) -> None:
+    """The checkpoint gives an offset the last epoch that begins at or below it."""
+    stored = max((epoch for epoch, start in entries if start <= found.offset), default=None)
+    if stored != found.epoch:
+        has = "none" if stored is None else str(stored)
+        sentence = f"offset {found.offset} is of epoch {has}, its batch says {found.epoch}"
+        findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
+
+
+def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
+    """What the log directory's checkpoints say of the partition, against the log's end."""
+    checkpoints = partition.checkpoints()
+    end = end or 0
+    parent = partition.path.absolute().parent
+    for field in ("recovery_point", "high_watermark"):
+        offset = getattr(checkpoints, field)
+        if offset is not None and offset > end:
+            _add_checkpoint("checkpoint-beyond-end", parent, field, (offset, end), findings)
+    if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
+        _add_checkpoint("log-start-beyond-end", parent, "log_start_offset", (checkpoints.log_start_offset, end), findings)
+    clean = checkpoints.clean_offset
+    first = partition.base_offsets[0] if partition.base_offsets else 0
+    if clean is not None and not first <= clean <= end:
+        _add_checkpoint("checkpoint-stale", parent, "clean_offset", (clean, end), findings)
+
+
+def _add_checkpoint(finding_id: str, parent: Path, field: str, offsets: tuple[int, int], findings: Findings) -> None:
+    offset, end = offsets
+    words = field.replace("_", " ")
+    sentence = f"the {words} is {offset}, the log ends at {end}"
+    findings.add(finding_id, parent / CHECKPOINT_OF_FIELD[field], sentence, offsets=(min(end, offset), max(end, offset)))
+
+
+def check_directory(partition: PartitionLog, findings: Findings) -> None:
+    """The partition's directory: its name, its id, files that shouldn't stay."""
+    if partition.state is not None:
+        findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
+    for file in partition.leftovers:
+        suffix = parse_file_name(file.path).suffix or ""
+        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
+    for orphan in partition.orphans:
+        for file in orphan.files:
+            findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
+    try:
+        partition.read_topic_id()
+    except OpenError:
+        raise
+    except KsegError as error:
+        findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
+    """A log directory's own files."""
+    for problem in log_dir.problems:
+        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+    try:
+        log_dir.read_properties()
+    except OpenError:
+        raise
+    except KsegError as error:
+        findings.add("unreadable-text", log_dir.path / META_PROPERTIES, error.message)
+
+
+def check_disks(log_dirs: list[LogDir], findings: Findings) -> None:
+    """Partitions that lie in two log directories."""
+    homes: dict[str, Path] = {}
+    for log_dir in log_dirs:
+        for path in log_dir.directories:
+            first = homes.setdefault(path.name, path)
+            if first != path:
+                findings.add("partition-twice", path, f"also in {first.parent}")

@@ -1,0 +1,252 @@
+"""Stretches of intact batches of a partition, and the longest row of them whose offsets rise."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.batch import Batch
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET
+from kseg.index.headers import BatchHeader, walk_headers
+from kseg.log.carve import Loss, intact_batches
+from kseg.log.partition import PartitionLog
+from kseg.log_file import Damage, LogFile
+
+PENDING = 20_000
+"""Stretches that are kept apart before neighbours are joined: so far back an offset that is too high can be found out."""
+
+
+class EpochRun(NamedTuple):
+    """Batches of one leader epoch in a row: its first offset, and how many they are."""
+
+    epoch: int
+    first_offset: int
+    batch_count: int
+
+
+class Extent(NamedTuple):
+    """Intact batches that lie one after another in a log, with rising offsets.
+
+    segment_base: the base offset of its segment. is_behind_loss: whether bytes before it can't be read.
+    """
+
+    log: Path
+    segment_base: int
+    position: int
+    size: int
+    batch_count: int
+    first_offset: int
+    last_offset: int
+    is_behind_loss: bool
+    epochs: tuple[EpochRun, ...]
+
+    @property
+    def end(self) -> int:
+        """Position behind it."""
+        return self.position + self.size
+
+
+class FoundLoss(NamedTuple):
+    """A loss in one of the logs."""
+
+    log: Path
+    loss: Loss
+
+
+class Replica:
+    """What is intact in one directory of a partition.
+
+    extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
+    offsets can't be right. losses: the rest. is_compacted: whether compaction has been over it.
+    """
+
+    def __init__(self, partition: PartitionLog, *, keep_cache: bool = True) -> None:
+        """Reads all logs of a partition. Raises OpenError if one can't be opened."""
+        self.partition = partition
+        self.extents: list[Extent] = []
+        self.misplaced: list[Extent] = []
+        self.losses: list[FoundLoss] = []
+        clean_offset = partition.checkpoints().clean_offset
+        self.is_compacted = clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
+        for segment in partition.segments:
+            with LogFile(segment.path, keep_cache=keep_cache) as log_file:
+                self._read(log_file, segment.base_offset)
+
+    @property
+    def batch_count(self) -> int:
+        """Intact batches."""
+        return sum(extent.batch_count for extent in (*self.extents, *self.misplaced))
+
+    def lost_bytes(self) -> dict[str, int]:
+        """Bytes lost, by reason."""
+        counted: Counter[str] = Counter()
+        for _, loss in self.losses:
+            counted[loss.reason] += loss.size
+        return dict(counted)
+
+    def _read(self, log_file: LogFile, base: int) -> None:
+        pending: list[Extent] = []
+        is_behind_loss, last_offset = False, base - 1
+        for item in intact_batches(log_file):
+            if isinstance(item, Loss):
+                self.losses.append(FoundLoss(log_file.path, item))
+                is_behind_loss = True
+                continue
+            extent = _extent(log_file, item, base, is_behind_loss=is_behind_loss)
+            self._note_compaction(item)
+            if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
+                self.misplaced.append(extent)
+                is_behind_loss = True  # what follows isn't its neighbour
+                continue
+            if pending and not is_behind_loss and extent.first_offset == last_offset + 1:
+                pending[-1] = _joined(pending[-1], extent)
+            else:
+                pending.append(extent)
+            is_behind_loss, last_offset = False, extent.last_offset
+            if len(pending) > PENDING:
+                pending = [*joined_neighbours(pending[: -PENDING // 2]), *pending[-PENDING // 2 :]]
+        self.extents += pending
+
+    def _note_compaction(self, header: BatchHeader) -> None:
+        if header.magic < 2 or header.base_offset is None or header.records_count is None:
+            return
+        is_sparse = header.records_count < header.last_offset - header.base_offset + 1
+        if is_sparse or header.attributes & DELETE_HORIZON_MASK:
+            self.is_compacted = True
+
+
+def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss: bool) -> Extent:
+    """One batch as an extent."""
+    first_offset = header.base_offset
+    if first_offset is None:
+        raw = log_file.read(header.position, header.size)
+        first_offset = Batch.parse(raw, header.position, is_valid=True).base_offset
+    epoch = header.partition_leader_epoch
+    epochs = (EpochRun(epoch, first_offset, 1),) if epoch >= 0 else ()
+    return Extent(
+        log_file.path,
+        base,
+        header.position,
+        header.size,
+        1,
+        first_offset,
+        header.last_offset,
+        is_behind_loss,
+        epochs,
+    )
+
+
+def _joined(extent: Extent, following: Extent) -> Extent:
+    epochs = extent.epochs
+    for run in following.epochs:
+        if epochs and epochs[-1].epoch == run.epoch:
+            epochs = (*epochs[:-1], epochs[-1]._replace(batch_count=epochs[-1].batch_count + run.batch_count))
+        else:
+            epochs = (*epochs, run)
+    return extent._replace(
+        size=extent.size + following.size,
+        batch_count=extent.batch_count + following.batch_count,
+        last_offset=following.last_offset,
+        epochs=epochs,
+    )
+
+
+def joined_neighbours(extents: Iterable[Extent]) -> Iterator[Extent]:
+    """The same with those joined that touch in their log and whose offsets rise."""
+    joined: Extent | None = None
+    for extent in extents:
+        if joined is None:
+            joined = extent
+        elif _touch(joined, extent) and extent.first_offset > joined.last_offset:
+            joined = _joined(joined, extent)
+        else:
+            yield joined
+            joined = extent
+    if joined is not None:
+        yield joined
+
+
+def _touch(extent: Extent, following: Extent) -> bool:
+    return extent.log == following.log and extent.end == following.position
+
+
+def longest_rising(extents: list[Extent]) -> list[Extent]:
+    """Those extents, in their order, whose offsets rise and that hold the most batches together."""
+    chosen = heaviest_chain([(each.first_offset, each.last_offset, each.batch_count) for each in extents])
+    return [extents[number] for number in chosen]
+
+
+def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
+    """Starts of leader epochs that rise: those that most batches bear out. No CRC covers a batch's epoch."""
+    chosen = heaviest_chain([(2 * run.epoch, 2 * run.epoch - 1, run.batch_count) for run in runs])
+    starts: list[EpochRun] = []
+    for run in (runs[number] for number in chosen):
+        if not starts or run.epoch > starts[-1].epoch:
+            starts.append(run)
+    return starts
+
+
+def heaviest_chain(items: list[tuple[int, int, int]]) -> list[int]:
+    """Numbers of the items (first, last, weight) that rise, each first above the last before it, of the most weight."""
+    ends: list[int] = []  # last values of the best chains so far, rising, with their weights rising too
+    best: list[tuple[int, int]] = []  # weight, and the number of the chain's last item
+    before: list[int] = []
+    for number, (first, last, weight) in enumerate(items):
+        slot = bisect_left(ends, first)
+        total = weight + (best[slot - 1][0] if slot else 0)
+        before.append(best[slot - 1][1] if slot else -1)
+        at = bisect_left(ends, last)
+        if at < len(ends) and ends[at] == last and best[at][0] >= total:
+            continue
+        if at and best[at - 1][0] >= total:
+            continue
+        end = at
+        while end < len(ends) and best[end][0] <= total:
+            end += 1
+        ends[at:end] = [last]
+        best[at:end] = [(total, number)]
+    chain: list[int] = []
+    number = best[-1][1] if best else -1
+    while number >= 0:
+        chain.append(number)
+        number = before[number]
+    return chain[::-1]
+
+
+def part_between(extent: Extent, first: int, last: int | None) -> Extent | None:
+    """The batches of an extent that lie wholly from one offset to another; None if there are none."""
+    if extent.first_offset >= first and (last is None or extent.last_offset <= last):
+        return extent
+    part: Extent | None = None
+    with LogFile(extent.log) as log_file:
+        for header in _headers(log_file, extent):
+            batch = _extent(log_file, header, extent.segment_base, is_behind_loss=False)
+            if batch.first_offset < first or (last is not None and batch.last_offset > last):
+                if part is not None:
+                    break
+                continue
+            part = batch if part is None else _joined(part, batch)
+    return part
+
+
+def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
+    for item in walk_headers(log_file, extent.position):
+        if isinstance(item, Damage) or item.position >= extent.end:
+            return
+        yield item
+
+
+def batches_of(extent: Extent) -> Iterator[tuple[int, int, bytes]]:
+    """Position, last offset and bytes of each batch of an extent."""
+    with LogFile(extent.log) as log_file:
+        for header in _headers(log_file, extent):
+            yield header.position, header.last_offset, log_file.read(header.position, header.size)
+
+
+def batches_as_extents(extent: Extent) -> Iterator[tuple[Extent, bytes]]:
+    """Each batch of an extent as one of its own, and its bytes."""
+    with LogFile(extent.log) as log_file:
+        for header in _headers(log_file, extent):
+            batch = _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
+            yield batch, log_file.read(header.position, header.size)

@@ -1,0 +1,386 @@
+"""`salvage`: the intact batches of damaged partitions, put together in a new directory that a broker takes."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
+from kseg.formats.names import DirectoryState
+from kseg.index.producer_snapshot import CRC_COVERS_FROM, PRODUCER_SNAPSHOT_VERSION
+from kseg.index.producer_state import ProducerStates
+from kseg.index.rebuild import rebuild
+from kseg.log.extents import (
+    Extent,
+    FoundLoss,
+    Replica,
+    batches_as_extents,
+    batches_of,
+    credible_epochs,
+    joined_neighbours,
+    longest_rising,
+    part_between,
+)
+from kseg.log.log_dir import find_partitions
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log_file import LogFile
+from kseg.new_directory import WriteError, copy_range
+
+LARGEST_SEGMENT = 2**31 - 1
+"""Bytes that a segment's indexes can address."""
+LOST_AND_FOUND = "lost+found"
+
+
+class Hole(NamedTuple):
+    """Offsets that no intact batch has; `last` is None where the log's end isn't known, `next_good` where it is over."""
+
+    first: int
+    last: int | None
+    next_good: int | None
+    reason: str
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction whose end marker isn't among what is intact."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What can be saved of a partition.
+
+    name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
+    duplicates: intact batches that are kept already. unplaced: intact batches whose offsets fit nowhere.
+    """
+
+    name: str
+    topic: str | None
+    partition: int | None
+    replicas: tuple[Replica, ...]
+    segments: tuple[tuple[int, tuple[Extent, ...]], ...]
+    duplicates: int
+    unplaced: tuple[Extent, ...]
+    holes: tuple[Hole, ...]
+
+    @property
+    def extents(self) -> Iterator[Extent]:
+        """What is kept, in order of offsets."""
+        for _, extents in self.segments:
+            yield from extents
+
+    @property
+    def batch_count(self) -> int:
+        """Batches kept in segments."""
+        return sum(extent.batch_count for extent in self.extents)
+
+    @property
+    def size(self) -> int:
+        """Bytes kept in segments."""
+        return sum(extent.size for extent in self.extents)
+
+    @property
+    def losses(self) -> Iterator[FoundLoss]:
+        """Losses of all replicas; those of one may be filled from another."""
+        for replica in self.replicas:
+            yield from replica.losses
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is lost."""
+        return not self.holes and not self.unplaced and not any(_is_loss(found) for found in self.losses)
+
+
+def _is_loss(found: FoundLoss) -> bool:
+    return found.loss.reason != "zero-tail"
+
+
+def find_replicas(paths: Iterable[Path]) -> dict[str, list[PartitionLog]]:
+    """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out."""
+    found: dict[str, list[PartitionLog]] = {}
+    for path in paths:
+        for partition in find_partitions([path]):
+            is_named = partition.path == path
+            if partition.state is DirectoryState.DELETE and not is_named:
+                continue
+            if partition.topic is None:
+                name = partition.path.absolute().name
+            else:
+                name = f"{partition.topic}-{partition.partition}"
+            found.setdefault(name, []).append(partition)
+    return found
+
+
+def plan_salvage(name: str, partitions: Sequence[PartitionLog], *, keep_cache: bool = True) -> Salvage:
+    """What can be saved of a partition, of one directory or of several replicas; nothing is written.
+
+    Of several the one with the most intact batches comes first; the others fill its holes. Raises OpenError if a log
+    can't be opened.
+    """
+    replicas = [Replica(partition, keep_cache=keep_cache) for partition in partitions]
+    replicas.sort(key=lambda replica: -replica.batch_count)
+    is_compacted = any(replica.is_compacted for replica in replicas)
+    kept: list[Extent] = []
+    rests: list[list[Extent]] = []
+    for replica in replicas:
+        chain = longest_rising(replica.extents)
+        kept = _filled(kept, chain, is_compacted=is_compacted) if kept else chain
+        chosen = set(chain)
+        rests.append([extent for extent in replica.extents if extent not in chosen])
+        for extent in rests[-1]:
+            kept = _with_stray(kept, extent)
+        rests[-1] += replica.misplaced
+    kept = list(joined_neighbours(kept))
+    duplicates, unplaced = _judge_rest(rests, kept)
+    partition = partitions[0]
+    return Salvage(
+        name,
+        partition.topic,
+        partition.partition,
+        tuple(replicas),
+        tuple(_segments(kept)),
+        duplicates,
+        tuple(unplaced),
+        tuple(_holes(kept, replicas, is_compacted=is_compacted)),
+    )
+
+
+def _filled(
+    kept: list[Extent], chain: list[Extent], *, is_compacted: bool, last_offset: int | None = None
+) -> list[Extent]:
+    """Extents with the holes between them filled from a chain, up to an offset."""
+    filled: list[Extent] = []
+    first = 0
+    for extent in kept:
+        if not _is_mere_gap(filled[-1] if filled else None, extent, is_compacted=is_compacted):
+            filled += _parts(chain, first, extent.first_offset - 1)
+        filled.append(extent)
+        first = extent.last_offset + 1
+    return [*filled, *_parts(chain, first, last_offset)]
+
+
+def _with_stray(kept: list[Extent], extent: Extent) -> list[Extent]:
+    """Extents with what is out of order in the log, but right in a hole between them or directly behind them."""
+    end = kept[-1].last_offset
+    kept = _filled(kept, [extent], is_compacted=False, last_offset=end)
+    following = part_between(extent, end + 1, None)
+    return kept if following is None or following.first_offset > end + 1 else [*kept, following]
+
+
+def _is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) -> bool:
+    """Whether nothing is missing before an extent but what compaction took."""
+    if before is None:
+        return is_compacted and not extent.is_behind_loss
+    if extent.first_offset == before.last_offset + 1:
+        return True
+    return is_compacted and not extent.is_behind_loss
+
+
+def _parts(chain: list[Extent], first: int, last: int | None) -> Iterator[Extent]:
+    for extent in chain:
+        if extent.last_offset < first or (last is not None and extent.first_offset > last):
+            continue
+        part = part_between(extent, first, last)
+        if part is not None:
+            yield part
+
+
+def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
+    """What is kept, by segments: those of the source, cut where indexes couldn't follow."""
+    base, size, group = 0, 0, list[Extent]()
+    for extent in kept:
+        is_new = group and extent.segment_base > group[-1].last_offset
+        is_full = size + extent.size > LARGEST_SEGMENT or extent.last_offset - base > MAXIMUM_RELATIVE_OFFSET
+        if not group or is_new or is_full:
+            if group:
+                yield base, tuple(group)
+            base = extent.first_offset if group and not is_new else extent.segment_base
+            size, group = 0, []
+        group.append(extent)
+        size += extent.size
+    if group:
+        yield base, tuple(group)
+
+
+def _judge_rest(rests: Iterable[list[Extent]], kept: list[Extent]) -> tuple[int, list[Extent]]:
+    """Of intact batches outside the chains: the count of those that are kept elsewhere, and the others."""
+    duplicates, unplaced = 0, list[Extent]()
+    for extent in (extent for rest in rests for extent in rest):
+        there = {
+            raw
+            for each in kept
+            if each.first_offset <= extent.last_offset and each.last_offset >= extent.first_offset
+            for _, last_offset, raw in batches_of(each)
+            if extent.first_offset <= last_offset <= extent.last_offset
+        }
+        for batch, raw in batches_as_extents(extent):
+            if raw in there:
+                duplicates += 1
+            else:
+                unplaced.append(batch)
+    return duplicates, list(joined_neighbours(unplaced))
+
+
+def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: bool) -> Iterator[Hole]:
+    start = min((replica.partition.log_start_offset() for replica in replicas), default=0)
+    if kept and not _is_mere_gap(None, kept[0], is_compacted=is_compacted) and kept[0].first_offset > start:
+        yield Hole(start, kept[0].first_offset - 1, kept[0].first_offset, _reason(kept[0]))
+    for before, extent in zip(kept, kept[1:], strict=False):
+        if not _is_mere_gap(before, extent, is_compacted=is_compacted):
+            yield Hole(before.last_offset + 1, extent.first_offset - 1, extent.first_offset, _reason(extent))
+    yield from _hole_at_end(kept, replicas, start)
+
+
+def _reason(extent: Extent) -> str:
+    return "damage" if extent.is_behind_loss else "missing"
+
+
+def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:
+    """What is lost behind the last batch: as far as a checkpoint says what was there, or a loss shows that there was."""
+    end = kept[-1].last_offset + 1 if kept else start
+    known = [each for replica in replicas for each in replica.partition.checkpoints()[:2] if each is not None]
+    last = max(known, default=0) - 1
+    if last >= end:
+        yield Hole(end, last, None, "damage" if any(map(_is_loss, replicas[0].losses)) else "missing")
+        return
+    losses = [found for found in replicas[0].losses if _is_loss(found)]
+    if losses and (not kept or (losses[-1].log == kept[-1].log and losses[-1].loss.position >= kept[-1].end)):
+        yield Hole(end, None, None, "damage")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_salvage(plan: Salvage, directory: Path) -> tuple[OpenTransaction, ...]:
+    """Writes a partition below a directory, and what fits nowhere into its lost+found; gives the open transactions.
+
+    Raises:
+        WriteError: if the logs don't hold what they held when they were read.
+        OSError: if the system can't read or write.
+    """
+    states = ProducerStates()
+    if plan.segments:
+        target = directory / plan.name
+        target.mkdir()
+        states = _first_states(plan)
+        for number, (base, extents) in enumerate(plan.segments):
+            if number and number + 1 == len(plan.segments):
+                _write_snapshot(target, base, states, plan)
+            _write_log(target / f"{base:020}.log", extents)
+            write_indexes(target / f"{base:020}.log", base, states, target)
+        _write_snapshot(target, plan.segments[-1][1][-1].last_offset + 1, states, plan)
+        _write_leader_epochs(plan, target)
+        _copy_metadata(plan, target)
+    for extent in plan.unplaced:
+        folder = directory / LOST_AND_FOUND / plan.name
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_log(_free_name(folder / f"{extent.log.stem}-at-{extent.position}.log"), [extent])
+    return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
+
+
+def _free_name(path: Path) -> Path:
+    """Several replicas may have a piece at the same position."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free
+
+
+def _first_states(plan: Salvage) -> ProducerStates:
+    """The producers before the first segment, of the snapshot there if one of the replicas has it."""
+    for replica in plan.replicas:
+        try:
+            states = replica.partition.read_producer_states(plan.segments[0][0])
+        except KsegError:
+            continue
+        if states is not None:
+            return states
+    return ProducerStates()
+
+
+def _write_log(path: Path, extents: Iterable[Extent]) -> None:
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        for extent in extents:
+            source = os.open(extent.log, os.O_RDONLY)
+            try:
+                copy_range(source, target, extent.position, extent.size)
+            finally:
+                os.close(source)
+    finally:
+        os.close(target)
+
+
+def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path) -> None:
+    """Writes a segment's indexes as a broker rebuilds them. Raises WriteError if the log isn't intact."""
+    with LogFile(log) as log_file:
+        indexes = rebuild(log_file, base, states=states)
+        if indexes.damage is not None:
+            raise WriteError(f"isn't what it was when it was read: {indexes.damage.detail}", log)
+    stem = directory / f"{base:020}"
+    stem.with_suffix(".index").write_bytes(indexes.offset_index)
+    stem.with_suffix(".timeindex").write_bytes(indexes.time_index)
+    if indexes.transaction_index:
+        stem.with_suffix(".txnindex").write_bytes(indexes.transaction_index)
+
+
+def _write_snapshot(target: Path, offset: int, states: ProducerStates, plan: Salvage) -> None:
+    """The producers at an offset, if there are any or a broker kept snapshots before."""
+    if not states.producers and not any(replica.partition.snapshots for replica in plan.replicas):
+        return
+    from crc32c import crc32c
+
+    entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
+    header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
+    count = len(states.producers)
+    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[CRC_COVERS_FROM:] + entries
+    content = header.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), count) + entries
+    (target / f"{offset:020}.snapshot").write_bytes(content)
+
+
+def _write_leader_epochs(plan: Salvage, target: Path) -> None:
+    """The epochs of the batches, with the start offsets of a replica's checkpoint where it bears them out."""
+    from kseg.formats.checkpoint import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+
+    runs = credible_epochs([run for extent in plan.extents for run in extent.epochs])
+    if not runs:
+        return
+    known = _known_epochs(plan)
+    first = plan.segments[0][0]
+    starts: list[EpochStart] = []
+    for run in runs:
+        start = min(run.first_offset, known.get(run.epoch, run.first_offset))
+        start = max(start, first, starts[-1].start_offset + 1 if starts else first)
+        if start <= run.first_offset:
+            starts.append(EpochStart(run.epoch, start))
+    content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, tuple(starts)))
+    (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
+
+
+def _known_epochs(plan: Salvage) -> dict[int, int]:
+    for replica in plan.replicas:
+        try:
+            epochs = replica.partition.read_leader_epochs()
+        except KsegError:
+            continue
+        if epochs:
+            return dict(epochs)
+    return {}
+
+
+def _copy_metadata(plan: Salvage, target: Path) -> None:
+    """The topic's id, of the first replica whose file can be read."""
+    for replica in plan.replicas:
+        try:
+            topic_id = replica.partition.read_topic_id()
+        except KsegError:
+            continue
+        content = read_small_file(replica.partition.path / PARTITION_METADATA)
+        if topic_id is not None and content is not None:
+            (target / PARTITION_METADATA).write_bytes(content)
+            return

@@ -1,0 +1,214 @@
+"""`verify`: every check of a partition's files in one pass over its logs."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError, OpenError
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.time_index import TimeIndex
+from kseg.index.transaction_index import TransactionIndex
+from kseg.log.checked_batches import checked_batches
+from kseg.log.checks_of_indexes import OffsetIndexCheck, TimeIndexCheck, check_index_file, check_missing_indexes
+from kseg.log.checks_of_log import LogChecks
+from kseg.log.checks_of_producers import ProducerChecks
+from kseg.log.checks_of_state import (
+    check_checkpoints,
+    check_directory,
+    check_disks,
+    check_leader_epochs,
+    check_log_dir,
+)
+from kseg.log.findings import Finding, Findings
+from kseg.log.log_dir import LogDir, find_log_dirs, holds_segments
+from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
+from kseg.formats.names import parse_partition_directory
+from kseg.log_file import Damage, LogFile
+
+WORTH_PROCESSES = 256 << 20
+"""Bytes of logs below which starting processes costs more than it gains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in a partition or a log directory.
+
+    path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...]
+    problems: tuple[KsegError, ...] = ()
+    size: int = 0
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is nothing but notes."""
+        return not any(finding.counts for finding in self.findings)
+
+
+def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Verified:
+    """All findings in a partition. `keep_cache`: leave what was read in the page cache."""
+    findings = Findings()
+    problems: list[KsegError] = []
+    log = LogChecks(partition, findings)
+    producers = ProducerChecks(partition, findings)
+    check_directory(partition, findings)
+    for number, segment in enumerate(partition.segments):
+        log.begin(number)
+        producers.begin(segment)
+        try:
+            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            problems.append(error)
+            log.is_damaged = True
+            producers.forget()
+    for snapshot in partition.metadata_snapshots:
+        _check_metadata_snapshot(snapshot.path, findings)
+    log.finish()
+    producers.finish()
+    if partition.segments and not problems:
+        check_leader_epochs(partition, log, findings)
+        check_checkpoints(partition, log.next_offset, findings)
+    found = tuple(findings.all(is_compacted=log.is_compacted))
+    return Verified(partition.path, found, tuple(problems), partition.size)
+
+
+def _check_segment(
+    partition: PartitionLog,
+    segment: SegmentFiles,
+    log: LogChecks,
+    producers: ProducerChecks,
+    findings: Findings,
+    *,
+    keep_cache: bool,
+) -> None:
+    is_closed = segment is not partition.segments[-1]
+    with ExitStack() as stack:
+        log_file = stack.enter_context(LogFile(segment.path, keep_cache=keep_cache))
+        checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
+        for item in checked_batches(log_file):
+            if isinstance(item, Damage):
+                log.take_damage(item)
+                for check in checks:
+                    check.take_damage(item)
+                if log.is_damaged:
+                    producers.forget()
+                continue
+            log.take(item)
+            producers.take(item)
+            for check in checks:
+                check.take(item)
+        for check in checks:
+            check.finish()
+    producers.end(segment)
+
+
+def _index_checks(
+    partition: PartitionLog, segment: SegmentFiles, findings: Findings, stack: ExitStack, *, is_closed: bool
+) -> list[OffsetIndexCheck | TimeIndexCheck]:
+    """The comparisons to be made while a segment is read, after a look at its indexes as files."""
+    checks: list[OffsetIndexCheck | TimeIndexCheck] = []
+    base = segment.base_offset
+    path = segment.path
+    check_missing_indexes(
+        path.with_suffix(".index"), is_missing=segment.offset_index is None, size=segment.size, findings=findings
+    )
+    is_missing = segment.time_index is None and partition.has_time_indexes
+    check_missing_indexes(path.with_suffix(".timeindex"), is_missing=is_missing, size=segment.size, findings=findings)
+    if segment.offset_index is not None:
+        index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
+        check_index_file(index.file, index.count, findings, is_closed=is_closed)
+        checks.append(OffsetIndexCheck(index, findings))
+    if segment.time_index is not None:
+        times = stack.enter_context(TimeIndex(segment.time_index.path, base))
+        check_index_file(times.file, times.count, findings, is_closed=is_closed)
+        checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+    if segment.transaction_index is not None:
+        with TransactionIndex(segment.transaction_index.path, base) as transactions:
+            check_index_file(transactions.file, transactions.count, findings, is_closed=is_closed)
+    return checks
+
+
+def _check_metadata_snapshot(path: Path, findings: Findings) -> None:
+    """The bytes of a KRaft snapshot; its offsets are its own."""
+    with LogFile(path) as log_file:
+        for item in checked_batches(log_file):
+            damage = item if isinstance(item, Damage) else item.damage
+            if damage is not None:
+                findings.add(str(damage.kind), path, damage.detail, position=damage.position)
+
+
+
+# --- several partitions -----------------------------------------------------------------------------------------------
+
+
+def verify_paths(paths: Sequence[Path], *, keep_cache: bool = False, processes: int | None = None) -> Iterator[Verified]:
+    """What was found in each partition and log directory at some paths, one at a time, in order.
+
+    Args:
+        paths: partition directories or files in them, log directories, parents of these.
+        keep_cache: leave what is read in the page cache.
+        processes: how many work at once; None takes as many as there are processors where there is enough to read.
+
+    Raises:
+        OpenError: if a path can't be listed.
+    """
+    log_dirs, orders = _orders(paths)
+    findings = Findings()
+    check_disks(log_dirs, findings)
+    for log_dir in log_dirs:
+        check_log_dir(log_dir, findings)
+    if log_dirs:
+        yield Verified(log_dirs[0].path, tuple(findings.all(is_compacted=False)))
+    wanted = _worth_processes(orders) if processes is None else processes
+    if wanted < 2 or len(orders) < 2:
+        for order in orders:
+            yield _verify(order, keep_cache)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(min(wanted, len(orders))) as pool:
+        yield from pool.map(_verify, orders, [keep_cache] * len(orders))
+
+
+class _Order(NamedTuple):
+    """A partition to verify; its log directory's checkpoints, None to read them."""
+
+    path: Path
+    checkpoints: Checkpoints | None
+
+
+def _orders(paths: Iterable[Path]) -> tuple[list[LogDir], list[_Order]]:
+    log_dirs: list[LogDir] = []
+    orders: dict[Path, _Order] = {}
+    for path in paths:
+        here = path.parent if path.is_file() else path
+        if not here.exists():
+            raise OpenError("no such file or directory", path)
+        if parse_partition_directory(here.absolute()) or holds_segments(here):
+            orders.setdefault(here, _Order(here, None))
+            continue
+        for log_dir in find_log_dirs(here):
+            log_dirs.append(log_dir)
+            orders |= {each.path: _Order(each.path, each.checkpoints()) for each in log_dir.partitions()}
+    return log_dirs, list(orders.values())
+
+
+def _verify(order: _Order, keep_cache: bool) -> Verified:
+    try:
+        return verify_partition(PartitionLog(order.path, order.checkpoints), keep_cache=keep_cache)
+    except OpenError as error:
+        return Verified(order.path, (), (error,))
+
+
+def _worth_processes(orders: Iterable[_Order]) -> int:
+    size = 0
+    for order in orders:
+        size += sum(entry.stat().st_size for entry in order.path.glob("*.log"))
+        if size >= WORTH_PROCESSES:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1

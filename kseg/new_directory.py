@@ -1,0 +1,104 @@
+"""A directory that appears when it is complete, or not at all; and ranges of files copied inside the kernel."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kseg.errors import KsegError, UsageError
+
+COPIED_AT_ONCE = 64 << 20
+_PIECE = 1 << 20
+
+
+class WriteError(KsegError):
+    """Something can't be written."""
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Gives a directory to fill, which becomes `path` at the end; on any failure nothing is left of it.
+
+    Raises:
+        UsageError: if the path is there and isn't an empty directory.
+        WriteError: if something can't be written, in the block too.
+    """
+    check_absent(path)
+    try:
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.absolute().parent))
+    except OSError as error:
+        raise WriteError(f"can't be made: {error.strerror}", path) from error
+    try:
+        unfinished.chmod(0o755)
+        yield unfinished
+        _sync(unfinished)
+        unfinished.replace(path)
+    except OSError as error:
+        raise WriteError(f"can't be written: {error.strerror}", error.filename or path) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def check_absent(path: Path) -> None:
+    """Raises UsageError if the path is there and isn't an empty directory: nothing is ever overwritten."""
+    try:
+        if not path.exists():
+            return
+        if path.is_dir() and not any(path.iterdir()):
+            return
+    except OSError as error:
+        raise UsageError(f"can't be looked at: {error.strerror}", path) from error
+    raise UsageError("is there already: give a new directory, or an empty one", path)
+
+
+def _sync(directory: Path) -> None:
+    for path in (*directory.rglob("*"), directory):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def copy_range(source: int, target: int, position: int, size: int) -> None:
+    """Appends bytes of one open file to another; inside the kernel where the platform can.
+
+    Raises:
+        WriteError: if the source has fewer bytes.
+        OSError: if the system can't read or write.
+    """
+    copy = _copy_by_system if hasattr(os, "copy_file_range") else _send
+    while size > 0:
+        try:
+            count = copy(source, target, position, min(size, COPIED_AT_ONCE))
+        except OSError:
+            if copy is _copy_by_hand:
+                raise
+            copy = _send if copy is _copy_by_system and hasattr(os, "sendfile") else _copy_by_hand
+            continue
+        if count == 0:
+            if copy is not _copy_by_hand:
+                copy = _copy_by_hand  # some file systems give nothing this way
+                continue
+            raise WriteError(f"the source ends {size} bytes early: it was cut meanwhile", position=position)
+        position += count
+        size -= count
+
+
+def _copy_by_system(source: int, target: int, position: int, size: int) -> int:
+    return os.copy_file_range(source, target, size, offset_src=position)
+
+
+def _send(source: int, target: int, position: int, size: int) -> int:
+    return os.sendfile(target, source, position, size)
+
+
+def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
+    piece = memoryview(os.pread(source, min(size, _PIECE), position))
+    written = 0
+    while written < len(piece):
+        written += os.write(target, piece[written:])
+    return written

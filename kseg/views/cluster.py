@@ -1,0 +1,128 @@
+"""A cluster as values: topics, partitions, brokers, controllers, configurations, features."""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kseg.views.replay import Unreadable
+
+SECRET_NAME = re.compile(
+    r"password$|secret$|^(.*\.)?sasl\.jaas\.config$|ssl\.keystore\.key$|ssl\.truststore\.certificates$"
+)
+"""Settings whose values Kafka itself hides, by the ends of their names."""
+
+
+class Endpoint(NamedTuple):
+    """Where a broker or controller can be reached."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+class SupportedFeature(NamedTuple):
+    """Levels of a feature that a node supports."""
+
+    name: str
+    minimum: int
+    maximum: int
+
+
+class Partition(NamedTuple):
+    """A partition: node ids of its replicas. `leader` -1 for none. `elr`: eligible leader replicas (KIP-966)."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    is_recovering: bool
+    """The leader was elected uncleanly and has not recovered yet."""
+
+
+class Topic(NamedTuple):
+    """A topic with its partitions, by number."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[Partition, ...]
+
+
+class Broker(NamedTuple):
+    """A broker's registration; `epoch` is its broker epoch, `rack` None for none."""
+
+    broker_id: int
+    epoch: int
+    incarnation_id: str
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...]
+    rack: str | None
+    is_fenced: bool
+    is_in_controlled_shutdown: bool
+    log_dirs: tuple[str, ...]
+
+
+class Controller(NamedTuple):
+    """A controller's registration."""
+
+    controller_id: int
+    incarnation_id: str
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...]
+
+
+class Config(NamedTuple):
+    """A setting of a resource: `resource_type` topic, broker, …; `resource` "" for all brokers."""
+
+    resource_type: str
+    resource: str
+    name: str
+    value: str
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the value is better not shown."""
+        return bool(SECRET_NAME.search(self.name))
+
+
+class Feature(NamedTuple):
+    """A finalized feature, `metadata.version` among them."""
+
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """A cluster as its metadata log tells it.
+
+    `offset` and `timestamp` (milliseconds since 1970) are of the last record that was taken, -1 if there was none.
+    `checkpoint`: name of the snapshot that it began with, None if it began with the log. `missing_before`: the offset
+    before which records are missing, as neither the log nor a checkpoint has them; None if nothing is missing.
+    `unapplied`: records that refer to what is not known, or belong to a metadata transaction that has not ended.
+    """
+
+    offset: int
+    timestamp: int
+    checkpoint: str | None
+    missing_before: int | None
+    features: tuple[Feature, ...]
+    brokers: tuple[Broker, ...]
+    controllers: tuple[Controller, ...]
+    topics: tuple[Topic, ...]
+    configs: tuple[Config, ...]
+    unapplied: int
+    unreadable: tuple[Unreadable, ...]
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All partitions, by topic and number."""
+        return tuple(partition for topic in self.topics for partition in topic.partitions)

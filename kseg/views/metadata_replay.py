@@ -1,0 +1,286 @@
+"""What the records of `__cluster_metadata` add up to, one after another."""
+
+from collections.abc import Callable
+
+from kseg.batch import Record
+from kseg.decode.framed import Framed, parse_framed
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.messages import Fields, MessageError
+from kseg.formats.schemas import cluster_metadata
+from kseg.views.cluster import (
+    Broker,
+    ClusterMetadata,
+    Config,
+    Controller,
+    Endpoint,
+    Feature,
+    Partition,
+    SupportedFeature,
+    Topic,
+)
+from kseg.views.replay import Unreadable
+
+TOPIC = "__cluster_metadata"
+NO_LEADER_CHANGE = -2
+"""What a change says of a leader that stays. Source: LeaderConstants."""
+RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+"""Source: ConfigResource.Type."""
+TOPIC_RESOURCE = 2
+SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+
+
+class MetadataReplay:
+    """The state that records add up to. Source: MetadataDelta and the images that it makes."""
+
+    def __init__(self) -> None:
+        self.offset = -1
+        self.timestamp = NO_TIMESTAMP
+        self.unapplied = 0
+        self.unreadable: list[Unreadable] = []
+        self.features: dict[str, int] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.controllers: dict[int, Controller] = {}
+        self.names: dict[str, str] = {}
+        """Topic ids to topics."""
+        self.partitions: dict[str, dict[int, Partition]] = {}
+        """Topic ids to partitions by number."""
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self._transaction: list[Framed] | None = None
+        """Records of a metadata transaction that has not ended (KIP-868)."""
+
+    def add(self, record: Record) -> None:
+        """Takes a record."""
+        self.offset, self.timestamp = record.offset, record.timestamp
+        try:
+            framed = parse_framed(cluster_metadata.RECORDS, record.value)
+        except MessageError as error:
+            self.unreadable.append(Unreadable(TOPIC, record.offset, error.message))
+            return
+        if framed.message is cluster_metadata.BEGIN_TRANSACTION_RECORD:
+            self._transaction = []
+        elif framed.message is cluster_metadata.ABORT_TRANSACTION_RECORD:
+            self._transaction = None
+        elif framed.message is cluster_metadata.END_TRANSACTION_RECORD:
+            ended, self._transaction = self._transaction or [], None
+            for part in ended:
+                self._apply(part)
+        elif self._transaction is not None:
+            self._transaction.append(framed)
+        else:
+            self._apply(framed)
+
+    def _apply(self, framed: Framed) -> None:
+        apply = APPLIES.get(framed.message.name)
+        if apply is not None and not apply(self, framed.fields):
+            self.unapplied += 1
+
+    def result(self, checkpoint: str | None, missing_before: int | None) -> ClusterMetadata:
+        """The state as values, everything sorted."""
+        configs = (
+            Config(RESOURCE_TYPES.get(kind, str(kind)), resource, name, value)
+            for (kind, resource), values in self.configs.items()
+            for name, value in values.items()
+        )
+        topics = (
+            Topic(
+                name, topic_id, tuple(self.partitions[topic_id][number] for number in sorted(self.partitions[topic_id]))
+            )
+            for topic_id, name in self.names.items()
+        )
+        return ClusterMetadata(
+            self.offset,
+            self.timestamp,
+            checkpoint,
+            missing_before,
+            tuple(Feature(*feature) for feature in sorted(self.features.items())),
+            tuple(self.brokers[number] for number in sorted(self.brokers)),
+            tuple(self.controllers[number] for number in sorted(self.controllers)),
+            tuple(sorted(topics)),
+            tuple(sorted(configs)),
+            self.unapplied + len(self._transaction or ()),
+            tuple(self.unreadable),
+        )
+
+
+def _endpoints(fields: Fields) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(
+            endpoint["name"],
+            endpoint["host"],
+            endpoint["port"],
+            SECURITY_PROTOCOLS.get(endpoint["securityProtocol"], str(endpoint["securityProtocol"])),
+        )
+        for endpoint in fields["endPoints"]
+    )
+
+
+def _features(fields: Fields) -> tuple[SupportedFeature, ...]:
+    names = ("name", "minSupportedVersion", "maxSupportedVersion")
+    return tuple(SupportedFeature(*(feature[name] for name in names)) for feature in fields["features"])
+
+
+def _register_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.brokers[fields["brokerId"]] = Broker(
+        fields["brokerId"],
+        fields["brokerEpoch"],
+        fields["incarnationId"],
+        _endpoints(fields),
+        _features(fields),
+        fields["rack"],
+        fields["fenced"],
+        fields.get("inControlledShutdown", False),
+        tuple(fields.get("logDirs", ())),
+    )
+    return True
+
+
+def _register_controller(replay: MetadataReplay, fields: Fields) -> bool:
+    number = fields["controllerId"]
+    replay.controllers[number] = Controller(number, fields["incarnationId"], _endpoints(fields), _features(fields))
+    return True
+
+
+def _unregister_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    return replay.brokers.pop(fields["brokerId"], None) is not None
+
+
+def _change_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    broker = replay.brokers.get(fields["brokerId"])
+    if broker is None:
+        return False
+    # 1 fences, -1 unfences, 0 leaves it.
+    if fields["fenced"]:
+        broker = broker._replace(is_fenced=fields["fenced"] > 0)
+    if fields.get("inControlledShutdown"):
+        broker = broker._replace(is_in_controlled_shutdown=True)
+    if fields.get("logDirs"):
+        broker = broker._replace(log_dirs=tuple(fields["logDirs"]))
+    replay.brokers[broker.broker_id] = broker
+    return True
+
+
+def _fence(replay: MetadataReplay, fields: Fields) -> bool:
+    return _set_fence(replay, fields["id"], is_fenced=True)
+
+
+def _unfence(replay: MetadataReplay, fields: Fields) -> bool:
+    return _set_fence(replay, fields["id"], is_fenced=False)
+
+
+def _set_fence(replay: MetadataReplay, broker_id: int, *, is_fenced: bool) -> bool:
+    broker = replay.brokers.get(broker_id)
+    if broker is None:
+        return False
+    replay.brokers[broker_id] = broker._replace(is_fenced=is_fenced)
+    return True
+
+
+def _add_topic(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.names[fields["topicId"]] = fields["name"]
+    replay.partitions[fields["topicId"]] = {}
+    return True
+
+
+def _remove_topic(replay: MetadataReplay, fields: Fields) -> bool:
+    name = replay.names.pop(fields["topicId"], None)
+    replay.partitions.pop(fields["topicId"], None)
+    if name is None:
+        return False
+    replay.configs.pop((TOPIC_RESOURCE, name), None)
+    return True
+
+
+def _add_partition(replay: MetadataReplay, fields: Fields) -> bool:
+    topic_id, number = fields["topicId"], fields["partitionId"]
+    if topic_id not in replay.names:
+        return False
+    replay.partitions[topic_id][number] = Partition(
+        replay.names[topic_id],
+        topic_id,
+        number,
+        fields["leader"],
+        fields["leaderEpoch"],
+        fields["partitionEpoch"],
+        tuple(fields["replicas"]),
+        tuple(fields["isr"]),
+        tuple(fields["addingReplicas"]),
+        tuple(fields["removingReplicas"]),
+        tuple(fields.get("eligibleLeaderReplicas") or ()),
+        tuple(fields.get("lastKnownElr") or ()),
+        bool(fields["leaderRecoveryState"]),
+    )
+    return True
+
+
+CHANGED_LISTS = {
+    "isr": "isr",
+    "replicas": "replicas",
+    "removingReplicas": "removing_replicas",
+    "addingReplicas": "adding_replicas",
+    "eligibleLeaderReplicas": "elr",
+    "lastKnownElr": "last_known_elr",
+}
+"""Fields of a change that are null where nothing changes, to those of a partition."""
+
+
+def _change_partition(replay: MetadataReplay, fields: Fields) -> bool:
+    """A change of a partition. Source: PartitionRegistration.merge."""
+    partition = replay.partitions.get(fields["topicId"], {}).get(fields["partitionId"])
+    if partition is None:
+        return False
+    lists = {own: tuple(fields[name]) for name, own in CHANGED_LISTS.items() if fields.get(name) is not None}
+    changed = partition._replace(partition_epoch=partition.partition_epoch + 1, **lists)  # type: ignore[arg-type]
+    if fields["leader"] != NO_LEADER_CHANGE:
+        changed = changed._replace(leader=fields["leader"], leader_epoch=partition.leader_epoch + 1)
+    if fields["leaderRecoveryState"] >= 0:
+        changed = changed._replace(is_recovering=bool(fields["leaderRecoveryState"]))
+    replay.partitions[partition.topic_id][partition.partition] = changed
+    return True
+
+
+def _clear_elr(replay: MetadataReplay, fields: Fields) -> bool:
+    """Of one topic, or of all if it names none."""
+    for topic_id, name in replay.names.items():
+        if fields["topicName"] in ("", name):
+            partitions = replay.partitions[topic_id]
+            for number, partition in partitions.items():
+                partitions[number] = partition._replace(elr=(), last_known_elr=())
+    return True
+
+
+def _set_config(replay: MetadataReplay, fields: Fields) -> bool:
+    values = replay.configs.setdefault((fields["resourceType"], fields["resourceName"]), {})
+    if fields["value"] is None:
+        values.pop(fields["name"], None)
+    else:
+        values[fields["name"]] = fields["value"]
+    return True
+
+
+def _set_feature(replay: MetadataReplay, fields: Fields) -> bool:
+    if fields["featureLevel"] == 0:
+        replay.features.pop(fields["name"], None)
+    else:
+        replay.features[fields["name"]] = fields["featureLevel"]
+    return True
+
+
+Apply = Callable[[MetadataReplay, Fields], bool]
+"""Takes a record's message; False if it refers to what isn't known."""
+
+APPLIES: dict[str, Apply] = {
+    cluster_metadata.REGISTER_BROKER_RECORD.name: _register_broker,
+    cluster_metadata.UNREGISTER_BROKER_RECORD.name: _unregister_broker,
+    cluster_metadata.BROKER_REGISTRATION_CHANGE_RECORD.name: _change_broker,
+    cluster_metadata.FENCE_BROKER_RECORD.name: _fence,
+    cluster_metadata.UNFENCE_BROKER_RECORD.name: _unfence,
+    cluster_metadata.REGISTER_CONTROLLER_RECORD.name: _register_controller,
+    cluster_metadata.TOPIC_RECORD.name: _add_topic,
+    cluster_metadata.REMOVE_TOPIC_RECORD.name: _remove_topic,
+    cluster_metadata.PARTITION_RECORD.name: _add_partition,
+    cluster_metadata.PARTITION_CHANGE_RECORD.name: _change_partition,
+    cluster_metadata.CLEAR_ELR_RECORD.name: _clear_elr,
+    cluster_metadata.CONFIG_RECORD.name: _set_config,
+    cluster_metadata.FEATURE_LEVEL_RECORD.name: _set_feature,
+}
+"""Types of records that the view takes; quotas, ACLs, users and tokens aren't shown."""

@@ -1,0 +1,86 @@
+"""Rows of views as text, JSON, CSV or rich tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kseg.output.stdout import write_stdout
+from kseg.output.table import TableColumn, aligned_lines, write_rich_table
+
+Row = TypeVar("Row")
+
+NOT_SHOWN = ""
+"""Title of a column that only programs get: JSON and CSV."""
+
+
+@dataclass(frozen=True)
+class Section(Generic[Row]):
+    """One kind of rows: `type` in JSON, `title` for people, and its columns."""
+
+    type: str
+    title: str
+    columns: Sequence[TableColumn[Row]]
+    style: Callable[[Row], str] | None = None
+
+    @property
+    def shown_columns(self) -> list[TableColumn[Row]]:
+        """Those for people."""
+        return [column for column in self.columns if column.title != NOT_SHOWN]
+
+    def as_object(self, row: Row) -> dict[str, object]:
+        """A row as JSON has it."""
+        return {"type": self.type, **{column.name: column.value(row) for column in self.columns}}
+
+    def as_values(self, row: Row) -> list[object]:
+        """A row as CSV has it: several values of a field are separated by spaces."""
+        return [_flat(column.value(row)) for column in self.columns]
+
+
+def _flat(value: object) -> object:
+    if isinstance(value, list):
+        return " ".join(str(_flat(element)) for element in value)
+    if isinstance(value, dict):
+        return ":".join(str(_flat(element)) for element in value.values())
+    return value
+
+
+class RowWriter:
+    """Writes sections in one form; in CSV there may be only one."""
+
+    def __init__(self, form: str, color: bool | None = None) -> None:
+        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide."""
+        self._form = form
+        self._color = color
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is text or a table."""
+        return self._form in ("text", "table")
+
+    def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Writes a section; for people it has a title, and is left out if it is empty."""
+        if self._form == "json":
+            from kseg.output.json_lines import write_json
+
+            for row in rows:
+                write_json(section.as_object(row))
+        elif self._form == "csv":
+            from kseg.output.csv import CsvWriter
+
+            writer = CsvWriter(column.name for column in section.columns)
+            for row in rows:
+                writer.write(section.as_values(row))
+        elif found := list(rows):
+            self._write_for_people(section, found)
+
+    def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
+        if self._form == "table":
+            write_rich_table(section.shown_columns, rows, title=section.title, color=self._color, style=section.style)
+            return
+        self.write_line(f"{section.title}:")
+        for line in aligned_lines(section.shown_columns, rows):
+            self.write_line(f"  {line}")
+
+    def write_line(self, line: str) -> None:
+        """Writes a line as it is."""
+        write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")

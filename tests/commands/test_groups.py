@@ -1,0 +1,126 @@
+"""`kseg groups`."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import consumer_offsets
+from tests import golden
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import kseg
+
+LOGS = golden.ROOT / "logs"
+
+
+def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, object]]:
+    return [json.loads(line) for line in kseg(["groups", "-o", "json", *arguments], directory).stdout.splitlines()]
+
+
+def test_text_has_groups_members_and_commits() -> None:
+    run = kseg(["groups", "4.1.0"], LOGS)
+    assert (run.status, run.stderr) == (0, b"")
+    lines = run.stdout.decode().splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == ["Groups:", "Members:", "Commits:"]
+    assert any(line.split()[:4] == ["g-new-live", "1", "consumer", "Stable"] for line in lines)
+    assert any(line.split()[:4] == ["g-new-live", "plain", "0", "154"] for line in lines)
+
+
+def test_json_has_an_object_for_each_with_its_type() -> None:
+    found = objects(["4.1.0"])
+    assert {row["type"] for row in found} == {"group", "member", "commit"}
+    pending = next(row for row in found if row["type"] == "commit" and row["group"] == "g-txn-open")
+    assert pending == {
+        "type": "commit",
+        "group": "g-txn-open",
+        "topic": "plain",
+        "partition": 0,
+        "offset": 77,
+        "leaderEpoch": None,
+        "commitTimestamp": 1795256068978,
+        "commitTime": "2026-11-21T10:14:28.978Z",
+        "expireTimestamp": None,
+        "expireTime": None,
+        "topicId": None,
+        "recordOffset": 132,
+        "pendingProducerId": 1009,
+        "metadata": "pending",
+    }
+
+
+def test_csv_has_the_commits() -> None:
+    run = kseg(["groups", "4.1.0", "-o", "csv"], LOGS)
+    rows = list(csv.DictReader(io.StringIO(run.stdout.decode())))
+    of_json = [row for row in objects(["4.1.0"]) if row["type"] == "commit"]
+    assert [(row["group"], row["topic"], row["offset"]) for row in rows] == [
+        (row["group"], row["topic"], str(row["offset"])) for row in of_json
+    ]
+
+
+def test_a_group_and_a_kind_of_rows_can_be_chosen() -> None:
+    found = objects(["4.1.0", "--group", "sg-*", "--show", "members"])
+    assert [(row["type"], row["group"]) for row in found] == [("member", "sg-live")]
+
+
+def test_the_time_of_a_commit_divides(tmp_path: Path) -> None:
+    def commits(at: str) -> list[dict[str, object]]:
+        return objects(["4.1.0", "--at", at, "--group", "g-new-live", "--show", "commits"])
+
+    newest = objects(["4.1.0", "--group", "g-new-live", "--show", "commits"])
+    assert commits("2026-11-21T10:14:31.371Z") == newest
+    assert commits("2026-11-21T11:14:31.370+01:00") == commits("1795256071370") != newest
+
+
+def test_keys_of_which_only_later_records_are_left_are_told() -> None:
+    run = kseg(["groups", "4.1.0", "--at", "1795255995396"], LOGS)
+    assert b"keys have later records only" in run.stderr
+    assert kseg(["groups", "4.1.0", "--at", "1795255995396", "-q"], LOGS).stderr == b""
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    run = kseg(["groups", "4.1.0", "--at", "yesterday"], LOGS)
+    assert run.status == 2
+    assert b"'yesterday' is no time" in run.stderr
+
+
+def test_a_directory_without_groups_is_refused(tmp_path: Path) -> None:
+    run = kseg(["groups", "."], tmp_path)
+    assert run.status == 2
+    assert run.stderr.startswith(b"kseg: ")
+
+
+def test_help_has_examples() -> None:
+    assert b"Examples:" in kseg(["groups", "--help"], LOGS).stdout
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\n\u202e[bold]x[/bold]"
+
+
+def hostile_partition(tmp_path: Path) -> None:
+    fields = {"group": HOSTILE, "topic": HOSTILE, "partition": 0}
+    key = b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, fields)
+    value = b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": HOSTILE})
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([NewRecord(key, value)])])
+
+
+def test_text_of_files_does_no_harm_to_a_terminal(tmp_path: Path) -> None:
+    hostile_partition(tmp_path)
+    plain = kseg(["groups", "."], tmp_path).stdout.decode()
+    table = kseg(["groups", ".", "-o", "table", "--no-color"], tmp_path).stdout.decode()
+    for shown in (plain, table):
+        assert all(char.isprintable() or char == "\n" for char in shown)
+        assert "[bold]x[/bold]" in shown
+
+
+def test_json_keeps_text_as_it_is(tmp_path: Path) -> None:
+    hostile_partition(tmp_path)
+    (commit,) = objects([".", "--show", "commits"], tmp_path)
+    assert (commit["group"], commit["topic"], commit["metadata"]) == (HOSTILE, HOSTILE, HOSTILE)
+
+
+def test_records_that_cant_be_read_end_with_1(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([NewRecord(b"\0\x63", b"\0\0")])])
+    run = kseg(["groups", "."], tmp_path)
+    assert run.status == 1
+    assert run.stderr == b"kseg: __consumer_offsets-0: offset 0: key of unknown type 99\n"

@@ -1,0 +1,149 @@
+"""`kseg lookup`: the way in words, the object, exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+SAMPLE = "docs/test-1-0"
+LINE_OF_203500 = (
+    b"offset: 203500 position: 14555 CreateTime: 1581597498413 isvalid: true keysize: -1 valuesize: 23 magic: 2"
+    b" compresscodec: NONE producerId: -1 producerEpoch: -1 sequence: -1 isTransactional: false headerKeys: []"
+)
+
+
+def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
+    return run.kseg(["lookup", *arguments], directory)
+
+
+def found(*arguments: str) -> dict[str, object]:
+    ran = kseg(*arguments, "-o", "json")
+    assert ran.stdout.count(b"\n") == 1
+    answer: dict[str, object] = json.loads(ran.stdout)
+    return answer
+
+
+def test_way_of_the_documented_lookup() -> None:
+    ran = kseg("--offset", "203500", directory=golden.ROOT / SAMPLE)
+    assert (ran.status, ran.stderr) == (0, b"")
+    lines = ran.stdout.decode().splitlines()
+    for line in (
+        "  base offset 203000, 199858 bytes  <- taken",
+        "  Offset index: 11 entries, lower slot 0, upper slot 1",
+        "    [0] offset: 203299 position: 8738  <- floor",
+        "    [1] offset: 204657 position: 34953",
+        "  Scan from position 8738",
+        "    passed: position 9031, offsets 203300 to 203399",
+        "    found:  position 14555, offsets 203485 to 203534",
+    ):
+        assert line in lines
+
+
+def test_last_line_is_that_of_dump() -> None:
+    assert kseg(SAMPLE, "--offset", "203500").stdout.endswith(b"\n" + LINE_OF_203500 + b"\n")
+    with_data = kseg(SAMPLE, "--offset", "203500", "--print-data-log").stdout
+    assert with_data.endswith(b"\n" + LINE_OF_203500 + b" payload: local test -------- 100\n")
+
+
+def test_object_of_the_documented_lookup() -> None:
+    answer = found(SAMPLE, "--offset", "203500")
+    record = answer.pop("record")
+    assert isinstance(record, dict)
+    assert (record["offset"], record["timestamp"], record["value"]) == (
+        203500,
+        1581597498413,
+        "local test -------- 100",
+    )
+    assert answer == {
+        "target": 203500,
+        "by": "offset",
+        "offset": 203500,
+        "segment": f"{SAMPLE}/00000000000000203000.log",
+        "indexEntry": {"offset": 203299, "position": 8738},
+        "scanPosition": 8738,
+        "batch": {"position": 14555, "baseOffset": 203485, "lastOffset": 203534},
+        "absence": None,
+        "previousOffset": None,
+        "nextOffset": None,
+    }
+
+
+def test_offset_before_the_first_entry_has_no_index_entry() -> None:
+    answer = found(SAMPLE, "--offset", "203004")
+    assert (answer["indexEntry"], answer["scanPosition"]) == (None, 0)
+
+
+def test_record_is_dumps_object() -> None:
+    dumped = run.kseg(["dump", "-o", "json", "--only", "records", f"{SAMPLE}/00000000000000203000.log"], golden.ROOT)
+    assert found(SAMPLE, "--offset", "203001")["record"] == json.loads(dumped.stdout.splitlines()[1])
+
+
+@pytest.mark.parametrize("path", ["classes-4.3.1/utf8-v2", "classes-3.9.1/gaps-v1-gzip", "4.3.1/compacted-txn-0"])
+def test_each_records_line_is_cut_out_of_dumps_text(path: str) -> None:
+    logs = sorted((golden.ROOT / "logs" / path).glob("*.log"))
+    dumped = run.kseg(["dump", "--print-data-log", *map(str, logs)], golden.ROOT).stdout
+    objects = run.kseg(["dump", "-o", "json", "--only", "records", *map(str, logs)], golden.ROOT).stdout
+    for line in objects.splitlines():
+        offset = json.loads(line)["offset"]
+        ran = kseg(f"logs/{path}", "--offset", str(offset), "--print-data-log")
+        record = ran.stdout[ran.stdout.index(f"\noffset: {offset} ".encode()) + 1 :]
+        assert record in dumped
+
+
+def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
+    ran = kseg(SAMPLE, "--offset", "209300")
+    assert ran.status == 1
+    assert ran.stderr == (
+        b"kseg: docs/test-1-0: offset 209300 isn't there: it is the log end offset, the next to be written;"
+        b" the record before it is 209299\n"
+    )
+    answer = found(SAMPLE, "--offset", "5")
+    assert (answer["absence"], answer["record"], answer["nextOffset"]) == ("below-log-start", None, 203000)
+
+
+@pytest.mark.parametrize("time", ["1581597478320", "2020-02-13T12:37:58.320Z", "2020-02-13T13:37:58.320+01:00"])
+def test_times_in_milliseconds_and_iso_8601(time: str) -> None:
+    answer = found(SAMPLE, "--timestamp", time)
+    assert (answer["target"], answer["offset"]) == (1581597478320, 203001)
+
+
+@pytest.mark.parametrize(
+    ("time", "offset"), [("earliest", 203000), ("-2", 203000), ("latest", 209300), ("-1", 209300), ("-4", 203000)]
+)
+def test_special_times(time: str, offset: int) -> None:
+    assert found(SAMPLE, "--timestamp", time)["offset"] == offset
+
+
+def test_partition_of_a_log_directory() -> None:
+    answer = found("logs/3.6.2", "--topic", "plain", "--partition", "1", "--offset", "110")
+    assert answer["segment"] == "logs/3.6.2/plain-1/00000000000000000108.log"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([SAMPLE], "give either --offset or --timestamp"),
+        ([SAMPLE, "--offset", "5", "--timestamp", "5"], "give either --offset or --timestamp"),
+        (["logs/3.6.2", "--offset", "5"], "partitions are here: choose one by --topic and --partition"),
+        (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
+        (["nowhere", "--offset", "5"], "no such file or directory"),
+        ([SAMPLE, "--timestamp", "-7"], "below 0 there are"),
+        ([SAMPLE, "--timestamp", "noon"], "'noon' is neither milliseconds"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
+    ran = kseg(*arguments)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert complaint in ran.stderr.decode()
+
+
+def test_missing_index_is_told_on_stderr_unless_quiet() -> None:
+    path = "logs/classes-4.3.1/headers"
+    ran = kseg(path, "--timestamp", "earliest")
+    assert ran.status == 0
+    assert b".index: missing: the log is scanned instead" in ran.stderr
+    assert kseg(path, "--timestamp", "earliest", "-q").stderr == b""

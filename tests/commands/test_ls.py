@@ -1,0 +1,158 @@
+"""`kseg ls`: columns, forms, selection, order."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+BROKER = "logs/2.8.2"
+NOW = "1795256900000"
+
+
+def kseg(*arguments: str) -> run.Run:
+    return run.kseg(["ls", "--now", NOW, *arguments], golden.ROOT)
+
+
+def objects(*arguments: str) -> list[dict[str, object]]:
+    ran = kseg("-o", "json", *arguments)
+    assert (ran.status, ran.stderr) == (0, b"")
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def of_type(kind: str, *arguments: str) -> list[dict[str, object]]:
+    return [member for member in objects(*arguments) if member["type"] == kind]
+
+
+def test_every_partition_and_segment_is_listed_by_name() -> None:
+    listed = [member["directory"] for member in of_type("partition", BROKER)]
+    assert listed == sorted(str(path.relative_to(golden.ROOT)) for path in (golden.ROOT / BROKER).glob("*-[0-9]"))
+    logs = sorted((golden.ROOT / BROKER).glob("*/*.log"))
+    assert len(of_type("segment", BROKER)) == len(logs)
+
+
+def test_segment_at_a_glance() -> None:
+    (segment,) = of_type("segment", "docs/test-1-0")
+    assert segment == {
+        "type": "segment",
+        "topic": "test-1",
+        "partition": 0,
+        "directory": "docs/test-1-0",
+        "baseOffset": 203000,
+        "lastOffset": 209299,
+        "bytes": 199858,
+        "firstTimestamp": 1581597478310,
+        "largestTimestamp": 1581597498775,
+        "codecs": ["none"],
+        "magics": [2],
+        "records": None,
+        "batches": None,
+        "compressionRatio": None,
+        "producerIds": None,
+        "openTransactions": None,
+        "abortedTransactions": 0,
+        "indexEntries": 11,
+        "timeIndexEntries": 12,
+        "indexHealth": "ok",
+        "rolled": "active",
+        "retention": "delete-time",
+    }
+
+
+@pytest.mark.parametrize("root", [BROKER, "logs/0.9.0.1", "logs/4.3.1"])
+def test_deep_listing_counts_what_dump_counts(root: str) -> None:
+    listed = {
+        f"{segment['directory']}/{segment['baseOffset']:020}.log": (segment["batches"], segment["records"])
+        for segment in of_type("segment", "--deep", root)
+    }
+    for path, counts in listed.items():
+        dumped = run.kseg(["dump", "-o", "json", path], golden.ROOT).stdout.splitlines()
+        summary = json.loads(dumped[-1])
+        assert (summary["batches"], summary["records"]) == counts, path
+
+
+def test_deep_listing_tells_producers_and_transactions() -> None:
+    segments = of_type("segment", "--deep", "logs/2.3.1/txn-1")
+    last = segments[-1]
+    assert last["producerIds"] == [4, 5, 6, 7, 8, 9, 1000, 1001]
+    assert last["abortedTransactions"] == 4
+    assert last["openTransactions"] == 2  # of 9 and 1001
+
+
+def test_glance_and_deep_listing_agree_on_what_both_know() -> None:
+    same = ("baseOffset", "lastOffset", "bytes", "firstTimestamp", "largestTimestamp", "indexEntries", "rolled")
+    glance, deep = of_type("segment", BROKER), of_type("segment", "--deep", BROKER)
+    assert [[row[name] for name in same] for row in glance] == [[row[name] for name in same] for row in deep]
+
+
+def test_csv_has_the_columns_of_json() -> None:
+    rows = list(csv.DictReader(kseg("-o", "csv", BROKER).stdout.decode().splitlines()))
+    segments = of_type("segment", BROKER)
+    assert list(rows[0]) == list(segments[0])[1:]
+    assert [int(row["bytes"]) for row in rows] == [segment["bytes"] for segment in segments]
+
+
+def test_topics_are_chosen_by_a_pattern() -> None:
+    assert {member["topic"] for member in of_type("partition", BROKER, "--topic", "v*")} == {"v0-snappy", "v1-append"}
+
+
+def test_sorting_by_size_puts_the_largest_first() -> None:
+    sizes = [member["bytes"] for member in of_type("partition", BROKER, "--sort", "size")]
+    assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
+
+
+def test_partition_tells_its_offsets_and_checkpoints() -> None:
+    (partition,) = of_type("partition", f"{BROKER}/idem-0")
+    assert partition["logStartOffset"] == 62
+    assert partition["logEndOffset"] == partition["highWatermark"] == partition["recoveryPoint"] == 118
+    assert partition["leaderEpoch"] == 0
+
+
+def test_reason_of_a_roll_follows_the_settings() -> None:
+    default = of_type("segment", f"{BROKER}/idem-0")
+    small = of_type("segment", f"{BROKER}/idem-0", "--segment-bytes", "6000")
+    assert [row["rolled"] for row in default] == ["unknown", "active"]
+    assert [row["rolled"] for row in small] == ["size", "active"]
+
+
+def test_retention_follows_the_settings() -> None:
+    kept = of_type("segment", f"{BROKER}/idem-0", "--retention-ms", "-1")
+    by_size = of_type("segment", f"{BROKER}/idem-0", "--retention-ms", "-1", "--retention-bytes", "1152")
+    assert [row["retention"] for row in kept] == ["keep", "keep"]
+    assert [row["retention"] for row in by_size] == ["delete-size", "keep"]
+
+
+def test_totals_are_the_sums() -> None:
+    (total,) = of_type("total", BROKER)
+    assert total["bytes"] == sum(path.stat().st_size for path in (golden.ROOT / BROKER).glob("*/*.log"))
+
+
+def test_text_and_table_show_each_segment() -> None:
+    for form in ("text", "table"):
+        ran = kseg("-o", form, f"{BROKER}/idem-0")
+        shown = ran.stdout.decode()
+        assert ran.status == 0
+        assert all(word in shown for word in ("LARGEST TIME", "5512", "1152", "ROLLED", "Total: 1 topic, 1 partition"))
+        assert "\x1b" not in shown
+
+
+def test_names_that_harm_a_terminal_are_escaped(tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[2Jevil"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(b"")
+    for form in ("text", "table"):
+        ran = run.kseg(["ls", "-o", form, str(folder)], golden.ROOT)
+        assert b"\x1b[2J" not in ran.stdout
+        assert b"\\x1b[2Jevil" in ran.stdout
+
+
+def test_missing_directory_ends_with_2() -> None:
+    assert kseg("nowhere").status == 2
+
+
+def test_directory_without_partitions_is_an_empty_list(tmp_path: Path) -> None:
+    assert [member["type"] for member in objects(str(tmp_path))] == ["total"]

@@ -1,0 +1,41 @@
+"""What a log says of its producers, against the snapshots that brokers took."""
+
+import pytest
+
+from kseg.index.producer_snapshot import ProducerSnapshot
+from kseg.index.producer_state import ProducerStates
+from kseg.index.rebuild import rebuild
+from kseg.log.log_dir import find_partitions
+from kseg.log.partition import PartitionLog
+from tests import golden
+
+
+def spans(partition: PartitionLog) -> list[tuple[int, int]]:
+    """Base and end offsets of segments that have a snapshot at their end, and one at their base or nothing before."""
+    ends = [*partition.base_offsets[1:], partition.read_log_end_offset()]
+    return [
+        (base, end)
+        for base, end in zip(partition.base_offsets, ends, strict=True)
+        if end in partition.snapshots and (base in partition.snapshots or base == partition.base_offsets[0])
+    ]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_states_are_those_of_the_next_snapshot() -> None:
+    equal = forgotten = 0
+    for root in sorted((golden.ROOT / "logs").glob("[0-9]*")):
+        for partition in find_partitions([root]):
+            for base, end in spans(partition) if "remote" not in root.name else ():
+                states = partition.read_producer_states(base) or ProducerStates()
+                segment = partition.floor_segment(base)
+                assert segment is not None
+                with segment.open_log() as log_file:
+                    rebuild(log_file, states=states)
+                with ProducerSnapshot(partition.snapshots[end].path) as snapshot:
+                    expected = {entry.producer_id: entry for entry in snapshot.entries()}
+                found = {number: state for number, state in states.producers.items() if number in expected}
+                assert found == expected, (partition.path, end)
+                equal += found == states.producers
+                forgotten += found != states.producers
+    print(f"{equal} snapshots equal; in {forgotten} the broker had let producers go by then")  # noqa: T201
+    assert equal > 100

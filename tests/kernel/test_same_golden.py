@@ -1,0 +1,40 @@
+"""The twin prints every golden log as the compiled kernel does, in the layouts of several releases."""
+
+from pathlib import Path
+
+import pytest
+
+from kseg import kernel as kernels
+from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
+from kseg.layouts.programs import LogOptions, documented_program, release_program
+from kseg.log_file import LogFile
+from kseg.releases import parse_release
+from tests import golden
+
+DEEP = LogOptions(deep=True, print_data=True)
+RENDERINGS = {
+    "documented": Rendering(documented_program(DEEP)),
+    "0.10.0.1": Rendering(release_program(parse_release("0.10.0.1"), DEEP), gap_rule=2),
+    "2.8": Rendering(release_program(parse_release("2.8"), DEEP), gap_rule=1, as_kafka=True),
+    "4.3": Rendering(release_program(parse_release("4.3"), DEEP), gap_rule=1, last_offset=-1, as_kafka=True),
+    "4.3 shallow": Rendering(release_program(parse_release("4.3"), LogOptions())),
+}
+
+
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_golden_logs_are_printed_equally(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in [*golden.files(".log"), *golden.damaged_files(".log")]:
+        results = []
+        for kernel in ("fast", "twin"):
+            monkeypatch.setenv(kernels.KERNEL_VARIABLE, kernel)
+            results.append(printed(path, RENDERINGS[name]))
+        assert results[0] == results[1], path
+
+
+def printed(path: Path, rendering: Rendering) -> tuple[bytes, LogSummary]:
+    pieces: list[bytes] = []
+    output = new_output(lambda piece: pieces.append(bytes(piece)))
+    with LogFile(path) as log_file:
+        summary = dump_log(log_file, rendering, output)
+    output.flush()
+    return b"".join(pieces), summary

@@ -1,0 +1,15 @@
+"""The numbers that fast.pyx has for itself are those of the contract."""
+
+from enum import IntEnum
+
+import pytest
+
+from kseg.kernel import contract, fast
+
+
+@pytest.mark.parametrize(
+    "numbers", [contract.Stop, contract.Problem, contract.Op], ids=lambda numbers: numbers.__name__
+)
+def test_the_compiled_kernel_numbers_as_the_contract_does(numbers: type[IntEnum]) -> None:
+    compiled = getattr(fast, numbers.__name__)
+    assert {member.name: int(member) for member in compiled} == {member.name: int(member) for member in numbers}

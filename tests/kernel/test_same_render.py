@@ -1,0 +1,67 @@
+"""The twin renders records, and makes columns of them, as the compiled kernel does, on whatever bytes."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kseg.kernel import fast, twin
+from kseg.layouts.fields import FIELDS
+from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
+from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
+
+EVERY_FIELD = " ".join(f"{name}={{{name}}}" for name in FIELDS) + "\n"
+ODD_RECORD = (
+    r'{keySize?K{keySize}}{valueSize!none}{headerCount?[{headers:json}]}\{"k{key:json},"v{value:json}\} 100%'
+    "{sequence?s}{sequence!z}{value!null}\n"
+)
+PROGRAMS = {
+    "every field": program_of(EVERY_FIELD, EVERY_FIELD),
+    "control records": program_of(
+        EVERY_FIELD, EVERY_FIELD, "{controlType} {coordinatorEpoch} {key}{decoded?<{decoded}>} {offset}\n"
+    ),
+    "texts that touch": program_of("{baseOffset}{key}{value}\n", "{key}{value}{headerKeys}{decoded}{key}"),
+    "conditions": program_of(None, ODD_RECORD),
+    "shallow": program_of(EVERY_FIELD, None),
+}
+
+CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+BODIES = st.one_of(
+    st.none(),
+    damaged(st.lists(RECORDS.map(Record.encoded), max_size=4).map(b"".join)),
+    damaged(st.lists(MESSAGES.map(Message.encoded), max_size=4).map(b"".join)),
+)
+
+
+def decode(key: bytes | None, value: bytes | None, offset: int) -> tuple[bytes | None, bytes | None]:
+    return None if value is None else value + b"%d" % offset, key
+
+
+def decode_control(key: bytes, value: bytes | None) -> bytes | None:
+    return None if value is None else key + value
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    CONTENTS,
+    st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)),
+    st.sampled_from(sorted(PROGRAMS)),
+    st.booleans(),
+    st.integers(0, 2),
+    st.one_of(st.none(), INT64),
+)
+def test_renderings_are_equal(
+    content: bytes, bodies: list[bytes | None] | None, program: str, decodes: bool, rule: int, last: int | None
+) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    decoders = (decode, decode_control) if decodes else (None, None)
+    options = Options(*decoders, rule, last)
+    by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows, bodies, options) for kernel in (fast, twin))
+    assert by_fast.text == by_twin.text
+    assert by_fast == by_twin
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
+def test_columns_are_equal(content: bytes, bodies: list[bytes | None] | None) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    by_fast, by_twin = (table(kernel, content, rows, bodies) for kernel in (fast, twin))
+    assert by_fast == by_twin

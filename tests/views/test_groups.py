@@ -1,0 +1,264 @@
+"""Groups and commits, replayed from `__consumer_offsets`."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kseg.errors import KsegError
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import consumer_offsets
+from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
+from kseg.views.groups import AssignedTopic, Group, read_groups
+from tests import golden
+from tests.golden import GoldenCase
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.views.printed import cases_of, printed_records
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+CASES = cases_of("--offsets-decoder", "__consumer_offsets-")
+LOGS = golden.ROOT / "logs"
+
+
+def replayed(case: GoldenCase) -> dict[tuple[str, str, int], tuple[int, str, int]]:
+    """The last commit per group and partition, of what the real tool printed, transactions left out."""
+    commits: dict[tuple[str, str, int], tuple[int, str, int]] = {}
+    for record in printed_records(case):
+        if record.key["type"] in ("0", "1") and not record.is_transactional:
+            key = record.key["data"]
+            name = (key["group"], key["topic"], key["partition"])
+            commits.pop(name, None)
+            if record.value is not None:
+                value = record.value["data"]
+                commits[name] = (value["offset"], value["metadata"], value["commitTimestamp"])
+    return commits
+
+
+def members_printed(case: GoldenCase) -> dict[str, int]:
+    """Classic groups to their numbers of members."""
+    groups: dict[str, int] = {}
+    for record in printed_records(case):
+        if record.key["type"] == "2":
+            groups.pop(record.key["data"]["group"], None)
+            if record.value is not None:
+                groups[record.key["data"]["group"]] = len(record.value["data"]["members"])
+    return groups
+
+
+def test_there_are_cases_of_old_and_new_brokers() -> None:
+    assert {"0.9.0.1", "0.10.2.2", "2.8.2", "4.3.1"} <= {case.files[0].split("/")[1] for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_last_commits_are_those_that_the_real_tool_printed(case: GoldenCase, tmp_path: Path) -> None:
+    directory = tmp_path / "__consumer_offsets-1"
+    directory.mkdir()
+    shutil.copy(golden.ROOT / case.files[0], directory)
+    view = read_groups(directory)
+    commits = {
+        (commit.group, commit.topic, commit.partition): (commit.offset, commit.metadata, commit.commit_timestamp)
+        for group in view.groups
+        for commit in group.commits
+    }
+    assert commits == replayed(case)
+    assert view.unreadable == ()
+    classic = {group.group: len(group.members) for group in view.groups if group.type == "classic" and group.epoch >= 0}
+    assert classic == members_printed(case)
+
+
+def group_of(view_path: Path, name: str, at_ms: int | None = None) -> Group:
+    return next(group for group in read_groups(view_path, at_ms).groups if group.group == name)
+
+
+def test_a_consumer_group_has_its_members_and_their_partitions() -> None:
+    group = group_of(LOGS / "4.1.0", "g-new-live")
+    assert (group.type, group.state, group.epoch, group.coordinator_partition) == ("consumer", "Stable", 1, 1)
+    (member,) = group.members
+    assert (member.client_id, member.client_host, member.epoch) == ("new-live", "/127.0.0.1", 1)
+    assert member.subscribed_topics == ("plain", "txn")
+    assert member.assignment == (
+        AssignedTopic(None, "YDWa4aAHT1u5w6xHVHlGtg", (0, 1, 2)),
+        AssignedTopic(None, "3QopfSIqTseWGoIOb56qJg", (0, 1)),
+    )
+
+
+def test_a_classic_group_has_its_members_and_their_partitions() -> None:
+    group = group_of(LOGS / "2.4.1", "g-members")
+    assert (group.type, group.state, group.protocol_type, len(group.members)) == ("classic", "Stable", "consumer", 3)
+    static = next(member for member in group.members if member.group_instance_id == "static-1")
+    assert static.subscribed_topics == ("plain", "gzip")
+    assert static.assignment == (AssignedTopic("plain", None, (0,)), AssignedTopic("gzip", None, (0, 1)))
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "2.8.2", "3.3.2", "3.6.2", "4.1.0"])
+def test_a_commit_of_an_open_transaction_is_pending(release: str) -> None:
+    group = group_of(LOGS / release, "g-txn-open")
+    assert group.commits == ()
+    (commit,) = group.pending_commits
+    assert (commit.topic, commit.partition, commit.offset, commit.metadata) == ("plain", 0, 77, "pending")
+    assert commit.producer_id is not None
+
+
+def key(group: str, topic: str = "t", partition: int = 0, number: int = 1) -> bytes:
+    fields = {"group": group, "topic": topic, "partition": partition}
+    return number.to_bytes(2, "big") + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, fields)
+
+
+def value(offset: int, version: int = 3, metadata: str = "", commit_timestamp: int = 5) -> bytes:
+    fields = {"offset": offset, "metadata": metadata, "commitTimestamp": commit_timestamp}
+    return version.to_bytes(2, "big") + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, version, fields)
+
+
+def offsets(path: Path, at_ms: int | None = None) -> dict[str, list[int]]:
+    return {
+        group.group: [commit.offset for commit in group.commits]
+        for group in read_groups(path, at_ms).groups
+        if group.commits
+    }
+
+
+def transactional(base_offset: int, records: list[NewRecord], producer_id: int = 7) -> NewBatch:
+    return NewBatch(records, base_offset, producer_id, 0, is_transactional=True)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    return tmp_path / "__consumer_offsets-3"
+
+
+def test_committed_transactions_count_and_aborted_ones_dont(partition: Path) -> None:
+    committed = transactional(0, [NewRecord(key("a"), value(10))])
+    first_marker = marker(COMMIT, committed)
+    aborted = transactional(2, [NewRecord(key("b"), value(20))])
+    write_segment(partition, [committed, first_marker, aborted, marker(ABORT, aborted)])
+    assert offsets(partition) == {"a": [10]}
+
+
+def test_a_later_plain_commit_outlives_an_earlier_transactional_one(partition: Path) -> None:
+    opened = transactional(0, [NewRecord(key("a"), value(10))])
+    plain = NewBatch([NewRecord(key("a"), value(30))], 1)
+    end = marker(COMMIT, opened)._replace(base_offset=2)
+    write_segment(partition, [opened, plain, end])
+    assert offsets(partition) == {"a": [30]}
+
+
+def test_a_tombstone_removes_a_commit(partition: Path) -> None:
+    write_segment(partition, [NewBatch([NewRecord(key("a"), value(10)), NewRecord(key("a"), None)])])
+    assert offsets(partition) == {}
+
+
+def test_both_types_of_keys_name_the_same_partition(partition: Path) -> None:
+    records = [NewRecord(key("a", number=0), value(10, 0)), NewRecord(key("a", number=1), value(11))]
+    write_segment(partition, [NewBatch(records)])
+    assert offsets(partition) == {"a": [11]}
+
+
+def test_what_came_later_than_the_time_is_left_out(partition: Path) -> None:
+    records = [NewRecord(key("a"), value(n), n) for n in (1000, 2000, 3000)]
+    write_segment(partition, [NewBatch([*records, NewRecord(key("late"), value(9), 3000)])])
+    assert offsets(partition, 2500) == {"a": [2000]}
+    assert offsets(partition, 2000) == {"a": [2000]}
+    assert offsets(partition, 999) == {}
+    assert read_groups(partition, 2500).later_count == 1
+
+
+def test_a_transaction_that_ended_later_was_pending_then(partition: Path) -> None:
+    opened = transactional(0, [NewRecord(key("a"), value(10), 1000)])
+    write_segment(partition, [opened, marker(COMMIT, opened, 2000)])
+    assert offsets(partition, 2000) == {"a": [10]}
+    assert offsets(partition, 1999) == {}
+    assert [commit.offset for commit in group_of(partition, "a", 1999).pending_commits] == [10]
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1"])
+def test_commits_without_a_records_time_have_their_own(release: str) -> None:
+    everything = {
+        (commit.group, commit.topic, commit.partition): commit.commit_timestamp
+        for group in read_groups(LOGS / release).groups
+        for commit in group.commits
+    }
+    times = sorted(everything.values())
+    at_ms = times[len(times) // 2]
+    view = read_groups(LOGS / release, at_ms)
+    shown = [commit.commit_timestamp for group in view.groups for commit in group.commits]
+    assert shown
+    assert max(shown) <= at_ms
+
+
+def test_a_groups_state_follows_from_its_epochs(partition: Path) -> None:
+    def record(number: int, version: int, key_fields: dict[str, object], fields: dict[str, object]) -> NewRecord:
+        keys, values = consumer_offsets.KEYS[number], consumer_offsets.VALUES[number]
+        written_key = number.to_bytes(2, "big") + build_message(keys, 0, key_fields)
+        return NewRecord(written_key, version.to_bytes(2, "big") + build_message(values, version, fields))
+
+    def batch(epoch: int, target: int, member_epoch: int) -> NewBatch:
+        group, member = {"groupId": "g"}, {"groupId": "g", "memberId": "m"}
+        client = {"clientId": "c", "clientHost": "/h", "subscribedTopicNames": ["t"]}
+        return NewBatch(
+            [
+                record(5, 0, member, client),
+                record(3, 0, group, {"epoch": epoch}),
+                record(6, 0, group, {"assignmentEpoch": target}),
+                record(8, 0, member, {"memberEpoch": member_epoch, "state": 0}),
+            ]
+        )
+
+    states = []
+    for epochs in ((3, 2, 2), (3, 3, 2), (3, 3, 3)):
+        write_segment(partition, [batch(*epochs)])
+        states.append(group_of(partition, "g").state)
+    assert states == ["Assigning", "Reconciling", "Stable"]
+
+
+def test_a_classic_groups_member_of_any_version_is_read(partition: Path) -> None:
+    subscription = b"\0\0" + build_message(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["t"]})
+    assigned = {"assignedPartitions": [{"topic": "t", "partitions": [4, 2]}]}
+    assignment = b"\0\0" + build_message(CONSUMER_PROTOCOL_ASSIGNMENT, 0, assigned)
+    member = {"memberId": "m", "clientId": "c", "clientHost": "/h"}
+    for version in range(5):
+        whole = {**member, "subscription": subscription, "assignment": assignment}
+        broken = {**member, "memberId": "n", "subscription": b"\0", "assignment": b"\0\0\0"}
+        fields = {"protocolType": "consumer", "generation": 9, "members": [whole, broken]}
+        group_key = b"\0\2" + build_message(consumer_offsets.GROUP_METADATA_KEY, 0, {"group": "g"})
+        group_value = build_message(consumer_offsets.GROUP_METADATA_VALUE, version, fields)
+        write_segment(partition, [NewBatch([NewRecord(group_key, version.to_bytes(2, "big") + group_value)])])
+        found = group_of(partition, "g")
+        assert (found.epoch, found.state) == (9, "Stable")
+        assert [member.assignment for member in found.members] == [(AssignedTopic("t", None, (4, 2)),), None]
+
+
+def test_records_that_cant_be_read_are_named(partition: Path) -> None:
+    bad = [
+        NewRecord(b"\0\x63" + b"x", b"\0\0"),
+        NewRecord(key("a"), b"\0\x09" + b"x"),
+        NewRecord(key("b"), value(1)[:-3]),
+        NewRecord(b"x", b"y"),
+    ]
+    write_segment(partition, [NewBatch([*bad, NewRecord(key("good"), value(1))])])
+    view = read_groups(partition)
+    assert [unreadable.offset for unreadable in view.unreadable] == [0, 1, 2, 3]
+    assert offsets(partition) == {"good": [1]}
+
+
+def test_a_batch_whose_crc_is_wrong_is_left_out_and_named(partition: Path) -> None:
+    path = write_segment(
+        partition, [NewBatch([NewRecord(key("a"), value(1))]), NewBatch([NewRecord(key("b"), value(2))], 1)]
+    )
+    content = bytearray(path.read_bytes())
+    content[70] ^= 1
+    path.write_bytes(content)
+    assert offsets(partition) == {"b": [2]}
+    assert "crc" in read_groups(partition).unreadable[0].reason
+
+
+def test_all_partitions_of_a_log_directory_are_read(tmp_path: Path) -> None:
+    for number, group in enumerate(("b", "a")):
+        write_segment(tmp_path / f"__consumer_offsets-{number}", [NewBatch([NewRecord(key(group), value(number))])])
+    view = read_groups(tmp_path)
+    assert [(group.group, group.coordinator_partition) for group in view.groups] == [("a", 1), ("b", 0)]
+
+
+def test_a_directory_without_the_topic_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KsegError, match="__consumer_offsets-0"):
+        read_groups(tmp_path)

@@ -58,9 +58,7 @@ class PageCache:
             present = self._resident.find(b"\1", absent, last)
             first = last if present < 0 else present
             position = absent * mmap.PAGESIZE
-            os.posix_fadvise(
-                self._descriptor, position, (first - absent) * mmap.PAGESIZE, os.POSIX_FADV_DONTNEED
-            )
+            os.posix_fadvise(self._descriptor, position, (first - absent) * mmap.PAGESIZE, os.POSIX_FADV_DONTNEED)
 
 
 def resident_pages(descriptor: int, size: int) -> bytes | None:

@@ -86,7 +86,7 @@ def ls(
 
     \b
     Examples:
-      kseg ls
+      kseg ls orders-0/
       kseg ls /disk1/kafka /disk2/kafka --topic 'ord*' --sort size
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
     """

@@ -54,6 +54,16 @@ def partition_options(command: Command) -> Command:
     return click.option("--topic", help="Topic of the partition in a log directory.")(command)
 
 
+def gentle_options(command: Command) -> Command:
+    """`--gentle` and `--keep-cache`: how to read beside a live broker."""
+    command = click.option(
+        "--keep-cache", is_flag=True, help="Leave what is read in the page cache; else it is left as it was."
+    )(command)
+    return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when it is idle.")(
+        command
+    )
+
+
 def talk(line: str) -> None:
     """A line on stderr."""
     click.echo(line, err=True)

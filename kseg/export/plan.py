@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from kseg.errors import OpenError, UsageError
 from kseg.export import remote
+from kseg.export.coverage import missing
 from kseg.export.options import MIB, OffsetRange, Selection
 from kseg.export.source import Copies, Replica, SegmentSource
 from kseg.index.offset_index import OffsetIndex
@@ -128,29 +129,13 @@ def plan_orders(
         known = (done or {}).get((replica.topic, replica.partition), Done())
         wanted = _in_time(replica, selection, offsets)
         for part in missing(wanted, known.offsets):
-            if not (part.end is None and _is_read(replica, known)):
+            if not (part.end is None and is_read(replica, known)):
                 size = replica.size + 1 if splitting.whole_partitions else split_size
                 orders += _orders(replica, part, size, len(orders))
     return sorted(orders, key=lambda order: (-order.size, order.number))
 
 
-def missing(wanted: OffsetRange, done: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-    """The parts of a range that lie in none of the others."""
-    first = wanted.first
-    for part in sorted(done, key=lambda part: part.first or 0):
-        start = part.first or 0
-        if wanted.end is not None and start >= wanted.end:
-            break
-        if start > (first or 0):
-            yield OffsetRange(first, start)
-        if part.end is None:
-            return
-        first = max(first or 0, part.end)
-    if wanted.end is None or (first or 0) < wanted.end:
-        yield OffsetRange(first, wanted.end)
-
-
-def _is_read(replica: Replica, done: Done) -> bool:
+def is_read(replica: Replica, done: Done) -> bool:
     """Whether the newest segment was read to its end, and hasn't changed since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files

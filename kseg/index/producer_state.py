@@ -12,7 +12,8 @@ class ProducerState(NamedTuple):
     """State of a producer, as in a snapshot's entry; -1 for what isn't there.
 
     `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` are of its last data batch,
-    `timestamp` also of a later marker; `coordinator_epoch` is its last marker's. Source: ProducerStateEntry.
+    `timestamp` also of a later marker (before 2.4 not); `coordinator_epoch` is its last marker's.
+    Source: ProducerStateEntry.
     """
 
     producer_id: int

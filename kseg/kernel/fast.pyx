@@ -282,34 +282,43 @@ cdef inline void put_eight(uint8_t* out, uint32_t value) noexcept nogil:
     put_four(out + 4, value % 10000)
 
 
+cdef inline uint8_t* put_small(uint8_t* out, uint32_t value) noexcept nogil:
+    """Up to 8 digits. They are written where they belong: copying them from elsewhere would wait for these writes."""
+    if value < 10:
+        out[0] = c"0" + <uint8_t>value
+        return out + 1
+    if value < 100:
+        memcpy(out, two_digits + 2 * value, 2)
+        return out + 2
+    if value < 1000:
+        out[0] = c"0" + <uint8_t>(value // 100)
+        memcpy(out + 1, two_digits + 2 * (value % 100), 2)
+        return out + 3
+    if value < 10000:
+        put_four(out, value)
+        return out + 4
+    out = put_small(out, value // 10000)
+    put_four(out, value % 10000)
+    return out + 4
+
+
 cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
-    """Decimal digits; writes up to 25 bytes, of which those up to the pointer it gives count."""
-    cdef uint8_t digits[48]
+    """Decimal digits."""
     cdef uint64_t rest = <uint64_t>value
-    cdef int at = 0, end
     if value < 0:
         out[0] = c"-"
         out += 1
         rest = -rest
-    if rest < 10:
-        out[0] = c"0" + <uint8_t>rest
-        return out + 1
-    if rest < 10000:
-        put_four(digits, <uint32_t>rest)
-        end = 4
-    elif rest < 100000000:
-        put_eight(digits, <uint32_t>rest)
-        end = 8
+    if rest < 100000000:
+        return put_small(out, <uint32_t>rest)
+    if rest < 10000000000000000ULL:
+        out = put_small(out, <uint32_t>(rest // 100000000))
     else:
-        put_four(digits, <uint32_t>(rest // 10000000000000000ULL))
-        rest %= 10000000000000000ULL
-        put_eight(digits + 4, <uint32_t>(rest // 100000000))
-        put_eight(digits + 12, <uint32_t>(rest % 100000000))
-        end = 20
-    while digits[at] == c"0":
-        at += 1
-    memcpy(out, digits + at, 24)
-    return out + end - at
+        out = put_small(out, <uint32_t>(rest // 10000000000000000ULL))
+        put_eight(out, <uint32_t>(rest // 100000000 % 100000000))
+        out += 8
+    put_eight(out, <uint32_t>(rest % 100000000))
+    return out + 8
 
 
 cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
@@ -414,18 +423,25 @@ cdef bint is_utf8(const uint8_t* at, const uint8_t* end) noexcept nogil:
     return True
 
 
+cdef inline bint copy_sixteen(uint8_t* out, const uint8_t* at) noexcept nogil:
+    """Copies 16 bytes if none is over 127. unsafe: they are there."""
+    cdef uint64_t first, second
+    memcpy(&first, at, 8)
+    memcpy(&second, at + 8, 8)
+    if (first | second) & 0x8080808080808080U:
+        return False
+    memcpy(out, &first, 8)
+    memcpy(out + 8, &second, 8)
+    return True
+
+
 cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) noexcept nogil:
     """Copies up to the first byte over 127; gives how many."""
-    cdef uint64_t first, second
     cdef int64_t done = 0
-    while size - done >= 16:
-        memcpy(&first, at + done, 8)
-        memcpy(&second, at + done + 8, 8)
-        if (first | second) & 0x8080808080808080U:
-            break
-        memcpy(out + done, &first, 8)
-        memcpy(out + done + 8, &second, 8)
+    while size - done >= 16 and copy_sixteen(out + done, at + done):
         done += 16
+    if size >= 16 and size - done < 16 and copy_sixteen(out + size - 16, at + size - 16):
+        return size  # the last 16, some of them again
     while done < size and at[done] < 0x80:
         out[done] = at[done]
         done += 1

@@ -4,7 +4,7 @@ Records are read in one loop (twin_records) and shown by `%` on bytes (twin_line
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from struct import Struct
 from zlib import crc32
@@ -105,18 +105,33 @@ def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room
     if start < 0 or end > len(buffer):
         raise IndexError("search beyond its buffer")
     search = _header_pattern(base_offset >> 32, min(base_offset + 2**31, 2**63 - 1) >> 32, max(room, 0) >> 24).search
-    at = start
-    while (found := search(buffer, at, end)) is not None:
-        at = found.start()
-        if at > end - ENTRY_MINIMUM_SIZE:
-            return -1
-        offset, size = _OFFSET_AND_SIZE.unpack_from(buffer, at)
-        size += LOG_OVERHEAD
-        is_near = 0 <= offset - base_offset <= 2**31
-        if is_near and _LEAST_SIZE[buffer[at + MAGIC_POSITION]] <= size <= room - at:
-            return at
-        at += 1
+    for at, stop in _between_zeros(buffer, start, end):
+        while (found := search(buffer, at, stop)) is not None:
+            at = found.start()
+            if at > end - ENTRY_MINIMUM_SIZE:
+                return -1
+            offset, size = _OFFSET_AND_SIZE.unpack_from(buffer, at)
+            size += LOG_OVERHEAD
+            is_near = 0 <= offset - base_offset <= 2**31
+            if is_near and _LEAST_SIZE[buffer[at + MAGIC_POSITION]] <= size <= room - at:
+                return at
+            at += 1
     return -1
+
+
+_STRETCH = 1 << 10
+_ZEROS = bytes(_STRETCH + ENTRY_MINIMUM_SIZE)
+
+
+def _between_zeros(buffer: memoryview, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Overlapping stretches that hold all headers: none begins in zeros, where its size would be 0.
+
+    The pattern would look closer at each of them, at fifty times its usual cost.
+    """
+    for at in range(start, end, _STRETCH):
+        stop = min(at + _STRETCH + ENTRY_MINIMUM_SIZE, end)
+        if buffer[at:stop].tobytes() != _ZEROS[: stop - at]:
+            yield at, stop
 
 
 _OFFSET_AND_SIZE = Struct(">qi")

@@ -1,5 +1,6 @@
 """Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError
@@ -54,7 +55,9 @@ def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findin
         if offset is not None and offset > end:
             _add_checkpoint("checkpoint-beyond-end", parent, field, (offset, end), findings)
     if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
-        _add_checkpoint("log-start-beyond-end", parent, "log_start_offset", (checkpoints.log_start_offset, end), findings)
+        _add_checkpoint(
+            "log-start-beyond-end", parent, "log_start_offset", (checkpoints.log_start_offset, end), findings
+        )
     clean = checkpoints.clean_offset
     first = partition.base_offsets[0] if partition.base_offsets else 0
     if clean is not None and not first <= clean <= end:
@@ -65,7 +68,9 @@ def _add_checkpoint(finding_id: str, parent: Path, field: str, offsets: tuple[in
     offset, end = offsets
     words = field.replace("_", " ")
     sentence = f"the {words} is {offset}, the log ends at {end}"
-    findings.add(finding_id, parent / CHECKPOINT_OF_FIELD[field], sentence, offsets=(min(end, offset), max(end, offset)))
+    findings.add(
+        finding_id, parent / CHECKPOINT_OF_FIELD[field], sentence, offsets=(min(end, offset), max(end, offset))
+    )
 
 
 def check_directory(partition: PartitionLog, findings: Findings) -> None:
@@ -98,7 +103,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
         findings.add("unreadable-text", log_dir.path / META_PROPERTIES, error.message)
 
 
-def check_disks(log_dirs: list[LogDir], findings: Findings) -> None:
+def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
     """Partitions that lie in two log directories."""
     homes: dict[str, Path] = {}
     for log_dir in log_dirs:

@@ -6,41 +6,11 @@ from pathlib import Path
 
 from kseg.errors import KsegError, OpenError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
-from kseg.log.partition import Checkpoints, PartitionLog, read_small_file
+from kseg.log.partition import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
+from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
-CHECKPOINT_OF_FIELD = {
-    "recovery_point": "recovery-point-offset-checkpoint",
-    "high_watermark": "replication-offset-checkpoint",
-    "log_start_offset": "log-start-offset-checkpoint",
-    "clean_offset": "cleaner-offset-checkpoint",
-}
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
-
-CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
-
-
-def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
-    """What a log directory's checkpoints say, by (topic, partition).
-
-    Those that can't be read say nothing; `problems` takes what is wrong with them, each with its path.
-    """
-    if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
-        return {}
-    from kseg.formats.checkpoint import parse_offset_checkpoint
-
-    found: CheckpointsByPartition = {}
-    for field, name in CHECKPOINT_OF_FIELD.items():
-        try:
-            entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
-        except KsegError as error:
-            if problems is not None:
-                problems.append(KsegError(error.message, path / name, error.position))
-            continue
-        for topic, partition, offset in entries:
-            known = found.get((topic, partition), Checkpoints())
-            found[topic, partition] = known._replace(**{field: offset})
-    return found
 
 
 class LogDir:

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
+CHECKPOINT_OF_FIELD = {
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "high_watermark": "replication-offset-checkpoint",
+    "log_start_offset": "log-start-offset-checkpoint",
+    "clean_offset": "cleaner-offset-checkpoint",
+}
+"""Fields of Checkpoints and the file of a log directory that each is read from."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
@@ -80,6 +87,33 @@ class Checkpoints(NamedTuple):
     high_watermark: int | None = None
     log_start_offset: int | None = None
     clean_offset: int | None = None
+
+
+CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
+"""By topic and partition."""
+
+
+def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
+    """What a log directory's checkpoints say, by (topic, partition).
+
+    Those that can't be read say nothing; `problems` takes what is wrong with them, each with its path.
+    """
+    if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
+        return {}
+    from kseg.formats.checkpoint import parse_offset_checkpoint
+
+    found: CheckpointsByPartition = {}
+    for field, name in CHECKPOINT_OF_FIELD.items():
+        try:
+            entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
+        except KsegError as error:
+            if problems is not None:
+                problems.append(KsegError(error.message, path / name, error.position))
+            continue
+        for topic, partition, offset in entries:
+            known = found.get((topic, partition), Checkpoints())
+            found[topic, partition] = known._replace(**{field: offset})
+    return found
 
 
 class PartitionLog:
@@ -183,8 +217,6 @@ class PartitionLog:
     def checkpoints(self) -> Checkpoints:
         """What the checkpoints of its log directory say of it; nothing where they can't be read."""
         if self._checkpoints is None:
-            from kseg.log.log_dir import read_checkpoints
-
             own = (self.topic, self.partition)
             found = read_checkpoints(self.path.absolute().parent) if self.name is not None else {}
             self._checkpoints = found.get(own, Checkpoints()) if self.state is None else Checkpoints()

@@ -218,6 +218,8 @@ def _judge_rest(rests: Iterable[list[Extent]], kept: list[Extent]) -> tuple[int,
             if extent.first_offset <= last_offset <= extent.last_offset
         }
         for batch, raw in batches_as_extents(extent):
+            if any(each.log == batch.log and each.position <= batch.position < each.end for each in kept):
+                continue
             if raw in there:
                 duplicates += 1
             else:

@@ -243,7 +243,8 @@ def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: lis
     try:
         with OffsetIndex(file.path, step.segment.base_offset) as index:
             step.offset_view = _view(index, offset)
-            entry = index.lookup(offset) if step.offset_view.slots.lower >= 0 else None
+            lower = step.offset_view.slots.lower
+            entry = index.entry(lower) if lower >= 0 else None
             problem = _offset_index_problem(index, log_file)
     except OpenError as error:
         problems.append(f"{error}: {SCANNED}")
@@ -293,7 +294,8 @@ def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset
         try:
             with TimeIndex(file.path, step.segment.base_offset) as index:
                 step.time_view = _view(index, timestamp)
-                entry = index.lookup(timestamp) if step.time_view.slots.lower >= 0 else None
+                lower = step.time_view.slots.lower
+                entry = index.entry(lower) if lower >= 0 else None
         except OpenError as error:
             problems.append(f"{error}: {SCANNED}")
     if entry is not None and (problem := time_entry_problem(log_file, step.segment, entry)):

@@ -142,73 +142,93 @@ def _check_metadata_snapshot(path: Path, findings: Findings) -> None:
                 findings.add(str(damage.kind), path, damage.detail, position=damage.position)
 
 
-
 # --- several partitions -----------------------------------------------------------------------------------------------
 
 
-def verify_paths(paths: Sequence[Path], *, keep_cache: bool = False, processes: int | None = None) -> Iterator[Verified]:
-    """What was found in each partition and log directory at some paths, one at a time, in order.
-
-    Args:
-        paths: partition directories or files in them, log directories, parents of these.
-        keep_cache: leave what is read in the page cache.
-        processes: how many work at once; None takes as many as there are processors where there is enough to read.
-
-    Raises:
-        OpenError: if a path can't be listed.
-    """
-    log_dirs, orders = _orders(paths)
-    findings = Findings()
-    check_disks(log_dirs, findings)
-    for log_dir in log_dirs:
-        check_log_dir(log_dir, findings)
-    if log_dirs:
-        yield Verified(log_dirs[0].path, tuple(findings.all(is_compacted=False)))
-    wanted = _worth_processes(orders) if processes is None else processes
-    if wanted < 2 or len(orders) < 2:
-        for order in orders:
-            yield _verify(order, keep_cache)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(min(wanted, len(orders))) as pool:
-        yield from pool.map(_verify, orders, [keep_cache] * len(orders))
-
-
-class _Order(NamedTuple):
-    """A partition to verify; its log directory's checkpoints, None to read them."""
+class Order(NamedTuple):
+    """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs."""
 
     path: Path
     checkpoints: Checkpoints | None
+    size: int
 
 
-def _orders(paths: Iterable[Path]) -> tuple[list[LogDir], list[_Order]]:
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """What to verify: log directories as such, and partitions."""
+
+    log_dirs: tuple[LogDir, ...]
+    orders: tuple[Order, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(order.size for order in self.orders)
+
+
+def plan_verification(paths: Iterable[Path]) -> VerificationPlan:
+    """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
+
+    Raises OpenError if a path can't be listed.
+    """
     log_dirs: list[LogDir] = []
-    orders: dict[Path, _Order] = {}
+    orders: dict[Path, Order] = {}
     for path in paths:
         here = path.parent if path.is_file() else path
         if not here.exists():
             raise OpenError("no such file or directory", path)
         if parse_partition_directory(here.absolute()) or holds_segments(here):
-            orders.setdefault(here, _Order(here, None))
+            orders.setdefault(here, Order(here, None, PartitionLog(here).size))
             continue
-        for log_dir in find_log_dirs(here):
+        found = find_log_dirs(here)
+        if not found:
+            raise OpenError("holds no partitions", path)
+        for log_dir in found:
             log_dirs.append(log_dir)
-            orders |= {each.path: _Order(each.path, each.checkpoints()) for each in log_dir.partitions()}
-    return log_dirs, list(orders.values())
+            orders |= {each.path: Order(each.path, each.checkpoints(), each.size) for each in log_dir.partitions()}
+    return VerificationPlan(tuple(log_dirs), tuple(orders.values()))
 
 
-def _verify(order: _Order, keep_cache: bool) -> Verified:
+def verify_paths(
+    plan: VerificationPlan, *, keep_cache: bool = False, processes: int | None = None
+) -> Iterator[Verified]:
+    """What was found in each partition and log directory, one at a time, in order.
+
+    Args:
+        plan: what to verify.
+        keep_cache: leave what is read in the page cache.
+        processes: how many work at once; None takes as many as there are processors where there is enough to read.
+    """
+    for path, findings in _verify_log_dirs(plan.log_dirs):
+        yield Verified(path, tuple(findings.all(is_compacted=False)))
+    wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
+    if wanted < 2:
+        for order in plan.orders:
+            yield _verify(order, keep_cache)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(wanted) as pool:
+        yield from pool.map(_verify, plan.orders, [keep_cache] * len(plan.orders))
+
+
+def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
+    for number, log_dir in enumerate(log_dirs):
+        findings = Findings()
+        if number == 0:
+            check_disks(log_dirs, findings)
+        check_log_dir(log_dir, findings)
+        yield log_dir.path, findings
+
+
+def _verify(order: Order, keep_cache: bool) -> Verified:
     try:
         return verify_partition(PartitionLog(order.path, order.checkpoints), keep_cache=keep_cache)
     except OpenError as error:
-        return Verified(order.path, (), (error,))
+        return Verified(order.path, (), (error,), order.size)
 
 
-def _worth_processes(orders: Iterable[_Order]) -> int:
-    size = 0
-    for order in orders:
-        size += sum(entry.stat().st_size for entry in order.path.glob("*.log"))
-        if size >= WORTH_PROCESSES:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1
+def _worth_processes(plan: VerificationPlan) -> int:
+    if plan.size < WORTH_PROCESSES:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,7 +15,7 @@ def spans(partition: PartitionLog) -> list[tuple[int, int]]:
     ends = [*partition.base_offsets[1:], partition.read_log_end_offset()]
     return [
         (base, end)
-        for base, end in zip(partition.base_offsets, ends, strict=True)
+        for base, end in zip(partition.base_offsets, ends, strict=False)
         if end in partition.snapshots and (base in partition.snapshots or base == partition.base_offsets[0])
     ]
 
@@ -34,8 +34,12 @@ def test_states_are_those_of_the_next_snapshot() -> None:
                 with ProducerSnapshot(partition.snapshots[end].path) as snapshot:
                     expected = {entry.producer_id: entry for entry in snapshot.entries()}
                 found = {number: state for number, state in states.producers.items() if number in expected}
+                if tuple(map(int, root.name.partition("-")[0].split("."))) < (2, 4):
+                    # A marker didn't bring its time yet.
+                    found = {number: state._replace(timestamp=0) for number, state in found.items()}
+                    expected = {number: state._replace(timestamp=0) for number, state in expected.items()}
                 assert found == expected, (partition.path, end)
-                equal += found == states.producers
-                forgotten += found != states.producers
+                equal += len(found) == len(states.producers)
+                forgotten += len(found) != len(states.producers)
     print(f"{equal} snapshots equal; in {forgotten} the broker had let producers go by then")  # noqa: T201
     assert equal > 100

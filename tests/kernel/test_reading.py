@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 POSITION = 1000  # where render() says that the content lies
 RECORD_LINE = "{offset} {timestamp} {keySize} {valueSize} {headers:json}|"
 # The fixture only chooses a module: examples may share it.
-BY_HYPOTHESIS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BY_HYPOTHESIS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Read(NamedTuple):

@@ -39,7 +39,7 @@ def decode_control(key: bytes, value: bytes | None) -> bytes | None:
     return None if value is None else key + value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     CONTENTS,
     st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)),

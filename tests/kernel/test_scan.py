@@ -77,6 +77,14 @@ def test_a_search_finds_a_header_between_other_bytes(kernel: "Kernel", content: 
     assert kernel.find_header(whole, len(around) + 1, len(whole), 0, len(whole)) == -1
 
 
+@pytest.mark.parametrize("zeros", [11, 900, 1100, 5000])
+@pytest.mark.parametrize("base_offset", [0, 5])
+def test_a_search_finds_a_header_before_and_behind_zeros(kernel: "Kernel", zeros: int, base_offset: int) -> None:
+    content = memoryview(b"\1" + V2 + bytes(zeros) + V2)
+    assert kernel.find_header(content, 0, len(content), base_offset, len(content)) == 1
+    assert kernel.find_header(content, 2, len(content), base_offset, len(content)) == 1 + len(V2) + zeros
+
+
 @pytest.mark.parametrize(
     ("base_offset", "room", "found"),
     [(5, len(V2), 0), (6, len(V2), -1), (5 - 2**31, len(V2), 0), (4 - 2**31, len(V2), -1), (5, len(V2) - 1, -1)],

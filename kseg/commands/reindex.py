@@ -1,0 +1,93 @@
+"""`kseg reindex`: indexes made anew from the logs, in a new directory."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import gentle_options
+from kseg.errors import UsageError
+from kseg.gentle import give_way
+from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.log.log_dir import find_partitions
+from kseg.log.partition import PartitionLog
+from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
+from kseg.new_directory import check_absent, new_directory
+from kseg.output.stdout import flush_stdout, write_stdout
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@click.option(
+    "-o", "--output", "directory", type=click.Path(path_type=Path), help="The new directory: not there yet, or empty."
+)
+@click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    default=INDEX_INTERVAL_BYTES,
+    show_default=True,
+    help="The topic's index.interval.bytes.",
+)
+@gentle_options
+@click.pass_context
+def reindex(
+    command: click.Context,
+    path: Path,
+    directory: Path | None,
+    dry_run: bool,
+    index_interval_bytes: int,
+    keep_cache: bool,
+    gentle: bool,
+) -> None:
+    """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
+
+    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition gets
+    a directory of its own there. An index ends where its log is damaged; then the status is 1.
+
+    \b
+    Examples:
+      kseg reindex orders-0/ -o /tmp/indexes
+      kseg reindex /var/lib/kafka --dry-run | grep -v 'same'
+    """
+    if directory is None and not dry_run:
+        raise UsageError("give -o DIRECTORY, or --dry-run")
+    if directory is not None:
+        check_absent(directory)
+    if gentle:
+        give_way()
+    partitions = list(find_partitions([path]))
+    if not partitions:
+        raise UsageError("no partition is here", path)
+    is_damaged = False
+    with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
+        for partition in partitions:
+            folder = _folder(target, partition, len(partitions))
+            for each in reindex_partition(partition, interval=index_interval_bytes, keep_cache=keep_cache):
+                if folder is not None:
+                    write_reindexed(each, folder)
+                for line in _lines(each):
+                    write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+                is_damaged |= each.damage is not None
+    flush_stdout()
+    command.exit(int(is_damaged))
+
+
+def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | None:
+    """Where a partition's indexes go; None if nothing is written."""
+    if target is None or count == 1:
+        return target
+    folder = target / partition.path.absolute().relative_to(partition.path.absolute().parent.parent)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _lines(each: Reindexed) -> Iterator[str]:
+    compared = ", ".join(f"{extension} {comparison}" for extension, comparison in each.compared.items())
+    yield f"{each.segment.path}: {compared}"
+    if each.damage is not None:
+        yield (
+            f"{each.segment.path}: at position {each.damage.position}: {each.damage.kind}: the indexes end here;"
+            " `kseg salvage` goes on behind it"
+        )

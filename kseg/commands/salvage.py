@@ -1,0 +1,84 @@
+"""`kseg salvage`: the intact batches of damaged partitions, in a new directory."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import gentle_options, paths_argument
+from kseg.errors import UsageError
+from kseg.gentle import give_way
+from kseg.log.salvage import OpenTransaction, Salvage, find_replicas, plan_salvage, write_salvage
+from kseg.new_directory import check_absent, new_directory
+from kseg.output.json_lines import write_json
+from kseg.output.salvage import salvage_lines, salvage_object
+from kseg.output.stdout import flush_stdout, write_stdout
+
+
+@click.command()
+@paths_argument
+@click.option(
+    "-o", "--output", "directory", type=click.Path(path_type=Path), help="The new directory: not there yet, or empty."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
+)
+@gentle_options
+@click.pass_context
+def salvage(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    directory: Path | None,
+    dry_run: bool,
+    form: str,
+    keep_cache: bool,
+    gentle: bool,
+) -> None:
+    """Save every intact batch of damaged partitions into a new directory that a broker takes.
+
+    PATHS are partition directories, log directories or parents of these. The same partition found more than once is
+    taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
+    snapshots are made anew. Each partition gets a directory of its own below DIRECTORY; batches whose offsets fit nowhere
+    go to lost+found/ beside them. Ends with 1 where something is lost.
+
+    \b
+    Examples:
+      kseg salvage orders-0/ --dry-run
+      kseg salvage orders-0/ -o /mnt/saved
+      kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o /mnt/saved
+    """
+    if directory is None and not dry_run:
+        raise UsageError("give -o DIRECTORY, or --dry-run")
+    if directory is not None:
+        check_absent(directory)
+        _check_outside(directory, paths)
+    if gentle:
+        give_way()
+    is_whole = True
+    with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
+        found = find_replicas(paths)
+        if not found:
+            raise UsageError("no partition is here", paths[0])
+        for name, partitions in found.items():
+            plan = plan_salvage(name, partitions, keep_cache=keep_cache)
+            is_whole &= plan.is_whole
+            transactions = () if target is None else write_salvage(plan, target)
+            _report(plan, transactions, form)
+    flush_stdout()
+    command.exit(int(not is_whole))
+
+
+def _check_outside(directory: Path, paths: tuple[Path, ...]) -> None:
+    """A copy within the source would be read as part of it the next time."""
+    for path in paths:
+        if directory.resolve().is_relative_to(path.resolve()):
+            raise UsageError("lies within what is to be salvaged: nothing is written there", directory)
+
+
+def _report(plan: Salvage, transactions: tuple[OpenTransaction, ...], form: str) -> None:
+    if form == "json":
+        write_json(salvage_object(plan, transactions))
+        return
+    for line in salvage_lines(plan, transactions):
+        write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))

@@ -1,0 +1,91 @@
+"""`kseg verify`: every check of partitions and disks."""
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import gentle_options, output_option, paths_argument, progress_option, quiet_option, talk
+from kseg.errors import UsageError
+from kseg.gentle import give_way
+from kseg.log.findings import FINDINGS, Severity, explanation
+from kseg.log.verify import Verified, plan_verification, verify_paths
+from kseg.output.findings import counts_text, finding_line, finding_object, summary_object
+from kseg.output.json_lines import write_json
+from kseg.output.progress import ProgressBar
+from kseg.output.stdout import flush_stdout, write_stdout
+
+
+@click.command()
+@paths_argument
+@click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@click.option("--processes", type=click.IntRange(min=1), help="How many partitions to read at once.")
+@gentle_options
+@output_option("text", "json")
+@progress_option
+@quiet_option
+@click.pass_context
+def verify(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    explain: str | None,
+    processes: int | None,
+    keep_cache: bool,
+    gentle: bool,
+    output: str,
+    progress: bool | None,
+    quiet: bool,
+) -> None:
+    """Check logs, indexes, snapshots and checkpoints: all that a broker checks at start, and more.
+
+    PATHS are partition directories, log directories or parents of these; none means the current directory. Prints a line
+    per finding, and `ok` where there are none but notes; ends with 1 where there are errors or warnings.
+
+    \b
+    Examples:
+      kseg verify /var/lib/kafka --gentle
+      kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
+      kseg verify --explain offsets-lost
+    """
+    if explain is not None:
+        _explain(explain)
+        return
+    if gentle:
+        give_way()
+    plan = plan_verification(paths)
+    counts: Counter[Severity] = Counter()
+    has_failed, done = False, 0
+    with ProgressBar(progress) as bar:
+        for verified in verify_paths(plan, keep_cache=keep_cache, processes=processes):
+            _write(verified, output)
+            counts.update(finding.severity for finding in verified.findings)
+            has_failed |= bool(verified.problems)
+            done += verified.size
+            bar.show("verify", done, plan.size)
+    is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
+    if output == "json":
+        write_json(summary_object(counts, len(plan.orders), done))
+    elif is_well and not has_failed:
+        write_stdout(b"ok\n")
+    flush_stdout()
+    if not is_well and not quiet:
+        talk(f"kseg: {counts_text(counts, len(plan.orders))}; `kseg verify --explain ID` tells more")
+    command.exit(2 if has_failed else int(not is_well))
+
+
+def _write(verified: Verified, output: str) -> None:
+    for finding in verified.findings:
+        if output == "json":
+            write_json(finding_object(finding))
+        else:
+            write_stdout(f"{finding_line(finding)}\n".encode("utf-8", "surrogateescape"))
+    for problem in verified.problems:
+        talk(f"kseg: {problem}")
+
+
+def _explain(name: str) -> None:
+    if name != "all" and name not in FINDINGS:
+        raise UsageError(f"--explain: no finding is called {name!r}; there are {', '.join(FINDINGS)}")
+    texts = [explanation(each) for each in ([*FINDINGS] if name == "all" else [name])]
+    write_stdout("\n".join(texts).encode())
+    flush_stdout()

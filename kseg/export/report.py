@@ -1,0 +1,138 @@
+"""The reconciliation: for each partition how every offset is accounted for."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kseg.export.coverage import count, damaged, intact, missing
+from kseg.export.options import OffsetRange
+from kseg.export.order import Result
+from kseg.export.tally import Loss, Tally
+
+
+@dataclass(slots=True)
+class PartitionReport:
+    """The accounts of a partition.
+
+    from_offset, to_offset: the first offset, and the one behind the last. records_in: intact records read; records_out:
+    written. gaps: offsets that have no record, as compaction leaves them; holes: those gaps that lie between orders,
+    where a missing segment would show. lost: offsets lost to damage, None if damage was met behind which none is known.
+    damages: where. recovered: offsets damaged in one copy and taken from another. bytes: of log; seconds: of all tasks.
+    """
+
+    topic: str
+    partition: int | None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    records_in: int = 0
+    records_out: int = 0
+    control: int = 0
+    aborted: int = 0
+    superseded: int = 0
+    disordered: int = 0
+    gaps: int = 0
+    lost: int | None = 0
+    recovered: int = 0
+    unexplained: int = 0
+    open_from: int | None = None
+    bytes: int = 0
+    file_count: int = 0
+    seconds: float = 0.0
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    damages: list[Loss] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was lost."""
+        return self.lost == 0 and not self.unexplained
+
+    def to_json(self) -> dict[str, Any]:
+        """The accounts as JSON's values."""
+        return {_camel(name): value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`."""
+
+    destination: str
+    partitions: tuple[PartitionReport, ...]
+    new_files: int
+    seconds: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was lost anywhere."""
+        return all(partition.is_whole for partition in self.partitions)
+
+    def to_bytes(self) -> bytes:
+        """The report as JSON."""
+        members = {
+            "destination": self.destination,
+            "isWhole": self.is_whole,
+            "newFiles": self.new_files,
+            "seconds": round(self.seconds, 3),
+            "partitions": [partition.to_json() for partition in self.partitions],
+        }
+        return (json.dumps(members, indent=2) + "\n").encode()
+
+
+def reconcile(results: Iterable[Result]) -> tuple[PartitionReport, ...]:
+    """The accounts of all partitions, from what their orders say."""
+    by_partition: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
+    for result in results:
+        by_partition[result["topic"], result["partition"]].append(result)
+    keys = sorted(by_partition, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
+    return tuple(_of_partition(*key, by_partition[key]) for key in keys)
+
+
+def _of_partition(topic: str, partition: int | None, results: list[Result]) -> PartitionReport:
+    report = PartitionReport(topic, partition)
+    tallies = [Tally.from_json(result["tally"]) for result in results]
+    for result, tally in zip(results, tallies, strict=True):
+        report.records_in += tally.read
+        report.records_out += tally.written
+        report.control += tally.control
+        report.aborted += tally.aborted
+        report.superseded += tally.superseded
+        report.disordered += tally.disordered
+        report.gaps += tally.gaps
+        report.unexplained += tally.unexplained()
+        report.bytes += sum(source["end"] - source["start"] for source in result["sources"])
+        report.file_count += len(result["files"])
+        report.seconds = round(report.seconds + result["seconds"], 3)
+        if result["replica"] not in report.copies:
+            report.copies.append(result["replica"])
+    report.open_from = next((tally.open_from for tally in tallies if tally.open_from is not None), None)
+    _account_for_offsets(report, tallies)
+    return report
+
+
+def _account_for_offsets(report: PartitionReport, tallies: list[Tally]) -> None:
+    report.damages = [loss for tally in tallies for loss in tally.losses]
+    present = [part for tally in tallies for part in intact(tally)]
+    taken, is_open = damaged(tallies, present)
+    lost = [part for loss in taken for part in missing(loss, present)]
+    lost_count = sum(map(count, lost))
+    report.lost = None if is_open else lost_count
+    report.recovered = sum(map(count, taken)) - lost_count
+    bounds = [part for part in (*present, *lost) if part.first is not None and part.end is not None]
+    if not bounds:
+        return
+    report.from_offset, report.to_offset = (
+        min(part.first or 0 for part in bounds),
+        max(part.end or 0 for part in bounds),
+    )
+    between = missing(OffsetRange(report.from_offset, report.to_offset), bounds)
+    report.holes = [(part.first or 0, part.end or 0) for part in between]
+    report.gaps += sum(end - first for first, end in report.holes)
+    span = report.to_offset - report.from_offset
+    report.unexplained += abs(span - (report.records_in - report.disordered + report.gaps + lost_count))
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

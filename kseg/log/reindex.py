@@ -1,0 +1,91 @@
+"""`reindex`: the indexes of partitions' segments, made anew beside nothing, as a broker rebuilds them."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import OpenError
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.producer_state import ProducerStates
+from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
+from kseg.index.time_index import TimeIndex
+from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log_file import Damage, LogFile
+
+
+class Comparison(StrEnum):
+    """How an index that is there compares with the one made anew."""
+
+    SAME = "same"
+    DIFFERS = "differs"
+    MISSING = "missing"
+
+
+class Reindexed(NamedTuple):
+    """A segment's new indexes; `compared` has what is there by extension. damage: where they end, if the log is damaged."""
+
+    segment: SegmentFiles
+    indexes: RebuiltIndexes
+    compared: dict[str, Comparison]
+
+    @property
+    def damage(self) -> Damage | None:
+        """What stands in the log where the indexes end; None at its end. A zero tail is none."""
+        damage = self.indexes.damage
+        return None if damage is None or damage.kind == "zero-tail" else damage
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Contents by extension; without a transaction index where nothing was aborted."""
+        files = {".index": self.indexes.offset_index, ".timeindex": self.indexes.time_index}
+        if self.indexes.transaction_index:
+            files[".txnindex"] = self.indexes.transaction_index
+        return files
+
+
+def reindex_partition(
+    partition: PartitionLog, *, interval: int = INDEX_INTERVAL_BYTES, keep_cache: bool = True
+) -> Iterator[Reindexed]:
+    """Each segment's indexes made anew, in order; transactions go on from one to the next.
+
+    Raises OpenError if a file can't be opened.
+    """
+    states: ProducerStates | None = None
+    for segment in partition.segments:
+        if states is None:
+            states = partition.read_producer_states(segment.base_offset) or ProducerStates()
+        with LogFile(segment.path, keep_cache=keep_cache) as log_file:
+            indexes = rebuild(log_file, segment.base_offset, interval=interval, states=states)
+        yield Reindexed(segment, indexes, _compare(segment, indexes))
+
+
+def write_reindexed(reindexed: Reindexed, directory: Path) -> None:
+    """Writes the new files into a directory. Raises OSError if they can't be written."""
+    stem = directory / f"{reindexed.segment.base_offset:020}"
+    for extension, content in reindexed.files.items():
+        stem.with_suffix(extension).write_bytes(content)
+
+
+def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Comparison]:
+    """The written entries of what is there, without the zero tail, with the new ones."""
+    compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
+    if segment.offset_index is not None:
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            compared[".index"] = _judge(index.file.read(0, 8 * index.count), indexes.offset_index)
+    if segment.time_index is not None:
+        with TimeIndex(segment.time_index.path, segment.base_offset) as times:
+            compared[".timeindex"] = _judge(times.file.read(0, 12 * times.count), indexes.time_index)
+    if segment.transaction_index is not None:
+        try:
+            content = segment.transaction_index.path.read_bytes()
+        except OSError as error:
+            raise OpenError(f"can't be read: {error.strerror}", segment.transaction_index.path) from error
+        compared[".txnindex"] = _judge(content, indexes.transaction_index)
+    elif indexes.transaction_index:
+        compared[".txnindex"] = Comparison.MISSING
+    return compared
+
+
+def _judge(there: bytes, new: bytes) -> Comparison:
+    return Comparison.SAME if there == new else Comparison.DIFFERS

@@ -1,0 +1,118 @@
+"""What was salvaged, as lines of text, and as an object of `--format json`."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from kseg.log.extents import FoundLoss
+from kseg.log.salvage import Hole, OpenTransaction, Salvage
+
+SHOWN = 50
+"""Losses, holes and pieces of each kind that the text names one by one."""
+
+
+def reset_command(salvage: Salvage, offset: int) -> str:
+    """What moves a consumer group to an offset. Source: ConsumerGroupCommand."""
+    topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
+    return (
+        "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP"
+        f" --topic {topic} --reset-offsets --to-offset {offset} --execute"
+    )
+
+
+def salvage_lines(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -> Iterator[str]:
+    """A partition's report."""
+    unplaced = sum(extent.batch_count for extent in salvage.unplaced)
+    yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
+    if len(salvage.replicas) > 1:
+        for replica in salvage.replicas:
+            yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
+    for replica in salvage.replicas:
+        for reason, size in replica.lost_bytes().items():
+            yield f"  lost in {replica.partition.path}: {size} bytes, {reason}"
+    yield from _limited(_loss_line(found) for found in salvage.losses)
+    if salvage.duplicates:
+        yield f"  {salvage.duplicates} duplicate batches left out"
+    if unplaced:
+        yield f"  {unplaced} intact batches whose offsets fit nowhere, in lost+found/{salvage.name}"
+    yield from _limited(
+        f"    {extent.log.name} position {extent.position}: offsets {extent.first_offset} to {extent.last_offset}"
+        for extent in salvage.unplaced
+    )
+    for hole in salvage.holes:
+        yield from _hole_lines(salvage, hole)
+    for transaction in transactions:
+        yield (
+            f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no end"
+            " left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+        )
+
+
+def _loss_line(found: FoundLoss) -> str:
+    loss = found.loss
+    return f"    {found.log.name} position {loss.position}: {loss.size} bytes, {loss.reason}: {loss.detail}"
+
+
+def _limited(lines: Iterator[str]) -> Iterator[str]:
+    yield from islice(lines, SHOWN)
+    more = sum(1 for _ in lines)
+    if more:
+        yield f"    … {more} more"
+
+
+def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
+    if hole.last is None:
+        yield f"  offsets lost: from {hole.first} on ({hole.reason}); the log ends at {hole.first}"
+    else:
+        count = hole.last - hole.first + 1
+        follows = f"the log ends at {hole.first}" if hole.next_good is None else f"next good offset {hole.next_good}"
+        yield f"  offsets lost: {hole.first} to {hole.last}, {count} of them ({hole.reason}); {follows}"
+    yield f"    {reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)}"
+
+
+def salvage_object(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -> dict[str, object]:
+    """The same as JSON has it."""
+    return {
+        "type": "salvage",
+        "partition": salvage.name,
+        "replicas": [str(replica.partition.path) for replica in salvage.replicas],
+        "segments": [base for base, _ in salvage.segments],
+        "batches": salvage.batch_count,
+        "bytes": salvage.size,
+        "lost": {str(replica.partition.path): replica.lost_bytes() for replica in salvage.replicas},
+        "damages": [
+            {
+                "file": str(found.log),
+                "position": found.loss.position,
+                "size": found.loss.size,
+                "reason": found.loss.reason,
+                "detail": found.loss.detail,
+            }
+            for found in salvage.losses
+        ],
+        "duplicates": salvage.duplicates,
+        "lostAndFound": [
+            {
+                "file": str(extent.log),
+                "position": extent.position,
+                "size": extent.size,
+                "batches": extent.batch_count,
+                "firstOffset": extent.first_offset,
+                "lastOffset": extent.last_offset,
+            }
+            for extent in salvage.unplaced
+        ],
+        "holes": [
+            {
+                "firstOffset": hole.first,
+                "lastOffset": hole.last,
+                "nextGoodOffset": hole.next_good,
+                "reason": hole.reason,
+                "resetCommand": reset_command(salvage, hole.first if hole.next_good is None else hole.next_good),
+            }
+            for hole in salvage.holes
+        ],
+        "openTransactions": [
+            {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
+            for transaction in transactions
+        ],
+    }

@@ -8,6 +8,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+_MILLISECONDS = pa.timestamp("ms", tz="UTC")
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 _RECORD_FIELDS = (
     pa.field("key", pa.binary()),
@@ -83,6 +85,7 @@ def origin_of(path: Path) -> Origin:
     return Origin(topic, partition, path.name)
 
 
+@lru_cache(maxsize=16)
 def schema_of(options: ArrowOptions) -> pa.Schema:
     """The schema of all record batches; every field may be null, as the connector declares it."""
     fields = list(_RECORD_FIELDS)
@@ -102,20 +105,21 @@ def record_batches(
     stretches are left out. Raises OpenError if the file can't be opened.
     """
     options = options or ArrowOptions()
+    origin = origin_of(Path(path))
     with LogFile(path) as log_file:
         for item in with_bodies(log_file.runs(start), log_file.size, options.max_decompressed):
             if isinstance(item, Slice):
-                yield from slice_batches(item, log_file, options)
+                yield from slice_batches(item, origin, options)
 
 
-def slice_batches(piece: Slice, log_file: LogFile, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+def slice_batches(piece: Slice, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
     """The records of a slice, cut so that no record batch holds more than `max_bytes`."""
     run = piece.run
     columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
     if not columns.count:
         return
-    whole = as_record_batch(columns, piece, origin_of(log_file.path), options)
-    if not options.control and any(memoryview(columns.control)):
+    whole = as_record_batch(columns, piece, origin, options)
+    if not options.control and b"\1" in bytes(memoryview(columns.control)):
         whole = whole.filter(pc.equal(numbers(columns.control, pa.int8(), columns.count), 0))
         if whole.num_rows:
             yield whole
@@ -137,14 +141,14 @@ def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator
 def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: ArrowOptions) -> pa.RecordBatch:
     """All records that the kernel read of a slice, control records and invalid ones too."""
     count = columns.count
-    milliseconds = numbers(columns.timestamps, pa.int64(), count)
+    milliseconds = numbers(columns.timestamps, _MILLISECONDS, count)
     arrays = [
         _binary(columns.key_offsets, columns.key_validity, columns.key_data, count),
         _binary(columns.value_offsets, columns.value_validity, columns.value_data, count),
         pa.repeat(pa.scalar(origin.topic, pa.string()), count),
         pa.repeat(pa.scalar(origin.partition, pa.int32()), count),
         numbers(columns.offsets, pa.int64(), count),
-        pc.multiply(milliseconds, 1000).cast(TIMESTAMP),
+        milliseconds.cast(TIMESTAMP, safe=False),  # times beyond the year 294,247 wrap around
         numbers(columns.timestamp_types, pa.int32(), count),
     ]
     if options.headers:

@@ -15,7 +15,7 @@ from kseg.log_file import Damage, Run
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-SLICE_SIZE = 1 << 17
+SLICE_SIZE = 1 << 18
 """Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""

@@ -19,8 +19,10 @@ COMMANDS = {
     "groups": "Show consumer groups, their members, and what they had committed.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
+    "export": "Export topics to Parquet files, by processes of this machine.",
+    "spark-export": "Export topics to Parquet files, by Spark: on this machine or a cluster.",
 }
-"""Each command and its line in the help; its module in kseg.commands has the same name."""
+"""Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -33,7 +35,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"kseg.commands.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

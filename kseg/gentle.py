@@ -1,7 +1,7 @@
 """Reading beside a live broker: the page cache is left as it was, and the processor and disk are for others first.
 
-Linux tells which pages of a file are in memory (mincore) and drops others on demand (posix_fadvise). Elsewhere, or where
-the system doesn't tell, nothing is dropped.
+Linux tells which pages of a file are in memory (mincore) and drops others on demand (posix_fadvise). Elsewhere, or
+where the system doesn't tell, nothing is dropped.
 """
 
 import ctypes

@@ -97,11 +97,7 @@ class LogFile:
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         name = parse_file_name(self.path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
-        self._cache: PageCache | None = None
-        if not keep_cache:
-            from kseg.gentle import PageCache
-
-            self._cache = PageCache(self._descriptor, self.file_size)
+        self._cache = None if keep_cache else self._page_cache()
 
     def close(self) -> None:
         """Closes the file; reading ends."""
@@ -116,6 +112,11 @@ class LogFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _page_cache(self) -> "PageCache":
+        from kseg.gentle import PageCache
+
+        return PageCache(self._descriptor, self.file_size)
 
     @cached_property
     def _kernel(self) -> "Kernel":

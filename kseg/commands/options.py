@@ -59,7 +59,7 @@ def gentle_options(command: Command) -> Command:
     command = click.option(
         "--keep-cache", is_flag=True, help="Leave what is read in the page cache; else it is left as it was."
     )(command)
-    return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when it is idle.")(
+    return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when idle.")(
         command
     )
 

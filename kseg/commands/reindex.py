@@ -43,8 +43,8 @@ def reindex(
 ) -> None:
     """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition gets
-    a directory of its own there. An index ends where its log is damaged; then the status is 1.
+    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
+    gets a directory of its own there. An index ends where its log is damaged; then the status is 1.
 
     \b
     Examples:

@@ -38,8 +38,8 @@ def verify(
 ) -> None:
     """Check logs, indexes, snapshots and checkpoints: all that a broker checks at start, and more.
 
-    PATHS are partition directories, log directories or parents of these; none means the current directory. Prints a line
-    per finding, and `ok` where there are none but notes; ends with 1 where there are errors or warnings.
+    PATHS are partition directories, log directories or parents of these; none means the current directory. Prints a
+    line per finding, and `ok` where there are none but notes; ends with 1 where there are errors or warnings.
 
     \b
     Examples:

@@ -1,7 +1,6 @@
 """Takes rows of a table, and the bodies that belong to them, for the twin's readers."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
 from operator import add
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION
@@ -30,19 +29,23 @@ def take_rows(
 
     Raises IndexError for rows that don't lie in the buffer, and where bodies are missing.
     """
+    first_body = first_body if first_body >= 0 else first
     if not 0 <= first <= last <= len(rows) // ROW:
         raise IndexError("rows that aren't there")
-    starts, sizes, are_valid = (rows[first * ROW + column : last * ROW : ROW] for column in (START, SIZE, VALID))
-    if first < last and (
-        min(starts) < 0 or min(sizes) < ENTRY_MINIMUM_SIZE or max(map(add, starts, sizes)) > len(buffer)
-    ):
-        raise IndexError("a row outside the buffer")
-    skipped = first - first_body if first_body >= 0 else 0
-    if bodies is None:
-        return zip(starts, sizes, are_valid, repeat(None))
-    if not 0 <= skipped <= len(bodies) - (last - first):
+    if bodies is not None and not first_body <= first <= last <= first_body + len(bodies):
         raise IndexError("fewer bodies than rows")
-    return zip(starts, sizes, are_valid, islice(bodies, skipped, None), strict=False)
+    for row in range(first, last, _ROWS_AT_ONCE):
+        stop = min(row + _ROWS_AT_ONCE, last)
+        starts, sizes, are_valid = (rows[row * ROW + column : stop * ROW : ROW] for column in (START, SIZE, VALID))
+        if min(starts) < 0 or min(sizes) < ENTRY_MINIMUM_SIZE or max(map(add, starts, sizes)) > len(buffer):
+            raise IndexError("a row outside the buffer")
+        taken = _NO_BODIES if bodies is None else bodies[row - first_body : stop - first_body]
+        yield from zip(starts, sizes, are_valid, taken, strict=False)
+
+
+_ROWS_AT_ONCE = 64
+"""Rows checked at once: a caller may come again for the next row, wherever a batch has a problem."""
+_NO_BODIES = (None,) * _ROWS_AT_ONCE
 
 
 def has_batch_header(buffer: memoryview, at: int) -> bool:

@@ -1,6 +1,7 @@
 """Checks of a partition's batches: bytes, offsets within and between batches and segments, times, leader epochs."""
 
 from collections import deque
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,7 +113,8 @@ class LogChecks:
 
     def _check_order(self, batch: CheckedBatch) -> None:
         expected, first = self.next_offset, batch.base_offset
-        assert expected is not None and self._segment is not None
+        assert expected is not None
+        assert self._segment is not None
         if first > expected:
             self._take_gap(batch, expected)
         if first >= expected or first < self._segment.base_offset:
@@ -189,4 +191,4 @@ def _rise_within(offsets: list[int], first: int, last: int) -> bool:
         return False
     if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
         return True
-    return all(a < b for a, b in zip(offsets, offsets[1:], strict=False))
+    return all(a < b for a, b in pairwise(offsets))

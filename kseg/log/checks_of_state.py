@@ -1,6 +1,7 @@
 """Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError
@@ -23,7 +24,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
         return
     if not entries:
         return
-    for (epoch, start), (next_epoch, next_start) in zip(entries, entries[1:], strict=False):
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
             sentence = f"epoch {next_epoch} from offset {next_start} behind epoch {epoch} from {start}"
             findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))

@@ -14,7 +14,7 @@ from kseg.log.partition import PartitionLog
 from kseg.log_file import Damage, LogFile
 
 PENDING = 20_000
-"""Stretches that are kept apart before neighbours are joined: so far back an offset that is too high can be found out."""
+"""Stretches that are kept apart: so far back an offset that is too high can be found out."""
 
 
 class EpochRun(NamedTuple):

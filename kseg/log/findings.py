@@ -30,8 +30,8 @@ class FindingKind(NamedTuple):
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 _SALVAGE = "Take an intact replica if there is one; else `kseg salvage PATH -o DIR` keeps what is intact."
-_CUT_AT_RECOVERY = "A broker that recovers the log cuts it there and deletes all later segments; one that doesn't fails whoever reads it."
-_UNREADABLE_RECORDS = "The broker serves the batch, since its CRC holds, and consumers fail at it again and again. Recovery doesn't notice."
+_CUT_AT_RECOVERY = "Recovery cuts the log there and deletes all later segments; without it whoever reads there fails."
+_UNREADABLE_RECORDS = "The broker serves the batch, since its CRC holds, and consumers fail at it again and again."
 _REINDEX = (
     "`kseg reindex PATH -o DIR` makes it anew; or delete the file while the broker is down: it makes it at start."
 )
@@ -71,7 +71,7 @@ FINDINGS: dict[str, FindingKind] = {
     "zero-tail": FindingKind(
         _NOTE,
         "The last segment ends in zeros: it is preallocated, or the machine failed before its data reached the disk.",
-        "None if it is preallocated; else what stood there is lost. A broker cuts the zeros off when it recovers the log.",
+        "None if it is preallocated; else what stood there is lost. Recovery cuts the zeros off.",
         "Compare the log end offset with the other replicas'.",
     ),
     "cut-segment": FindingKind(
@@ -241,7 +241,7 @@ FINDINGS: dict[str, FindingKind] = {
     "time-index-ends-early": FindingKind(
         _WARNING,
         "A closed segment's .timeindex doesn't end with the segment's largest time.",
-        "A broker takes the last entry for the largest time: lookups pass over the segment, retention deletes it early.",
+        "A broker takes the last entry for the largest time: lookups miss the segment, retention deletes it early.",
         _REINDEX,
     ),
     "transaction-unindexed": FindingKind(
@@ -295,7 +295,7 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A checkpoint, partition.metadata or meta.properties isn't of the form that Kafka writes.",
         "A broker may refuse its log directory, or forget what the file said.",
-        "Delete a `*-offset-checkpoint` while the broker is down: it is written anew. Mend the others from a replica's.",
+        "Delete a `*-offset-checkpoint` while the broker is down: it is made anew. Mend others from a replica's.",
     ),
     "checkpoint-beyond-end": FindingKind(
         _WARNING,
@@ -410,7 +410,7 @@ def findings_page() -> str:
     lines = [
         "# What `kseg verify` finds",
         "",
-        "Errors and warnings make the exit status 1; notes don't. `kseg verify --explain ID` prints an entry of this page.",
+        "Errors and warnings make the exit status 1; notes don't. `kseg verify --explain ID` prints an entry.",
         "This page is made from the table in `kseg/log/findings.py`.",
         "",
     ]

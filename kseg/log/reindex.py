@@ -23,7 +23,7 @@ class Comparison(StrEnum):
 
 
 class Reindexed(NamedTuple):
-    """A segment's new indexes; `compared` has what is there by extension. damage: where they end, if the log is damaged."""
+    """A segment's new indexes; `compared` has what is there, by extension."""
 
     segment: SegmentFiles
     indexes: RebuiltIndexes

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ LOST_AND_FOUND = "lost+found"
 
 
 class Hole(NamedTuple):
-    """Offsets that no intact batch has; `last` is None where the log's end isn't known, `next_good` where it is over."""
+    """Offsets that no intact batch has; `last` is None where the end isn't known, `next_good` where nothing follows."""
 
     first: int
     last: int | None
@@ -231,7 +232,7 @@ def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: boo
     start = min((replica.partition.log_start_offset() for replica in replicas), default=0)
     if kept and not _is_mere_gap(None, kept[0], is_compacted=is_compacted) and kept[0].first_offset > start:
         yield Hole(start, kept[0].first_offset - 1, kept[0].first_offset, _reason(kept[0]))
-    for before, extent in zip(kept, kept[1:], strict=False):
+    for before, extent in pairwise(kept):
         if not _is_mere_gap(before, extent, is_compacted=is_compacted):
             yield Hole(before.last_offset + 1, extent.first_offset - 1, extent.first_offset, _reason(extent))
     yield from _hole_at_end(kept, replicas, start)
@@ -242,7 +243,7 @@ def _reason(extent: Extent) -> str:
 
 
 def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:
-    """What is lost behind the last batch: as far as a checkpoint says what was there, or a loss shows that there was."""
+    """What is lost behind the last batch, as far as a checkpoint says what was there, or a loss shows it."""
     end = kept[-1].last_offset + 1 if kept else start
     known = [each for replica in replicas for each in replica.partition.checkpoints()[:2] if each is not None]
     last = max(known, default=0) - 1

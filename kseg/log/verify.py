@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.formats.names import parse_partition_directory
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
@@ -25,7 +26,6 @@ from kseg.log.checks_of_state import (
 from kseg.log.findings import Finding, Findings
 from kseg.log.log_dir import LogDir, find_log_dirs, holds_segments
 from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
-from kseg.formats.names import parse_partition_directory
 from kseg.log_file import Damage, LogFile
 
 WORTH_PROCESSES = 256 << 20

@@ -42,8 +42,8 @@ def salvage_lines(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -
         yield from _hole_lines(salvage, hole)
     for transaction in transactions:
         yield (
-            f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no end"
-            " left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+            f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
+            " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
         )
 
 

@@ -1,0 +1,44 @@
+"""`kseg export`: whole topics to Parquet files, by processes of this machine."""
+
+import os
+from typing import Any
+
+import click
+
+from kseg.commands.export_options import export_of, export_options, show_plan, show_report
+from kseg.errors import UsageError
+
+
+@click.command()
+@export_options
+@click.option("--processes", type=click.IntRange(min=1), help="So many at once; as many as processors by default.")
+@click.pass_context
+def export(command: click.Context, processes: int | None, **options: Any) -> None:
+    """Export topics to Parquet files: an offset once, each one accounted for, a second run only what is new.
+
+    SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
+    may hold copies of the same partition. DEST is a directory or a URL. Ends with 1 where anything was lost to damage.
+
+    \b
+    Examples:
+      kseg export /var/lib/kafka/data exported --topic 'orders*'
+      kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
+      kseg export /var/lib/kafka/data exported --dry-run
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise UsageError("pyarrow is missing: pip install 'kseg[arrow]'") from error
+    from kseg.export.run import in_processes, plan_export, run_export
+    from kseg.output.progress import ProgressBar
+
+    count = processes or os.cpu_count() or 1
+    wanted = export_of(options, count)
+    if options["dry_run"]:
+        show_plan(plan_export(wanted), options["output"])
+        return
+    with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
+        report = run_export(
+            wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
+        )
+    command.exit(show_report(report, options["output"]))

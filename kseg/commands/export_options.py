@@ -1,0 +1,184 @@
+"""What `kseg export` and `kseg spark-export` share: their options, and the export that these ask for."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from kseg.export.report import Report
+    from kseg.export.run import Export, Plan
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+_FOLDERS = ("topic", "partition", "date")
+
+
+class Size(click.ParamType):
+    """Bytes: a number, with B, KB, MB, GB, KiB, MiB or GiB if wanted."""
+
+    name = "SIZE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes; fails if they aren't more than none."""
+        match = re.fullmatch(r"(\d+)\s*([KMG]I?|)B?", str(value).upper())
+        if match is None or int(match[1]) == 0:
+            self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
+        return int(match[1]) * _UNITS[match[2]]
+
+
+class Time(click.ParamType):
+    """Milliseconds since 1970, or a time in ISO 8601; UTC if it has no zone."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The milliseconds."""
+        if re.fullmatch(r"\d{1,18}", str(value)):
+            return int(str(value))
+        try:
+            time = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is neither milliseconds nor a time such as 2020-02-13T12:37:58Z.", param, ctx)
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+class Folders(click.ParamType):
+    """Names of folders, separated by commas; `none` for none."""
+
+    name = "NAMES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names; fails if one isn't known."""
+        names = () if value == "none" else tuple(str(value).split(","))
+        if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
+            self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
+        return names
+
+
+_OPTIONS = (
+    click.argument("paths", nargs=-1, required=True, metavar="SOURCE… DEST"),
+    click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
+    click.option("--starting-offset", type=click.IntRange(min=0), help="In each partition from this offset on."),
+    click.option("--ending-offset", type=click.IntRange(min=0), help="In each partition to before this offset."),
+    click.option("--starting-time", type=Time(), help="From the first record of this time or later on."),
+    click.option("--ending-time", type=Time(), help="To before the first record of this time or later."),
+    click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed leaves out aborted transactions, and what follows an open one.",
+    ),
+    click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as compaction leaves it."),
+    click.option(
+        "--tombstones",
+        type=click.Choice(["drop", "keep"]),
+        default="drop",
+        show_default=True,
+        help="With --latest-per-key: keys whose latest value is null.",
+    ),
+    click.option("--headers/--no-headers", default=True, show_default=True, help="A column with the headers."),
+    click.option("--batch-columns", is_flag=True, help="Columns with the facts of each record's batch."),
+    click.option("--control", is_flag=True, help="Control records too."),
+    click.option(
+        "--mode",
+        type=click.Choice(["permissive", "failfast"]),
+        default="permissive",
+        show_default=True,
+        help="At damage: count what is lost and go on, or end.",
+    ),
+    click.option(
+        "--partition-by", type=Folders(), default="topic", show_default=True, help="Folders: topic,partition,date."
+    ),
+    click.option("--target-file-size", type=Size(), default="256MB", show_default=True, help="About so large files."),
+    click.option(
+        "--compression",
+        type=click.Choice(["zstd", "snappy", "gzip", "lz4", "none"]),
+        default="zstd",
+        show_default=True,
+        help="Of the Parquet files.",
+    ),
+    click.option("--overwrite", is_flag=True, help="In the place of an export that is in DEST."),
+    click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
+    click.option(
+        "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report."),
+    click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal."),
+)
+
+
+def export_options(command: Command) -> Command:
+    """Sources and destination, and all options that say what is exported and how."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def export_of(options: dict[str, Any], parallelism: int) -> "Export":
+    """The export that the options ask for. Raises UsageError if there is no destination."""
+    from kseg.errors import UsageError
+    from kseg.export.options import FileOptions, Isolation, Mode, OffsetRange, ReadOptions, Selection, Tombstones
+    from kseg.export.run import Export
+
+    *sources, destination = options["paths"]
+    if not sources:
+        raise UsageError("give one or more sources, and then where to write")
+    latest = Tombstones(options["tombstones"]) if options["latest_per_key"] else None
+    return Export(
+        tuple(sources),
+        destination,
+        Selection(
+            topics=tuple(options["topics"]),
+            offsets=OffsetRange(options["starting_offset"], options["ending_offset"]),
+            first_time=options["starting_time"],
+            end_time=options["ending_time"],
+        ),
+        ReadOptions(
+            headers=options["headers"],
+            batch_columns=options["batch_columns"],
+            control=options["control"],
+            isolation=Isolation(options["isolation"]),
+            mode=Mode(options["mode"]),
+            latest_per_key=latest,
+        ),
+        FileOptions(
+            partition_by=options["partition_by"],
+            target_size=options["target_file_size"],
+            compression=options["compression"],
+        ),
+        parallelism,
+        options["overwrite"],
+    )
+
+
+def show_plan(plan: "Plan", output: str) -> None:
+    """Prints a plan."""
+    from kseg.output.export import plan_lines, plan_objects
+
+    _show(plan_objects(plan) if output == "json" else plan_lines(plan), output)
+
+
+def show_report(report: "Report", output: str) -> int:
+    """Prints a report; gives the exit status."""
+    from kseg.output.export import report_lines, report_objects
+
+    _show(report_objects(report) if output == "json" else report_lines(report), output)
+    return 0 if report.is_whole else 1
+
+
+def _show(rows: Any, output: str) -> None:
+    from kseg.output.json_lines import write_json
+    from kseg.output.stdout import flush_stdout, write_stdout
+
+    for row in rows:
+        if output == "json":
+            write_json(row)
+        else:
+            write_stdout(row.encode("utf-8", "surrogateescape") + b"\n")
+    flush_stdout()

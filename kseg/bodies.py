@@ -21,6 +21,8 @@ WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
 _LZ4 = 1 << Codec.LZ4
+_QUICK = _ONLY_UNCOMPRESSED | _LZ4
+"""Codecs that cost less than handing the work to a thread."""
 
 
 class Slice(NamedTuple):
@@ -74,11 +76,11 @@ def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iter
     try:
         for item in items:
             for piece in _pieces(item):
-                if isinstance(piece, Slice) and piece.run.codecs != _ONLY_UNCOMPRESSED:
+                if isinstance(piece, Slice) and piece.run.codecs & ~_QUICK:
                     pool = pool or _pool(threads)
                     under_way.append(pool.submit(_decompressed, piece, limit))
                 else:
-                    under_way.append(piece)
+                    under_way.append(_decompressed(piece, limit) if isinstance(piece, Slice) else piece)
                 while len(under_way) > threads + 1 or (under_way and _is_ready(under_way[0])):
                     yield _result(under_way.popleft())
         while under_way:

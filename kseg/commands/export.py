@@ -13,7 +13,7 @@ from kseg.errors import UsageError
 @export_options
 @click.option("--processes", type=click.IntRange(min=1), help="So many at once; as many as processors by default.")
 @click.pass_context
-def export(command: click.Context, processes: int | None, **options: Any) -> None:
+def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
     """Export topics to Parquet files: an offset once, each one accounted for, a second run only what is new.
 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several

@@ -17,7 +17,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "
 _FOLDERS = ("topic", "partition", "date")
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Bytes: a number, with B, KB, MB, GB, KiB, MiB or GiB if wanted."""
 
     name = "SIZE"
@@ -30,7 +30,7 @@ class Size(click.ParamType):
         return int(match[1]) * _UNITS[match[2]]
 
 
-class Time(click.ParamType):
+class Time(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Milliseconds since 1970, or a time in ISO 8601; UTC if it has no zone."""
 
     name = "TIME"
@@ -47,7 +47,7 @@ class Time(click.ParamType):
         return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-class Folders(click.ParamType):
+class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Names of folders, separated by commas; `none` for none."""
 
     name = "NAMES"

@@ -86,6 +86,7 @@ class _RecordColumns:
         self._offsets = memoryview(columns.offsets).cast("B").cast("q")
         self._timestamps = memoryview(columns.timestamps).cast("B").cast("q")
         self._keys = memoryview(columns.key_validity)
+        self._valid = memoryview(columns.valid).cast("B")
         self._next = 0
         self._damages = {
             problem.position: Damage(
@@ -112,8 +113,15 @@ class _RecordColumns:
             self._is_keyed(start) if end > start else None,
             self._is_keyed(end - 1) if end > start else None,
             marker,
-            self._damages.get(header.position),
+            self._damages.get(header.position) or self._inner_damage(header, start, end),
         )
+
+    def _inner_damage(self, header: BatchHeader, start: int, end: int) -> Damage | None:
+        """Messages in a wrapper have CRCs of their own."""
+        if header.magic >= 2 or all(self._valid[start:end]):
+            return None
+        detail = f"the CRC of inner message {bytes(self._valid[start:end]).index(0)} is wrong"
+        return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)
 
     def _is_keyed(self, number: int) -> bool:
         return bool(self._keys[number >> 3] >> (number & 7) & 1)

@@ -115,6 +115,8 @@ class LogChecks:
         expected, first = self.next_offset, batch.base_offset
         assert expected is not None
         assert self._segment is not None
+        if batch.header.base_offset is None and not batch.offsets:
+            return  # a wrapper whose messages can't be read doesn't tell where it begins
         if first > expected:
             self._take_gap(batch, expected)
         if first >= expected or first < self._segment.base_offset:

@@ -94,6 +94,8 @@ class Replica:
                 is_behind_loss = True
                 continue
             extent = _extent(log_file, item, base, is_behind_loss=is_behind_loss)
+            if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
+                extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
             self._note_compaction(item)
             if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
                 self.misplaced.append(extent)
@@ -135,6 +137,12 @@ def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss
         is_behind_loss,
         epochs,
     )
+
+
+def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
+    """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
+    batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+    return extent._replace(first_offset=expected) if next(batch.records(), None) is None else extent
 
 
 def _joined(extent: Extent, following: Extent) -> Extent:

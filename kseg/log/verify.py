@@ -70,8 +70,8 @@ def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Ve
         _check_metadata_snapshot(snapshot.path, findings)
     log.finish()
     producers.finish()
+    check_leader_epochs(partition, log, findings)
     if partition.segments and not problems:
-        check_leader_epochs(partition, log, findings)
         check_checkpoints(partition, log.next_offset, findings)
     found = tuple(findings.all(is_compacted=log.is_compacted))
     return Verified(partition.path, found, tuple(problems), partition.size)

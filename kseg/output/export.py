@@ -1,25 +1,44 @@
 """Plans and reports of exports, as tables and as JSON objects."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
-_PLAN_COLUMNS = ("topic", "partition", "orders", "bytes", "files")
-_REPORT_COLUMNS = {
-    "topic": "topic",
-    "partition": "partition",
-    "from": "from_offset",
-    "to": "to_offset",
-    "in": "records_in",
-    "out": "records_out",
-    "control": "control",
-    "aborted": "aborted",
-    "gaps": "gaps",
-    "lost": "lost",
-    "recovered": "recovered",
-    "bytes": "bytes",
-}
+from kseg.output.table import TableColumn, aligned_lines
+
 UNKNOWN = "?"
+
+
+def _shown(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _column(title: str, name: str, width: int = 0) -> TableColumn[Any]:
+    return TableColumn(name, title, width, attrgetter(name), lambda row: _shown(attrgetter(name)(row)))
+
+
+_PLAN_COLUMNS = (
+    _column("topic", "topic", -1),
+    _column("partition", "partition"),
+    _column("orders", "orders"),
+    _column("bytes", "bytes"),
+    _column("files", "files"),
+)
+_REPORT_COLUMNS = (
+    _column("topic", "topic", -1),
+    _column("partition", "partition"),
+    _column("from", "from_offset"),
+    _column("to", "to_offset"),
+    _column("in", "records_in"),
+    _column("out", "records_out"),
+    _column("control", "control"),
+    _column("aborted", "aborted"),
+    _column("gaps", "gaps"),
+    _column("lost", "lost"),
+    _column("recovered", "recovered"),
+    _column("bytes", "bytes"),
+)
 
 
 class _Order(Protocol):
@@ -37,7 +56,8 @@ class _Plan(Protocol):
 
 
 class _Report(Protocol):
-    destination: str
+    @property
+    def destination(self) -> str: ...
 
     @property
     def partitions(self) -> tuple[Any, ...]: ...
@@ -46,36 +66,41 @@ class _Report(Protocol):
     def new_files(self) -> int: ...
 
 
-def plan_rows(orders: Iterable[_Order]) -> list[dict[str, Any]]:
-    """By partition: orders, bytes and files to read."""
-    rows: dict[tuple[str, int | None], dict[str, Any]] = {}
+@dataclass(slots=True)
+class PlanRow:
+    """What is planned for a partition: orders, and bytes and ranges of files to read."""
+
+    topic: str
+    partition: int | None
+    orders: int = 0
+    bytes: int = 0
+    files: int = 0
+
+
+def plan_rows(orders: Iterable[_Order]) -> list[PlanRow]:
+    """A row for each partition."""
+    rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
-        row = rows.setdefault(
-            (order.topic, order.partition),
-            {"topic": order.topic, "partition": order.partition, "orders": 0, "bytes": 0, "files": 0},
-        )
-        row["orders"] += 1
-        row["bytes"] += order.size
-        row["files"] += len(order.ranges)
-    return sorted(rows.values(), key=lambda row: (row["topic"], row["partition"] or 0))
+        row = rows.setdefault((order.topic, order.partition), PlanRow(order.topic, order.partition))
+        row.orders += 1
+        row.bytes += order.size
+        row.files += len(order.ranges)
+    return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
 def plan_objects(plan: _Plan) -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
-    yield from ({"type": "partition", **row} for row in rows)
-    yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": _total(rows)}
+    yield from ({"type": "partition", **asdict(row)} for row in rows)
+    size = sum(row.bytes for row in rows)
+    yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
 
 def plan_lines(plan: _Plan) -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
-    yield from _table(_PLAN_COLUMNS, ([row[name] for name in _PLAN_COLUMNS] for row in rows))
-    yield f"{len(rows)} partitions, {len(plan.orders)} orders, {_total(rows)} bytes"
-
-
-def _total(rows: Iterable[Mapping[str, Any]]) -> int:
-    return sum(row["bytes"] for row in rows)
+    yield from aligned_lines(_PLAN_COLUMNS, rows)
+    yield f"{len(rows)} partitions, {len(plan.orders)} orders, {sum(row.bytes for row in rows)} bytes"
 
 
 def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
@@ -91,8 +116,7 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
 
 def report_lines(report: _Report) -> Iterator[str]:
     """A report as a table, with the damages below it."""
-    rows = ([getattr(partition, name) for name in _REPORT_COLUMNS.values()] for partition in report.partitions)
-    yield from _table(tuple(_REPORT_COLUMNS), rows)
+    yield from aligned_lines(_REPORT_COLUMNS, report.partitions)
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
             offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
@@ -114,19 +138,3 @@ def _sums(report: _Report) -> dict[str, Any]:
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
     }
-
-
-def _shown(value: object) -> str:
-    return UNKNOWN if value is None else str(value)
-
-
-def _table(names: tuple[str, ...], rows: Iterable[list[Any]]) -> Iterator[str]:
-    """Columns as wide as needed; numbers to the right."""
-    cells = [list(names), *([_shown(value) for value in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
-    for row in cells:
-        shown = [
-            cell.ljust(width) if names[column] == "topic" else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(shown).rstrip()

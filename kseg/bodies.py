@@ -111,7 +111,7 @@ def _decompressed(piece: Slice, limit: int) -> Slice:
     bodies = kernel.load().Bodies(last - first)
     waiting: Iterable[int] = range(first, last)
     if run.codecs & _LZ4 and (function := lz4_decompress_safe()):
-        waiting = bodies.unlz4(run.buffer, run.rows, first, function)
+        waiting = bodies.unlz4(run.buffer, run.rows, first, function, limit)
     damages: list[tuple[int, Damage]] = []
     for row in waiting:
         body = _body(run, row, limit)

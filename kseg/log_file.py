@@ -4,12 +4,13 @@ Files are read by `pread` into a buffer, never mapped: a log that is truncated u
 """
 
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
 from kseg.errors import OpenError
@@ -28,8 +29,9 @@ TRUSTED_SIZE = 8 << 20
 RING_SIZE = 8
 """Buffers that take turns, so that runs can be worked on while later ones are read."""
 ROWS_CAPACITY = 1 << 14
+SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32
-"""Bytes of CRC work that a search for the next batch may cost, for each byte of the file."""
+"""Bytes of work that the searches for the next batch may cost together, for each byte of the file."""
 HEADER_WINDOW = MAGIC_POSITION + 10
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -63,6 +65,8 @@ class Run(NamedTuple):
     codecs: int
 
 
+T = TypeVar("T")
+_CONTENT = re.compile(rb"[^\0]")
 _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 
 
@@ -97,6 +101,8 @@ class LogFile:
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         name = parse_file_name(self.path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
+        self._held = (0, memoryview(b""))
+        self._budget = 0
         self._cache = None if keep_cache else self._page_cache()
 
     def close(self) -> None:
@@ -124,6 +130,9 @@ class LogFile:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        held_position, held = self._held
+        if held_position <= position and position + size <= held_position + len(held):
+            return bytes(held[position - held_position : position - held_position + size])
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
@@ -146,61 +155,76 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
-        position = start
-        wanted = BUFFER_SIZE
-        ring = self._ring()
-        while position < self.size:
-            space, rows = next(ring)
-            buffer = self._fill(position, min(wanted, self.size - position), space)
-            wanted = BUFFER_SIZE
-            if len(buffer) == 0:
-                return  # the file was cut while it was read
-            count, end, stop, codecs = self._kernel.scan(buffer, 0, len(buffer), rows, 0)
+        self._budget = max(SEARCH_COST_LIMIT * self.size, TRUSTED_SIZE)
+        spaces, tables = self._spaces(), self._tables()
+        rows = next(tables)
+        position, at, buffer = start, 0, memoryview(b"")
+        while position + at < self.size:
+            if at >= len(buffer):
+                position, at = position + at, 0
+                buffer = self._fill(position, min(BUFFER_SIZE, self.size - position), next(spaces))
+                if len(buffer) == 0:
+                    return  # the file was cut while it was read
+            count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
             if count:
                 yield Run(buffer, position, rows, count, codecs)
-                position += end
+                rows = next(tables)
+                at = end
                 continue
-            claimed = self._claimed_size(buffer)
-            if stop == Stop.END and claimed is not None and len(buffer) < claimed <= self.size - position:
-                if claimed <= TRUSTED_SIZE or self._is_batch(position, claimed):
-                    wanted = claimed
-                    continue
-                stop = Stop.BAD_CRC
-            item, size = read_on(position, buffer, Stop(stop))
+            here = buffer[at:]
+            wanted = self._size_to_fill(position + at, here, Stop(stop), is_whole=at == 0)
+            if wanted:
+                position, at = position + at, 0
+                buffer = self._fill(position, wanted, next(spaces))
+                continue
+            item, size = read_on(position + at, here, Stop(stop))
             yield item
-            position += size
+            at += size
 
-    def _read_on(self, position: int, buffer: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
+    def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
+        """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
+        left = self.size - position
+        self._budget -= len(here)
+        if stop != Stop.END or len(here) >= left or self._budget < 0:
+            return 0
+        if not is_whole:
+            return min(BUFFER_SIZE, left)
+        claimed = self._claimed_size(here)
+        if claimed is None or not len(here) < claimed <= left:
+            return 0
+        return claimed if claimed <= TRUSTED_SIZE or self._is_batch(position, claimed) else 0
+
+    def _read_on(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
         """What stands where a scan stopped, and its size: a batch with a wrong CRC that ends well, or a damage."""
-        claimed = self._claimed_size(buffer)
-        if stop == Stop.BAD_CRC and claimed is not None and self._ends_well(position + claimed):
-            return self._invalid_batch(position, buffer, claimed), claimed
-        damage = self._damage(position, buffer, stop)
+        claimed = self._claimed_size(here)
+        if stop == Stop.END and claimed is not None and claimed <= self.size - position:
+            stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
+        if stop == Stop.BAD_CRC and claimed is not None:
+            self._budget -= claimed
+            if self._ends_well(position + claimed) and not self._holds_batches(position, claimed):
+                return self._invalid_batch(position, here, claimed), claimed
+        damage = self._damage(position, here, stop)
         return damage, damage.size
 
-    def _read_on_as_kafka(self, position: int, buffer: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
-        if len(buffer) > MAGIC_POSITION:
-            claimed = int.from_bytes(buffer[8:12], "big", signed=True) + LOG_OVERHEAD
+    def _read_on_as_kafka(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
+        if len(here) > MAGIC_POSITION:
+            claimed = int.from_bytes(here[8:12], "big", signed=True) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                return self._invalid_batch(position, buffer, claimed), claimed
-        damage = self._damage(position, buffer, stop)
+                return self._invalid_batch(position, here, claimed), claimed
+        damage = self._damage(position, here, stop)
         return damage, damage.size
 
-    def _invalid_batch(self, position: int, buffer: memoryview, claimed: int) -> Run:
-        if len(buffer) < claimed:
-            buffer = self._fill(position, claimed)
-        codec = buffer[22 if 2 <= buffer[MAGIC_POSITION] < 128 and len(buffer) > 22 else 17] & 7
-        return Run(buffer, position, array("q", (0, claimed, 0)), 1, 1 << codec)
+    def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> Run:
+        if len(here) < claimed:
+            here = self._fill(position, claimed)
+        codec = here[22 if 2 <= here[MAGIC_POSITION] < 128 and len(here) > 22 else 17] & 7
+        return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec)
 
-    def _ring(self) -> Iterator[tuple[bytearray, Rows]]:
-        size = min(BUFFER_SIZE, self.size)
-        rows = min(ROWS_CAPACITY, size // HEADER_WINDOW + 1)
-        spaces: list[tuple[bytearray, Rows]] = []
-        while len(spaces) < RING_SIZE:
-            spaces.append((bytearray(size), new_rows(rows)))
-            yield spaces[-1]
-        while True:
-            yield from spaces
+    def _spaces(self) -> Iterator[bytearray]:
+        return _in_turn(lambda: bytearray(min(BUFFER_SIZE, self.size)))
+
+    def _tables(self) -> Iterator[Rows]:
+        return _in_turn(lambda: new_rows(min(ROWS_CAPACITY, self.size // HEADER_WINDOW + 1)))
 
     def _fill(self, position: int, size: int, space: bytearray | None = None) -> memoryview:
         buffer = space if space is not None and size <= len(space) else bytearray(size)
@@ -215,7 +239,10 @@ class LogFile:
             filled += got
         if self._cache is not None:
             self._cache.was_read(position, filled)
-        return memoryview(buffer)[:filled]
+        filled_buffer = memoryview(buffer)[:filled]
+        if space is not None:
+            self._held = position, filled_buffer
+        return filled_buffer
 
     @staticmethod
     def _claimed_size(buffer: memoryview) -> int | None:
@@ -262,13 +289,16 @@ class LogFile:
         return crc
 
     def _pieces(self, position: int, size: int) -> Iterator[bytes]:
+        """Small ones first: often the first few bytes tell."""
         end = position + size
+        piece_size = SMALL_PIECE
         while position < end:
-            piece = self.read(position, min(BUFFER_SIZE, end - position))
+            piece = self.read(position, min(piece_size, end - position))
             if not piece:
                 return
             yield piece
             position += len(piece)
+            piece_size = min(4 * piece_size, BUFFER_SIZE)
 
     # --- damage ------------------------------------------------------------------------------------------------------
 
@@ -316,34 +346,55 @@ class LogFile:
 
     def _first_content(self, position: int) -> int:
         """Where the first byte that isn't zero stands, or the end."""
-        zeros = bytes(BUFFER_SIZE)
-        while position < self.size:
-            piece = self.read(position, min(BUFFER_SIZE, self.size - position))
-            if not piece:
-                return self.size
-            if piece != zeros[: len(piece)]:
-                return position + len(piece) - len(piece.lstrip(b"\0"))
+        for piece in self._pieces(position, self.size - position):
+            if content := _CONTENT.search(piece):
+                return position + content.start()
             position += len(piece)
         return self.size
 
-    def _next_batch(self, position: int) -> int | None:
-        """Where the next intact batch begins: a plausible header whose CRC holds.
+    def _holds_batches(self, position: int, claimed: int) -> bool:
+        """Whether intact batches end exactly where a batch with a wrong CRC claims to end: then its length is wrong."""
+        end = position + claimed
+        inner = self._next_batch(position + 1, end)
+        while inner is not None and inner < end:
+            inner += int.from_bytes(self.read(inner + 8, 4), "big") + LOG_OVERHEAD
+        return inner == end
 
-        On bytes made to be slow the work ends at SEARCH_COST_LIMIT times the file's size.
+    def _next_batch(self, position: int, end: int | None = None) -> int | None:
+        """Where the next intact batch begins that ends before `end`: a plausible header whose CRC holds.
+
+        On bytes made to be slow the work of all searches together ends at SEARCH_COST_LIMIT times the file's size.
         """
-        budget = SEARCH_COST_LIMIT * self.size
-        while position < self.size:
-            buffer = self._fill(position, min(BUFFER_SIZE, self.size - position))
+        end = self.size if end is None else end
+        while position + HEADER_WINDOW <= end and self._budget >= 0:
+            window = self._window(position, end)
             at = 0
-            while (at := self._find_header(buffer, at, len(buffer), self.size - position)) >= 0:
-                size = int.from_bytes(buffer[at + 8 : at + 12], "big") + LOG_OVERHEAD
-                budget -= size
-                if budget < 0:
+            while (at := self._find_header(window, at, len(window), end - position)) >= 0:
+                size = int.from_bytes(window[at + 8 : at + 12], "big") + LOG_OVERHEAD
+                self._budget -= size
+                if self._budget < 0:
                     return None
                 if self._is_batch(position + at, size):
                     return position + at
                 at += 1
-            if len(buffer) < BUFFER_SIZE:
-                return None
-            position += len(buffer) - HEADER_WINDOW + 1
+            if len(window) < HEADER_WINDOW:
+                return None  # the file was cut while it was read
+            position += len(window) - HEADER_WINDOW + 1
         return None
+
+    def _window(self, position: int, end: int) -> memoryview:
+        """Bytes from a position on: what was read last, if it lies there, else new ones."""
+        held_position, held = self._held
+        if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
+            return held[position - held_position : end - held_position]
+        return self._fill(position, min(BUFFER_SIZE, end - position))
+
+
+def _in_turn(make: Callable[[], T]) -> Iterator[T]:
+    """RING_SIZE things, made when they are first wanted, one after another and over again."""
+    made: list[T] = []
+    while len(made) < RING_SIZE:
+        made.append(make())
+        yield made[-1]
+    while True:
+        yield from made

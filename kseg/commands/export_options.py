@@ -1,5 +1,6 @@
 """What `kseg export` and `kseg spark-export` share: their options, and the export that these ask for."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -155,6 +156,38 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         parallelism,
         options["overwrite"],
     )
+
+
+def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
+    """The command line of these options, paths absolute, without those that aren't shared."""
+    shared = {name for option in _OPTIONS for name in _names_of(option)}
+    arguments: list[str] = []
+    for param in context.command.params:
+        if isinstance(param, click.Option) and param.name in shared:
+            arguments += _spelled(param, options[param.name])
+    paths = [path if "://" in path else os.path.abspath(path) for path in options["paths"]]  # noqa: PTH100 (keeps globs)
+    return [*arguments, *paths]
+
+
+def _names_of(option: Callable[[Command], Command]) -> list[str]:
+    """What a decorator adds to a command."""
+
+    def probe() -> None: ...
+
+    option(probe)  # type: ignore[type-var]
+    return [param.name for param in probe.__click_params__ if param.name]  # type: ignore[attr-defined]
+
+
+def _spelled(option: click.Option, value: Any) -> list[str]:
+    if option.is_flag:
+        if value is None:
+            return []
+        names = option.opts if value else option.secondary_opts
+        return names[:1]
+    if isinstance(option.type, Folders):
+        return [option.opts[0], ",".join(value) or "none"]
+    values = value if option.multiple else [value]
+    return [text for each in values if each is not None for text in (option.opts[0], str(each))]
 
 
 def show_plan(plan: "Plan", output: str) -> None:

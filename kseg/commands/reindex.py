@@ -75,10 +75,13 @@ def reindex(
 
 
 def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | None:
-    """Where a partition's indexes go; None if nothing is written."""
+    """Where a partition's indexes go; None if nothing is written. It may lie on two disks."""
     if target is None or count == 1:
         return target
-    folder = target / partition.path.absolute().relative_to(partition.path.absolute().parent.parent)
+    path = partition.path.absolute()
+    folder = target / path.name
+    if folder.exists():
+        folder = target / path.parent.name / path.name
     folder.mkdir(parents=True)
     return folder
 

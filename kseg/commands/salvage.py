@@ -63,7 +63,7 @@ def salvage(
         for name, partitions in found.items():
             plan = plan_salvage(name, partitions, keep_cache=keep_cache)
             is_whole &= plan.is_whole
-            transactions = () if target is None else write_salvage(plan, target)
+            transactions = () if target is None else write_salvage(plan, target, keep_cache=keep_cache)
             _report(plan, transactions, form)
     flush_stdout()
     command.exit(int(not is_whole))

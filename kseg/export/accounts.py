@@ -137,7 +137,7 @@ class Accounts:
                 self._add_invalid(header, offsets[first:last], valid[first:last])
                 continue
             self._begin_batch(header, offsets[first] if last > first else None)
-            invalid = self._add_records(offsets[first:last], valid[first:last])
+            self._add_records(header, offsets[first:last], valid[first:last])
             problem = problems.get(piece.run.position + start)
             if row in damages:
                 self.add_damage(damages[row], header.last_offset + 1)
@@ -145,9 +145,6 @@ class Accounts:
                 detail = f"{problem.records_read} records can be read"
                 kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
                 self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
-            elif invalid:
-                detail = f"the crc of {invalid} of its messages doesn't hold"
-                self.add_damage(Damage(DamageKind.BAD_CRC, header.position, 0, detail), header.last_offset + 1)
             elif header.last_offset >= self.first:
                 self.tally.pass_to(min(header.last_offset + 1, self.end))
 
@@ -158,29 +155,31 @@ class Accounts:
             self.add_damage(damage)
             return
         self._begin_batch(header._replace(base_offset=None), offsets[0])
-        self._add_records(offsets, valid)
+        self._add_records(header, offsets, valid)
         self.add_damage(damage)
 
-    def _add_records(self, offsets: memoryview, valid: memoryview) -> int:
-        """Takes the records of a batch; gives how many of those wanted are invalid."""
-        invalid = 0
+    def _add_records(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> None:
+        """Takes the records of a batch; each that is invalid is a damage of its own."""
         for offset, is_valid in zip(offsets, valid, strict=True):
             if offset < self.first:
                 continue
             if offset >= self.end:
                 self.tally.pass_to(self.end)
-                break
-            if not is_valid:
-                invalid += 1
-                self.tally.pass_to(offset)
-                self.tally.pass_to(offset + 1, is_lost=True)
-                continue
+                return
             self.tally.pass_to(offset)
+            if not is_valid:
+                self._lose_message(header.position, offset)
+                continue
             self.tally.read += 1
             if offset < self._next:
                 self.tally.disordered += 1
             self.tally.next_offset = max(self._next, offset + 1)
-        return invalid
+
+    def _lose_message(self, position: int, offset: int) -> None:
+        """A message of a wrapper whose own CRC is wrong."""
+        damage = Damage(DamageKind.BAD_CRC, position, 0, f"the crc of the message of offset {offset} doesn't hold")
+        self.add_damage(damage)
+        self._settle(offset + 1)
 
 
 def _header(piece: Slice, row: int) -> BatchHeader:

@@ -14,6 +14,7 @@ from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
 from kseg.export.order import Job, Result, execute_order
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
+from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
 
@@ -91,6 +92,7 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
             known = _explained(results, plan.copies, copy)
             orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
         results += _executed(orders, job, execute, progress)
+        join_seams(results)
     new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
     is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
     committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)

@@ -27,12 +27,19 @@ class Bodies(Protocol):
 
     def __setitem__(self, index: int, body: bytes) -> None: ...
 
-    def unlz4(self, buffer: memoryview, rows: Rows, first: int, function: int) -> list[int]:
-        """Decompresses what it can by liblz4's LZ4_decompress_safe at that address; gives the rows that are left."""
+    def unlz4(self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int) -> list[int]:
+        """Decompresses what it can by liblz4's LZ4_decompress_safe at that address; gives the rows that are left.
+
+        `limit` is the largest body to accept, in bytes.
+        """
 
 
 Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
 """(key, value, offset) of a record → what to print of them."""
+Headers = Sequence[tuple[bytes, "bytes | None"]]
+"""Names and values of a record's headers."""
+DecodeAll = Callable[["bytes | None", "bytes | None", int, Headers], Sequence["bytes | None"]]
+"""(key, value, offset, headers) of a record → KEY, VALUE, KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR of Text."""
 DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 """(key, value) of a control record that is no transaction's marker → its content as JSON."""
 
@@ -104,6 +111,11 @@ class Text(IntEnum):
     VALUE = 1
     DECODED = 2
     "What `decode_control` made of a control record; null for all others."
+    KEY_DECODED = 3
+    "What `decode_all` made of a record, as the next ones; null without it, and for control records."
+    VALUE_DECODED = 4
+    KEY_ERROR = 5
+    VALUE_ERROR = 6
 
 
 class Op(IntEnum):
@@ -133,6 +145,15 @@ class Op(IntEnum):
     SKIP_UNLESS_ZERO = 11
     SKIP_IF_NEGATIVE = 12
     "If slot a is negative (the size of a null), passes over the next b operations."
+    CSV_TEXT = 13
+    """Text a as a field in quotes, nothing for null.
+
+    What isn't UTF-8, or begins with `base64:` itself, is Base64 behind `base64:`.
+    """
+    CSV_HEADERS = 14
+    "The same of the headers' JSON list."
+    TIME = 15
+    "Slot a as JSON_TIME shows it, without quotes; nothing for null."
 
 
 class Template(NamedTuple):
@@ -165,6 +186,61 @@ class Program(NamedTuple):
     "CONTROL_TEMPLATES of them."
 
 
+LEAST, MOST = -(2**63), 2**63 - 1
+"""What bounds are where nothing is asked."""
+
+
+class BatchFilter(NamedTuple):
+    """What headers of batches must say: bounds inclusive, None asks nothing.
+
+    A batch that may hold a record within the bounds stays. A wrapper's first offset isn't known: it stays if it doesn't
+    end below the first one wanted, or if its offset is 0, where the inner ones hold.
+    """
+
+    first_offset: int = LEAST
+    last_offset: int = MOST
+    first_timestamp: int = LEAST
+    last_timestamp: int = MOST
+    producer_id: int | None = None
+    is_transactional: bool | None = None
+    is_control: bool | None = None
+
+
+class Selected(NamedTuple):
+    """What `select` gives.
+
+    count: rows kept. codecs: those of their batches, as `scan` tells them. earliest: the least time that any of all
+    rows' headers names, -1 if one has none. is_behind: whether any batch begins behind the last offset wanted.
+    """
+
+    count: int
+    codecs: int
+    earliest: int
+    is_behind: bool
+
+
+class RecordFilter(NamedTuple):
+    """Which records are printed: all that is asked must hold; bounds inclusive, None asks nothing.
+
+    key: it must be equal. key_part, value_part: bytes that it must hold. headers: each (name, value) must be there,
+    with any value if that is None. share: a record is taken if its offset, mixed by splitmix64, is below it.
+    predicate: is asked last, with key and value. Of those taken `skip` are passed over, and then `limit` printed.
+    """
+
+    first_offset: int = LEAST
+    last_offset: int = MOST
+    first_timestamp: int = LEAST
+    last_timestamp: int = MOST
+    key: bytes | None = None
+    key_part: bytes | None = None
+    value_part: bytes | None = None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    share: int | None = None
+    predicate: "Callable[[bytes | None, bytes | None], bool] | None" = None
+    skip: int = 0
+    limit: int | None = None
+
+
 class RecordProblem(NamedTuple):
     """A batch whose records can't all be read: file position of the batch, what, how many were read, where it stopped."""
 
@@ -187,8 +263,12 @@ class Output(Protocol):
 
 
 class Renderer(Protocol):
-    """Renders batches of one file, and remembers what it met."""
+    """Renders batches of one file, and remembers what it met.
 
+    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached.
+    """
+
+    is_full: bool
     records: int
     problems: list[RecordProblem]
     gaps: list[tuple[int, int]]
@@ -201,6 +281,8 @@ class Renderer(Protocol):
         decode_control: DecodeControl | None = None,
         gap_rule: int = 0,
         last_offset: int | None = None,
+        decode_all: DecodeAll | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
         """Prepares to render a file.
 
@@ -212,6 +294,9 @@ class Renderer(Protocol):
             gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0 and v1 messages
                 that aren't compressed themselves, shallow ones too.
             last_offset: the offset before the first; None if the first one is never a gap.
+            decode_all: in the place of `decode`: gives more texts, and is given the headers.
+            record_filter: prints only records that it takes, and lines of batches only where one is taken. Where
+                records aren't looked at, it isn't either.
         """
 
     def render(
@@ -236,7 +321,7 @@ class Renderer(Protocol):
             first_body: the row of the first body; `first` if not given.
 
         Returns:
-            The row where to go on.
+            The row where to go on. Nothing is printed, and no problem noted, from where the filter's limit is reached.
         """
 
 
@@ -309,6 +394,9 @@ class Kernel(Protocol):
         Plausible: magic known, reserved bits zero, offset from `base_offset` to 2³¹ above it, length at least the
         magic's least and no more than `room` bytes from the buffer's start on. Its CRC isn't looked at.
         """
+
+    def select(self, buffer: memoryview, rows: Rows, count: int, wanted: BatchFilter) -> tuple[int, int, int, bool]:
+        """Keeps, at the beginning of the table, those of the first `count` rows that are wanted; gives a Selected."""
 
     def columns(
         self,

@@ -8,7 +8,7 @@ Reads only through `Cursor`, which never passes its end; everything else is arit
 cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -39,10 +39,12 @@ cdef enum:
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
-    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME
 
 cdef enum:
     SLOTS = 34
+    TEXTS = 7
+    FIRST_DECODED_TEXT = 3
     ROW = 3
     LOG_OVERHEAD = 12
     MAGIC_AT = 16
@@ -211,6 +213,75 @@ cdef bint is_plausible(const uint8_t* at, int64_t base_offset, int64_t room) noe
     return size >= V0_ENTRY and at[17] < 0x08
 
 
+def select(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t count, wanted):
+    """Keeps of the first `count` rows those whose headers say what is wanted; see the contract."""
+    cdef int64_t first_offset = wanted.first_offset, last_offset = wanted.last_offset
+    cdef int64_t first_timestamp = wanted.first_timestamp, last_timestamp = wanted.last_timestamp
+    cdef bint has_producer = wanted.producer_id is not None
+    cdef int64_t producer_id = wanted.producer_id if has_producer else -1
+    cdef int transactional = -1 if wanted.is_transactional is None else wanted.is_transactional
+    cdef int control = -1 if wanted.is_control is None else wanted.is_control
+    cdef Py_ssize_t i, kept = 0
+    cdef int codecs = 0
+    cdef bint is_behind = False
+    cdef int64_t earliest = 9223372036854775807LL, previous = -1
+    cdef Facts facts
+    check_rows(buffer.shape[0], rows, 0, count)
+    with nogil:
+        for i in range(count):
+            facts = facts_of(&buffer[0] + rows[i * ROW], buffer.shape[0] - rows[i * ROW])
+            earliest = min(earliest, facts.earliest)
+            is_behind = is_behind or (previous >= last_offset if facts.is_wrapper else facts.base_offset > last_offset)
+            previous = facts.last_offset
+            if (facts.last_offset < first_offset and not (facts.is_wrapper and facts.last_offset == 0)
+                    or (facts.base_offset > last_offset and not facts.is_wrapper)
+                    or facts.max_timestamp < first_timestamp
+                    or (facts.has_one_timestamp and facts.max_timestamp > last_timestamp)
+                    or (has_producer and facts.producer_id != producer_id)
+                    or (transactional >= 0 and facts.is_transactional != transactional)
+                    or (control >= 0 and facts.is_control != control)):
+                continue
+            rows[kept * ROW] = rows[i * ROW]
+            rows[kept * ROW + 1] = rows[i * ROW + 1]
+            rows[kept * ROW + 2] = rows[i * ROW + 2]
+            codecs |= 1 << facts.codec
+            kept += 1
+    return kept, codecs, earliest, bool(is_behind)
+
+
+cdef struct Facts:
+    # of a header, for the choice of batches
+    int64_t base_offset, last_offset, max_timestamp, earliest, producer_id
+    bint is_wrapper, has_one_timestamp, is_transactional, is_control
+    int codec
+
+
+cdef Facts facts_of(const uint8_t* at, Py_ssize_t room) noexcept nogil:
+    # unsafe: V0_ENTRY bytes are there, and `room` bytes
+    cdef Facts facts
+    cdef uint8_t attributes
+    facts.base_offset = facts.last_offset = int64_at(at)
+    if <int8_t>at[MAGIC_AT] < 2 or room < BATCH_HEADER:
+        attributes = at[17]
+        facts.max_timestamp = facts.earliest = int64_at(at + 18) if at[MAGIC_AT] == 1 else -1
+        facts.producer_id = -1
+        facts.is_transactional = facts.is_control = False
+        facts.is_wrapper = attributes & 7 != 0
+        facts.has_one_timestamp = attributes & 7 == 0 or (at[MAGIC_AT] == 1 and attributes & 8 != 0)
+    else:
+        attributes = at[22]
+        facts.last_offset = <int64_t>(<uint64_t>facts.base_offset + <uint64_t><int64_t>int32_at(at + 23))
+        facts.max_timestamp = int64_at(at + 35)
+        facts.earliest = min(int64_at(at + 27), facts.max_timestamp)
+        facts.producer_id = int64_at(at + 43)
+        facts.is_transactional = attributes >> 4 & 1
+        facts.is_control = attributes >> 5 & 1
+        facts.is_wrapper = False
+        facts.has_one_timestamp = attributes & 8 != 0
+    facts.codec = attributes & 7
+    return facts
+
+
 def crc32c(const uint8_t[::1] data):
     """CRC-32C of some bytes."""
     return crc32c_of(&data[0], data.shape[0]) if data.shape[0] else 0
@@ -338,13 +409,26 @@ cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nog
     return out + width
 
 
-cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
-    """A JSON string, or null where ISO 8601 has no year of four digits for it. Civil date from days, Gregorian."""
-    cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
-    cdef uint8_t* at = out
-    if ms < 0 or ms > 253402300799999LL:
+cdef inline bint has_time(int64_t ms) noexcept nogil:
+    """Whether ISO 8601 has a year of four digits for it."""
+    return 0 <= ms <= 253402300799999LL
+
+
+cdef uint8_t* put_json_time(uint8_t* out, int64_t ms) noexcept nogil:
+    """A JSON string, or null."""
+    if not has_time(ms):
         memcpy(out, b"null", 4)
         return out + 4
+    out[0] = c'"'
+    out = put_time(out + 1, ms)
+    out[0] = c'"'
+    return out + 1
+
+
+cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
+    """ISO 8601. Civil date from days, Gregorian."""
+    cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
+    cdef uint8_t* at = out
     days = ms // 86400000 + 719468  # from 0000-03-01
     rest = ms % 86400000
     era = days // 146097
@@ -353,8 +437,7 @@ cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     month = (5 * day_of_year + 2) // 153
     year = year_of_era + era * 400 + (1 if month >= 10 else 0)
-    at[0] = c'"'
-    at = put_digits(at + 1, <int>year, 4)
+    at = put_digits(at, <int>year, 4)
     at[0] = c"-"
     at = put_digits(at + 1, <int>(month + 3 if month < 10 else month - 9), 2)
     at[0] = c"-"
@@ -368,8 +451,7 @@ cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
     at[0] = c"."
     at = put_digits(at + 1, <int>(rest % 1000), 3)
     at[0] = c"Z"
-    at[1] = c'"'
-    return at + 2
+    return at + 1
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -565,6 +647,45 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
     return 0
 
 
+cdef int put_csv(Output out, Bytes text) except -1 nogil:
+    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
+    cdef const uint8_t* at = text.at
+    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* stop
+    cdef bint readable
+    if text.size < 0:
+        return 0
+    readable = is_utf8(at, end) and not (text.size >= 7 and memcmp(at, b"base64:", 7) == 0)
+    out.need(LONGEST_NUMBER)
+    memcpy(out.buffer + out.used, b'"base64:', 8)
+    out.used += 1 if readable else 8
+    while at < end:
+        stop = min(at + PIECE - PIECE % 3, end)
+        out.need(PIECE * WIDEST)
+        if readable:
+            out.used += put_doubled(out.buffer + out.used, at, stop)
+        else:
+            out.used += put_base64(out.buffer + out.used, at, stop - at)
+        at = stop
+    out.need(1)
+    out.buffer[out.used] = c'"'
+    out.used += 1
+    return 0
+
+
+cdef Py_ssize_t put_doubled(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
+    """Text with its quotes doubled."""
+    cdef uint8_t* start = out
+    while at < stop:
+        out[0] = at[0]
+        out += 1
+        if at[0] == c'"':
+            out[0] = c'"'
+            out += 1
+        at += 1
+    return out - start
+
+
 # --- templates -------------------------------------------------------------------------------------------------------
 
 cdef struct Operation:
@@ -586,6 +707,7 @@ cdef struct Template:
 
 
 SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
+SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME, TIME)
 
 
 def joined(flat):
@@ -644,9 +766,9 @@ cdef class CompiledTemplate:
             raise IndexError("literal outside the template's text")
         if code == WORD and not 0 <= b < self.word_tables:
             raise IndexError("no such table of words")
-        if code in (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME) and not 0 <= a < SLOTS:
+        if code in SLOT_OPS and not 0 <= a < SLOTS:
             raise IndexError("no such slot")
-        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT) and not 0 <= a < 3:
+        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, CSV_TEXT) and not 0 <= a < TEXTS:
             raise IndexError("no such text")
         if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
@@ -687,7 +809,7 @@ cdef inline uint8_t* put_word(uint8_t* out, const uint8_t* literals, WordTable* 
 cdef struct Line:
     # what a template can show
     int64_t slots[SLOTS]
-    Bytes texts[3]  # key, value, what a control record's decoder made
+    Bytes texts[TEXTS]  # key, value, what a control record's decoder made; the four that other decoders make
     Cursor headers
 
 
@@ -783,10 +905,18 @@ cdef bint read_message(const uint8_t* at, int64_t size, Line* line) noexcept nog
     return True
 
 
+cdef inline void clear_record(Line* line) noexcept nogil:
+    """What a line shows of a record where there is none."""
+    line.slots[SEQUENCE] = line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
+    line.slots[COORDINATOR_EPOCH] = -1
+    line.slots[HEADER_COUNT] = 0
+
+
 cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
     """A v2 batch's slots. unsafe: `size` ≥ 61 bytes are there."""
     cdef int64_t attributes = <int16_t>big_endian(at + 21, 2)
     cdef int64_t* slots = line.slots
+    clear_record(line)
     slots[BASE_OFFSET] = int64_at(at)
     slots[PARTITION_LEADER_EPOCH] = int32_at(at + 12)
     slots[MAGIC] = slots[RECORD_MAGIC] = <int8_t>at[MAGIC_AT]
@@ -817,6 +947,7 @@ cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t positi
 cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
     """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ 26 bytes are there."""
     cdef int64_t* slots = line.slots
+    clear_record(line)
     cdef bint readable = read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
     slots[MAGIC] = slots[RECORD_MAGIC]
     slots[ATTRIBUTES] = at[17]
@@ -877,6 +1008,111 @@ cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_
     return size
 
 
+# --- filtering -------------------------------------------------------------------------------------------------------
+
+cdef inline bint is_part(const uint8_t* at, int64_t size, const uint8_t* part, int64_t part_size) noexcept nogil:
+    """Whether some bytes hold others."""
+    cdef const uint8_t* end = at + size - part_size + 1
+    if part_size == 0:
+        return True
+    while at < end:
+        at = <const uint8_t*>memchr(at, part[0], end - at)
+        if at == NULL:
+            return False
+        if memcmp(at, part, part_size) == 0:
+            return True
+        at += 1
+    return False
+
+
+cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
+    """The number's bits mixed evenly: splitmix64."""
+    number += 0x9E3779B97F4A7C15U
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9U
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EBU
+    return number ^ (number >> 31)
+
+
+@cython.final
+cdef class Filter:
+    """A contract.RecordFilter in C's types; keeps what it points to alive."""
+
+    cdef int64_t first_offset, last_offset, first_timestamp, last_timestamp
+    cdef bint has_share, asks_python
+    cdef uint64_t share
+    cdef Bytes key, key_part, value_part
+    cdef list headers
+    cdef object predicate, owner
+
+    def __cinit__(self, wanted):
+        self.owner = wanted
+        self.first_offset, self.last_offset = wanted.first_offset, wanted.last_offset
+        self.first_timestamp, self.last_timestamp = wanted.first_timestamp, wanted.last_timestamp
+        self.has_share = wanted.share is not None
+        self.share = wanted.share if self.has_share else 0
+        self.key = bytes_or_null(wanted.key)
+        self.key_part = bytes_or_null(wanted.key_part)
+        self.value_part = bytes_or_null(wanted.value_part)
+        self.headers = list(wanted.headers)
+        self.predicate = wanted.predicate
+        self.asks_python = bool(self.headers) or self.predicate is not None
+
+    cdef bint takes(self, Line* line) except -1 nogil:
+        cdef int64_t offset = line.slots[OFFSET], timestamp = line.slots[TIMESTAMP]
+        if offset < self.first_offset or offset > self.last_offset:
+            return False
+        if timestamp < self.first_timestamp or timestamp > self.last_timestamp:
+            return False
+        if self.has_share and mixed(<uint64_t>offset) >= self.share:
+            return False
+        if self.key.size >= 0 and not (
+                line.texts[0].size == self.key.size and memcmp(line.texts[0].at, self.key.at, self.key.size) == 0):
+            return False
+        if not self.has_part(&line.texts[0], &self.key_part) or not self.has_part(&line.texts[1], &self.value_part):
+            return False
+        if not self.asks_python:
+            return True
+        with gil:
+            if self.headers and not self.has_headers(line):
+                return False
+            return self.predicate is None or bool(
+                self.predicate(to_object(line.texts[0]), to_object(line.texts[1]))
+            )
+
+    cdef inline bint has_part(self, Bytes* text, Bytes* part) noexcept nogil:
+        return part.size < 0 or (text.size >= part.size and is_part(text.at, text.size, part.at, part.size))
+
+    cdef bint has_headers(self, Line* line) except -1:
+        found = set(headers_of(line))
+        names = {name for name, _ in found}
+        return all(name in names if value is None else (name, value) in found for name, value in self.headers)
+
+
+cdef Bytes bytes_or_null(object text) except *:
+    # unsafe: as from_object
+    cdef Bytes null
+    null.at = NULL
+    null.size = -1
+    return null if text is None else from_object(text)
+
+
+cdef list headers_of(Line* line):
+    """A record's headers as (key, value)."""
+    cdef Cursor headers = line.headers
+    cdef int64_t i
+    cdef list found = []
+    for i in range(line.slots[HEADER_COUNT]):
+        key = to_object(sized(&headers, varint(&headers)))
+        found.append((key, to_object(sized(&headers, varint(&headers)))))
+    return found
+
+
+def has_csv_headers(program):
+    """Whether a template of the program shows headers as a field of CSV."""
+    templates = [*program.batch, *program.record, *(program.control or ())]
+    return any(CSV_HEADERS in template.ops[::3] for template in templates if template is not None)
+
+
 # --- rendering -------------------------------------------------------------------------------------------------------
 
 @cython.final
@@ -886,7 +1122,8 @@ cdef class Renderer:
     program: kseg.kernel.contract.Program. decode: what to print for (key, value, offset) of a record, None for the bytes
     as they are. decode_control: the text DECODED for (key, value) of a control record that isn't a transaction's
     marker. gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0/v1 messages that
-    are not compressed themselves, shallow ones too. last_offset: the one before the first, or None.
+    are not compressed themselves, shallow ones too. last_offset: the one before the first, or None. decode_all,
+    record_filter: see the contract.
     """
 
     cdef Output out
@@ -897,12 +1134,21 @@ cdef class Renderer:
     cdef bint stopped, deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
     cdef int gap_rule
     cdef int64_t last_offset
-    cdef object decode, decode_control, decoded
-    cdef Line line
+    cdef object decode, decode_control, decode_all, decoded
+    cdef Line line, batch_line
+    cdef Template* waiting  # line of the batch that is printed with the first record that the filter takes
+    cdef Filter filter
+    cdef bint has_filter
+    cdef int64_t to_skip, limit
+    cdef Output scratch
+    cdef bytearray scratch_text
+    cdef bytes headers_text
+    cdef readonly bint is_full
     cdef public int64_t records
     cdef public list problems, gaps
 
-    def __init__(self, program, Output output, decode=None, decode_control=None, int gap_rule=0, last_offset=None):
+    def __init__(self, program, Output output, decode=None, decode_control=None, int gap_rule=0, last_offset=None,
+                 decode_all=None, record_filter=None):
         cdef int i
         self.out = output
         self.owners = []
@@ -914,7 +1160,19 @@ cdef class Renderer:
             self.control_templates[i] = self._compile(program.control[i])
         self.deep_legacy = self.record_templates[0] != NULL or self.record_templates[1] != NULL
         self.deep_v2 = self.record_templates[2] != NULL
-        self.has_decoder = decode is not None
+        self.has_decoder = decode is not None or decode_all is not None
+        self.decode_all = decode_all
+        self.has_filter = record_filter is not None
+        self.limit = -1
+        self.is_full = False
+        if self.has_filter:
+            self.filter = Filter(record_filter)
+            self.to_skip = record_filter.skip
+            self.limit = -1 if record_filter.limit is None else record_filter.limit
+            self.is_full = self.limit == 0
+        self.waiting = NULL
+        self.scratch_text = bytearray()
+        self.scratch = Output(self.scratch_text.extend, 0) if has_csv_headers(program) else None
         self.has_control_decoder = decode_control is not None
         self.decode, self.decode_control = decode, decode_control
         self.gap_rule = gap_rule
@@ -923,7 +1181,8 @@ cdef class Renderer:
         self.records = 0
         self.problems = []
         self.gaps = []
-        self.line.texts[2].size = -1
+        for i in range(2, TEXTS):
+            self.line.texts[i].size = -1
 
     cdef Template* _compile(self, template) except? NULL:
         cdef CompiledTemplate owner
@@ -942,7 +1201,7 @@ cdef class Renderer:
         check_rows(buffer.shape[0], rows, first, last)
         cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
         cdef Py_ssize_t i = first
-        self.stopped = False
+        self.stopped = self.is_full
         try:
             with nogil:
                 while i < last and not self.stopped:
@@ -961,7 +1220,7 @@ cdef class Renderer:
         if magic < 2 or room < BATCH_HEADER:
             return self.one_entry(at, size, valid, position, body)
         fill_batch(at, size, valid, position, line)
-        self.put(self.batch_templates[2])
+        self.put_batch(self.batch_templates[2], self.deep_v2)
         if not self.deep_v2:
             self.records += max(line.slots[COUNT], 0)
             return 0
@@ -988,13 +1247,17 @@ cdef class Renderer:
                 return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
             if not read_record(&body, line):
                 return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
-            self.records += 1
             if self.gap_rule == 1:
                 self.note_offset()
+            if self.has_filter and not self.takes():
+                continue
+            self.records += 1
             if line.slots[IS_CONTROL] and self.has_control:
                 self.put_control(i)
             else:
                 self.put_record(self.record_templates[2])
+            if self.is_full:
+                return 0
         if body.at != body.end:
             return self.problem(Problem.BAD_COUNT, line.slots[COUNT], body.at - bytes_of_records.at)
         return 0
@@ -1003,6 +1266,7 @@ cdef class Renderer:
         cdef Line* line = &self.line
         cdef Bytes key = line.texts[0], value = line.texts[1]
         cdef int64_t kind
+        line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = line.slots[COORDINATOR_EPOCH] = -1
         if key.size < 4 or <int16_t>big_endian(key.at, 2) < 0:
             self.problem(Problem.BAD_CONTROL, index, 0)
             return self.put(self.control_templates[MALFORMED_CONTROL])
@@ -1011,6 +1275,7 @@ cdef class Renderer:
         line.slots[CONTROL_TYPE] = kind
         if 0 <= kind <= 1:
             if value.size < 6 or <int16_t>big_endian(value.at, 2) < 0:
+                line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
                 self.problem(Problem.BAD_CONTROL, index, 0)
                 return self.put(self.control_templates[MALFORMED_CONTROL])
             line.slots[COORDINATOR_EPOCH] = int32_at(value.at + 2)
@@ -1038,20 +1303,22 @@ cdef class Renderer:
             if not self.deep_legacy:
                 self.records += 1
                 return self.put_record(self.batch_templates[magic])  # up to 0.10.2 this line shows key and value
-            self.put(self.batch_templates[magic])
+            self.put_batch(self.batch_templates[magic], True)
             if not readable:
                 return self.problem(Problem.BAD_RECORD, 0, 0)
-            self.records += 1
             if self.gap_rule == 1:
                 self.note_offset()
+            if self.has_filter and not self.takes():
+                return 0
+            self.records += 1
             return self.put_record(self.record_templates[magic])
         if body.size < 0:
-            return self.put(self.batch_templates[magic])
+            return self.put_batch(self.batch_templates[magic], True)
         inner = survey(body.at, body.at + body.size)
         shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
         line.slots[BASE_OFFSET] = inner.first_offset + shift
         line.slots[COUNT] = inner.count
-        self.put(self.batch_templates[magic])
+        self.put_batch(self.batch_templates[magic], True)
         if inner.count == 0 or (shift < 0 and magic == 1):
             return self.problem(Problem.BAD_RECORD, 0, 0)
         return self.wrapper_records(body, magic, shift)
@@ -1066,12 +1333,16 @@ cdef class Renderer:
                 return self.problem(Problem.BAD_RECORD, index, at - body.at)
             if size == 0:
                 return 0
-            self.records += 1
             index += 1
+            at += size
             if self.gap_rule:
                 self.note_offset()
+            if self.has_filter and not self.takes():
+                continue
+            self.records += 1
             self.put_record(self.record_templates[magic])
-            at += size
+            if self.is_full:
+                return 0
         return 0
 
     cdef int note_offset(self) except -1 nogil:
@@ -1090,22 +1361,57 @@ cdef class Renderer:
         )
         return 0
 
+    cdef int put_batch(self, Template* template, bint is_deep) except -1 nogil:
+        """The batch's line; with a filter it waits for the first record taken, if records are looked at."""
+        if not self.has_filter or not is_deep:
+            return self.put(template)
+        self.waiting = template
+        if template != NULL:
+            self.batch_line = self.line
+        return 0
+
+    cdef bint takes(self) except -1 nogil:
+        """Whether the line's record is to be printed; if so, its batch's line comes before it."""
+        cdef Line record
+        if self.is_full or not self.filter.takes(&self.line):
+            return False
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return False
+        if self.limit >= 0 and self.records + 1 >= self.limit:
+            self.is_full = self.stopped = True
+        if self.waiting != NULL:
+            record = self.line
+            self.line = self.batch_line
+            self.put(self.waiting)
+            self.waiting = NULL
+            self.line = record
+        return True
+
     cdef int put_record(self, Template* template) except -1 nogil:
+        cdef int i
         if self.has_decoder and template != NULL:
             with gil:
                 self.decode_texts()
+            self.put(template)
+            for i in range(FIRST_DECODED_TEXT, TEXTS):
+                self.line.texts[i].size = -1
+            return 0
         return self.put(template)
 
     cdef int decode_texts(self) except -1:
         """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
-        cdef int i
-        self.decoded = self.decode(
-            to_object(self.line.texts[0]), to_object(self.line.texts[1]), self.line.slots[OFFSET]
-        )
-        for i in range(2):
-            self.line.texts[i].size = -1
+        cdef int i, place
+        key, value = to_object(self.line.texts[0]), to_object(self.line.texts[1])
+        if self.decode_all is None:
+            self.decoded = self.decode(key, value, self.line.slots[OFFSET])
+        else:
+            self.decoded = self.decode_all(key, value, self.line.slots[OFFSET], headers_of(&self.line))
+        for i in range(len(self.decoded)):
+            place = i if i < 2 else i - 2 + FIRST_DECODED_TEXT
+            self.line.texts[place].size = -1
             if self.decoded[i] is not None:
-                self.line.texts[i] = from_object(self.decoded[i])
+                self.line.texts[place] = from_object(self.decoded[i])
         return 0
 
     cdef int put(self, Template* template) except -1 nogil:
@@ -1131,7 +1437,7 @@ cdef class Renderer:
                 out.used = at - out.buffer
                 return 0
             elif code == JSON_TIME:
-                at = put_time(at, line.slots[op.a])
+                at = put_json_time(at, line.slots[op.a])
             elif code in (SKIP_IF_NULL, SKIP_UNLESS_NULL):
                 if (line.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
                     op = &template.ops[op.b]
@@ -1161,6 +1467,12 @@ cdef class Renderer:
                     self.put_header_keys(out)
                 elif code == JSON_HEADERS:
                     self.put_json_headers(out)
+                elif code == CSV_TEXT:
+                    put_csv(out, line.texts[op.a])
+                elif code == CSV_HEADERS:
+                    self.put_csv_headers(out)
+                elif code == TIME and has_time(line.slots[op.a]):
+                    out.used = put_time(out.buffer + out.used, line.slots[op.a]) - out.buffer
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
                 at = out.buffer + out.used
             op += 1
@@ -1199,6 +1511,18 @@ cdef class Renderer:
         out.buffer[out.used] = c"]"
         out.used += 1
         return 0
+
+    cdef int put_csv_headers(self, Output out) except -1 nogil:
+        """The JSON of the headers as a field."""
+        cdef Bytes text
+        with gil:
+            self.scratch_text.clear()
+        self.put_json_headers(self.scratch)
+        with gil:
+            self.scratch._flush()
+            self.headers_text = bytes(self.scratch_text)
+            text = from_object(self.headers_text)
+        return put_csv(out, text)
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -1535,11 +1859,12 @@ cdef class Bodies:
                 result[i] = from_object(self.objects[first + i])
         return 0
 
-    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function):
+    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function, int64_t limit):
         """Decompresses the usual lz4 frames of rows from `first` on; gives the rows that are left.
 
         function: address of liblz4's LZ4_decompress_safe. Usual is what Kafka writes: independent blocks of up to
-        64 KiB, no checksums but the header's. Everything else, damage too, is left to the library's own interface.
+        64 KiB, no checksums but the header's; and no more than `limit` bytes come out. Everything else, damage too, is
+        left to the library's own interface.
         """
         cdef Py_ssize_t i, left = 0
         cdef const uint8_t* base = &buffer[0]
@@ -1549,7 +1874,7 @@ cdef class Bodies:
             for i in range(self.count):
                 start = self.arena.used
                 if self.frame_of(base + rows[(first + i) * ROW], rows[(first + i) * ROW + 1],
-                                 <lz4_decompress_safe>function):
+                                 <lz4_decompress_safe>function) and self.arena.used - start <= limit:
                     self.starts[i] = start
                     self.sizes[i] = self.arena.used - start
                 else:

@@ -5,7 +5,7 @@ Records are read in one loop (twin_records) and shown by `%` on bytes (twin_line
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from struct import Struct
 from zlib import crc32
 
@@ -15,9 +15,11 @@ from kseg.kernel.contract import (
     ROW,
     UNKNOWN_CONTROL,
     Decode,
+    DecodeAll,
     DecodeControl,
     Problem,
     Program,
+    RecordFilter,
     RecordProblem,
     Rows,
     Slot,
@@ -25,7 +27,8 @@ from kseg.kernel.contract import (
     Template,
 )
 from kseg.kernel.twin_columns import Columns, columns
-from kseg.kernel.twin_lines import LineTemplate, line_template
+from kseg.kernel.twin_filter import select, test_of
+from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -33,18 +36,22 @@ from kseg.kernel.twin_values import (
     CODEC,
     COUNT,
     ENTRY_MINIMUM_SIZE,
+    FORM,
     IS_CONTROL,
     LAST_OFFSET,
     MAGIC,
+    NOTHING_DECODED,
+    OFFSET,
     POSITION,
     BatchValues,
     Piece,
     RecordValues,
     int64,
+    with_decoded,
     with_texts,
 )
 
-__all__ = ["NAME", "Bodies", "Columns", "Output", "Renderer", "columns", "crc32c", "find_header", "scan"]
+__all__ = ["NAME", "Bodies", "Columns", "Output", "Renderer", "columns", "crc32c", "find_header", "scan", "select"]
 
 NAME = "twin"
 
@@ -204,6 +211,8 @@ class Renderer:
         decode_control: DecodeControl | None = None,
         gap_rule: int = 0,
         last_offset: int | None = None,
+        decode_all: DecodeAll | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
         self._output = output
         self._batch_formats = [line and line_template(line, 0).for_batch(()) for line in program.batch]
@@ -211,8 +220,13 @@ class Renderer:
         self._control_templates = None if program.control is None else [_record_line(line) for line in program.control]
         self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
         self._is_deep_v2 = program.record[2] is not None
-        self._decode = decode
+        self._decode = _decoder(decode, decode_all)
         self._decode_control = decode_control
+        self._takes = None if record_filter is None else test_of(record_filter)
+        self._to_skip = 0 if record_filter is None else record_filter.skip
+        self._limit = None if record_filter is None else record_filter.limit
+        self.is_full = self._limit == 0
+        self._waiting: tuple[Formats, BatchValues] | None = None
         self._gap_rule = gap_rule
         self._last_offset = last_offset
         self.records = 0
@@ -232,13 +246,15 @@ class Renderer:
         """Prints rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
         problems_before = len(self.problems)
         row = first
+        if self.is_full:
+            return row
         for at, size, is_valid, body in take_rows(buffer, rows, first, last, bodies, first_body):
             row += 1
             if has_batch_header(buffer, at):
                 self._render_batch(buffer, at, read_batch(buffer, at, size, is_valid, position + at), body)
             else:
                 self._render_entry(*read_entry(buffer[at : at + size], is_valid, position + at), body)
-            if len(self.problems) > problems_before:
+            if len(self.problems) > problems_before or self.is_full:
                 break
         return row
 
@@ -246,7 +262,8 @@ class Renderer:
         formats = self._batch_formats[2]
         if formats is not None:
             is_enough = formats.template.reach <= len(batch)
-            self._output.write(formats.line(batch if is_enough else batch + batch_as_record(batch)))
+            record = () if is_enough else _shown(batch_as_record(batch), formats.template)
+            self._put_batch(formats, batch + record, is_deep=self._is_deep_v2)
         if self._is_deep_v2:
             self._render_records(batch_pieces(buffer, at, batch, body), batch, self._record_templates[2])
         else:
@@ -264,35 +281,72 @@ class Renderer:
         if is_deep:
             entry, pieces = entry_pieces(entry, message, is_readable, body)
         elif formats is not None and self._decode is not None:
-            message = _decoded(message, self._decode)  # up to 0.10.2 this line shows key and value
+            message = self._decode(message)  # up to 0.10.2 this line shows key and value
         if formats is not None:
-            self._output.write(formats.line(entry + message))
+            self._put_batch(formats, entry + _shown(message, formats.template), is_deep=is_deep)
         self._render_records(pieces, entry, self._record_templates[magic])
         self.records += not is_deep
 
     def _render_records(self, pieces: Iterable[Piece], batch: BatchValues, template: LineTemplate | None) -> None:
         """Prints a batch's records, up to the problem that is met, if one is."""
-        index = 0
+        first = 0
         notes_offsets = self._gap_rule == 1 or (self._gap_rule == 2 and batch[MAGIC] < 2 and batch[CODEC] != 0)
         for piece in pieces:
             if isinstance(piece, RecordProblem):
                 self.problems.append(piece)
                 return
-            self.records += len(piece)
+            taken = range(len(piece)) if self._takes is None else self._taken(piece)
             if notes_offsets:
-                self._note_offsets(piece)
-            if self._control_templates is not None and batch[IS_CONTROL]:
-                self._render_control(piece, index, batch, self._control_templates)
-            elif template is not None:
-                records = piece if self._decode is None else [_decoded(record, self._decode) for record in piece]
-                self._output.write(template.for_batch(batch).lines(records))
-            index += len(piece)
+                self._note_offsets(piece[: taken[-1] + 1] if self.is_full else piece)
+            if taken:
+                records = piece if len(taken) == len(piece) else [piece[index] for index in taken]
+                self._put_records(records, [first + index for index in taken], batch, template)
+            if self.is_full:
+                return
+            first += len(piece)
+
+    def _put_batch(self, formats: Formats, values: BatchValues, *, is_deep: bool) -> None:
+        """Prints a batch's line; with a filter it waits for the first record taken, if records are looked at."""
+        if self._takes is not None and is_deep:
+            self._waiting = formats, values
+        else:
+            self._output.write(formats.line(values))
+
+    def _taken(self, records: list[RecordValues]) -> Sequence[int]:
+        """Which records the filter takes, up to its limit."""
+        assert self._takes is not None
+        taken = [index for index, record in enumerate(records) if self._takes(record)]
+        skipped = min(self._to_skip, len(taken))
+        self._to_skip -= skipped
+        taken = taken[skipped:]
+        if self._limit is not None and self.records + len(taken) >= self._limit:
+            self.is_full = True
+            return taken[: self._limit - self.records]
+        return taken
+
+    def _put_records(
+        self, records: list[RecordValues], indexes: list[int], batch: BatchValues, template: LineTemplate | None
+    ) -> None:
+        """Prints records of a batch, behind its line if that waits for them; `indexes` are theirs in the batch."""
+        if self._waiting is not None:
+            formats, values = self._waiting
+            self._output.write(formats.line(values))
+            self._waiting = None
+        self.records += len(records)
+        if self._control_templates is not None and batch[IS_CONTROL]:
+            self._render_control(records, indexes, batch, self._control_templates)
+        elif template is not None:
+            if self._decode is not None:
+                records = [self._decode(record) for record in records]
+            elif template.shows_decoded:
+                records = [_shown(record, template) for record in records]
+            self._output.write(template.for_batch(batch).lines(records))
 
     def _render_control(
-        self, records: list[RecordValues], first: int, batch: BatchValues, templates: list[LineTemplate]
+        self, records: list[RecordValues], indexes: list[int], batch: BatchValues, templates: list[LineTemplate]
     ) -> None:
-        """Prints control records; `first` is the first one's index in the batch."""
-        for index, record in enumerate(records, first):
+        """Prints control records."""
+        for index, record in zip(indexes, records, strict=True):
             control = read_control(record)
             if control is None:
                 self.problems.append(RecordProblem(batch[POSITION], Problem.BAD_CONTROL, index, 0))
@@ -301,7 +355,7 @@ class Renderer:
                 kind = UNKNOWN_CONTROL
             elif control is not None and self._decode_control is not None and kind not in MARKERS:
                 shown = _with_decoded(shown, self._decode_control)
-            self._output.write(templates[kind].for_batch(batch).lines([shown]))
+            self._output.write(templates[kind].for_batch(batch).lines([_shown(shown, templates[kind])]))
 
     def _note_offsets(self, records: list[RecordValues]) -> None:
         """Remembers each place where an offset isn't the one before + 1."""
@@ -324,6 +378,24 @@ def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
     return with_texts(record, key, value, decode(key or b"", value))
 
 
-def _decoded(record: RecordValues, decode: Decode) -> RecordValues:
-    """The record with the decoder's texts."""
-    return with_texts(record, *decode(record[13], record[14], record[0]), None)
+def _decoder(decode: Decode | None, decode_all: DecodeAll | None) -> Callable[[RecordValues], RecordValues] | None:
+    """What gives a record the decoder's texts; None without one."""
+    if decode_all is not None:
+        return partial(_all_decoded, decode_all)
+    return None if decode is None else partial(_decoded, decode)
+
+
+def _decoded(decode: Decode, record: RecordValues) -> RecordValues:
+    key, value = decode(record[13], record[14], record[0])
+    return with_decoded(with_texts(record, key, value, None), NOTHING_DECODED)
+
+
+def _all_decoded(decode_all: DecodeAll, record: RecordValues) -> RecordValues:
+    key, value, *texts = decode_all(record[13], record[14], record[0], record[16])
+    return with_decoded(with_texts(record, key, value, None), texts)
+
+
+def _shown(record: RecordValues, template: LineTemplate) -> RecordValues:
+    """The record as long as the template needs it."""
+    is_short = template.shows_decoded and len(record) <= FORM - OFFSET + 1
+    return with_decoded(record, NOTHING_DECODED) if is_short else record

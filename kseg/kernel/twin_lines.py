@@ -20,10 +20,18 @@ from kseg.kernel.twin_values import (
     HAS_HEADERS,
     HEADERS,
     KEY,
+    KEY_DECODED,
+    KEY_ERROR,
     NULL_DECODED,
     NULL_KEY,
+    NULL_KEY_DECODED,
+    NULL_KEY_ERROR,
     NULL_VALUE,
+    NULL_VALUE_DECODED,
+    NULL_VALUE_ERROR,
     VALUE,
+    VALUE_DECODED,
+    VALUE_ERROR,
     Headers,
 )
 
@@ -36,8 +44,25 @@ Convert = Callable[..., object]
 
 _SHAPES_LIMIT = 1 << 12
 """Formats that a line keeps at most: numbers that a file chooses can make new shapes without end."""
-_TEXT_PLACES = {Text.KEY: KEY, Text.VALUE: VALUE, Text.DECODED: DECODED}
-_NULL_BITS = {Text.KEY: NULL_KEY, Text.VALUE: NULL_VALUE, Text.DECODED: NULL_DECODED}
+_TEXT_PLACES = {
+    Text.KEY: KEY,
+    Text.VALUE: VALUE,
+    Text.DECODED: DECODED,
+    Text.KEY_DECODED: KEY_DECODED,
+    Text.VALUE_DECODED: VALUE_DECODED,
+    Text.KEY_ERROR: KEY_ERROR,
+    Text.VALUE_ERROR: VALUE_ERROR,
+}
+_NULL_BITS = {
+    Text.KEY: NULL_KEY,
+    Text.VALUE: NULL_VALUE,
+    Text.DECODED: NULL_DECODED,
+    Text.KEY_DECODED: NULL_KEY_DECODED,
+    Text.VALUE_DECODED: NULL_VALUE_DECODED,
+    Text.KEY_ERROR: NULL_KEY_ERROR,
+    Text.VALUE_ERROR: NULL_VALUE_ERROR,
+}
+_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.CSV_TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
 _FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
 """Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
 
@@ -83,10 +108,34 @@ def _json_headers(headers: Headers) -> bytes:
 
 
 def _json_time(ms: int) -> bytes:
+    return b'"%b"' % _time(ms) if 0 <= ms <= _END_OF_YEAR_9999 else b"null"
+
+
+def _time(ms: int) -> bytes:
     if not 0 <= ms <= _END_OF_YEAR_9999:
-        return b"null"
+        return b""
     time = _EPOCH + timedelta(milliseconds=ms)
-    return b'"%bZ"' % time.replace(tzinfo=None).isoformat(timespec="milliseconds").encode()
+    return time.replace(tzinfo=None).isoformat(timespec="milliseconds").encode() + b"Z"
+
+
+_BASE64_MARK = b"base64:"
+
+
+def _csv_text(text: bytes | None) -> bytes:
+    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
+    if text is None:
+        return b""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
+    if text.startswith(_BASE64_MARK):
+        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
+    return b'"%b"' % text.replace(b'"', b'""')
+
+
+def _csv_headers(headers: Headers) -> bytes:
+    return _csv_text(_json_headers(headers))
 
 
 def _header_keys(headers: Headers) -> bytes:
@@ -170,6 +219,7 @@ class LineTemplate:
 
     Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
     any sequence that they leave open. Literals are UTF-8. `reach`: the values from there on are not needed.
+    `shows_decoded`: the texts of `decode_all` are.
     """
 
     def __init__(self, template: Template, known: int) -> None:
@@ -182,10 +232,12 @@ class LineTemplate:
         self._tests = [test for test in tests if test.place >= known]
         self._pick_known_shape = _picker(self._known_tests, 0)
         self.pick_shape = _picker(self._tests, known)
-        shown = [_Source(a) for code, a, _ in self._operations if code in (Op.INTEGER, Op.JSON_TIME) and a < known]
+        numbers = (Op.INTEGER, Op.JSON_TIME, Op.TIME)
+        shown = [_Source(a) for code, a, _ in self._operations if code in numbers and a < known]
         self._pick_known = _picker(self._known_tests + shown, 0)
         shown_places = [_shown_place(code, a) for code, a, _ in self._operations]
         self.reach = 1 + max([test.place for test in tests] + shown_places, default=-1)
+        self.shows_decoded = any(code in _TEXT_OPS and a > Text.DECODED for code, a, _ in self._operations)
         self._last: tuple[object, Formats] = (None, Formats(self, ()))
 
     def for_batch(self, batch: Values) -> Formats:
@@ -249,6 +301,12 @@ class LineTemplate:
                 return _Hole(b"%d", _Source(a))
             case Op.JSON_TIME:
                 return _Hole(b"%b", _Source(a, _json_time))
+            case Op.TIME:
+                return _Hole(b"%b", _Source(a, _time))
+            case Op.CSV_TEXT:
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_text))
+            case Op.CSV_HEADERS:
+                return _Hole(b"%b", _Source(HEADERS, _csv_headers))
             case Op.TEXT:
                 return None if _is_null(a, decided) else _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)]))
             case Op.JSON_TEXT:
@@ -283,11 +341,11 @@ def _test(code: Op, a: int) -> _Source | None:
 def _shown_place(code: Op, a: int) -> int:
     """Where the value stands that the operation shows; -1 if it shows none."""
     match code:
-        case Op.INTEGER | Op.WORD | Op.JSON_TIME:
+        case Op.INTEGER | Op.WORD | Op.JSON_TIME | Op.TIME:
             return a
-        case Op.TEXT | Op.JSON_TEXT:
+        case Op.TEXT | Op.JSON_TEXT | Op.CSV_TEXT:
             return _TEXT_PLACES[Text(a)]
-        case Op.HEADER_KEYS | Op.JSON_HEADERS:
+        case Op.HEADER_KEYS | Op.JSON_HEADERS | Op.CSV_HEADERS:
             return HEADERS
     return -1
 
@@ -325,11 +383,14 @@ def _word(words: Words, number: int) -> bytes:
     return words.texts[index if 0 <= index < len(words.texts) else -1]
 
 
+_PLACES_OF_TEXTS = frozenset({*_TEXT_PLACES.values(), HEADERS})
+
+
 def _is_text(part: bytes | _Hole) -> bool:
     """Whether the part can leave a UTF-8 sequence open."""
     return (
         isinstance(part, _Hole)
-        and part.source.place in (KEY, VALUE, DECODED, HEADERS)
+        and part.source.place in _PLACES_OF_TEXTS
         and part.source.convert in (None, _header_keys)
     )
 

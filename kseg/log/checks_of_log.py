@@ -71,6 +71,11 @@ class LogChecks:
         assert self._segment is not None
         return self._segment.path
 
+    def pass_over(self) -> None:
+        """Leaves out a segment that can't be opened: what comes next isn't known."""
+        self.is_damaged = True
+        self.next_offset = None
+
     def take_damage(self, damage: Damage) -> None:
         """Takes a stretch of the log that can't be read."""
         self.is_damaged = self.is_damaged or damage.kind not in _TAIL_KINDS or not self._is_last

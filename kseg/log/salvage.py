@@ -1,9 +1,10 @@
 """`salvage`: the intact batches of damaged partitions, put together in a new directory that a broker takes."""
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +12,11 @@ from kseg.errors import KsegError
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
 from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
 from kseg.formats.names import DirectoryState
+from kseg.gentle import PageCache
 from kseg.index.producer_snapshot import CRC_COVERS_FROM, PRODUCER_SNAPSHOT_VERSION
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
+from kseg.log.carve import Loss, intact_batches
 from kseg.log.extents import (
     Extent,
     FoundLoss,
@@ -73,6 +76,12 @@ class Salvage:
         """What is kept, in order of offsets."""
         for _, extents in self.segments:
             yield from extents
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next offset to be written behind what is kept."""
+        base, extents = self.segments[-1]
+        return extents[-1].last_offset + 1 if extents else base
 
     @property
     def batch_count(self) -> int:
@@ -143,7 +152,7 @@ def plan_salvage(name: str, partitions: Sequence[PartitionLog], *, keep_cache: b
         partition.topic,
         partition.partition,
         tuple(replicas),
-        tuple(_segments(kept)),
+        (*_segments(kept), *_empty_segment(kept, replicas)),
         duplicates,
         tuple(unplaced),
         tuple(_holes(kept, replicas, is_compacted=is_compacted)),
@@ -207,6 +216,19 @@ def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
         yield base, tuple(group)
 
 
+def _empty_segment(kept: list[Extent], replicas: Sequence[Replica]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
+    """An active segment without batches: its base offset is the log end offset, which must not fall."""
+    end = kept[-1].last_offset + 1 if kept else 0
+    bases = [base for base in map(_empty_base, replicas) if base is not None and base >= end]
+    if bases:
+        yield max(bases), ()
+
+
+def _empty_base(replica: Replica) -> int | None:
+    active = replica.partition.active_segment
+    return None if active is None or active.size else active.base_offset
+
+
 def _judge_rest(rests: Iterable[list[Extent]], kept: list[Extent]) -> tuple[int, list[Extent]]:
     """Of intact batches outside the chains: the count of those that are kept elsewhere, and the others."""
     duplicates, unplaced = 0, list[Extent]()
@@ -229,7 +251,7 @@ def _judge_rest(rests: Iterable[list[Extent]], kept: list[Extent]) -> tuple[int,
 
 
 def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: bool) -> Iterator[Hole]:
-    start = min((replica.partition.log_start_offset() for replica in replicas), default=0)
+    start = min(replica.partition.log_start_offset() for replica in replicas)
     if kept and not _is_mere_gap(None, kept[0], is_compacted=is_compacted) and kept[0].first_offset > start:
         yield Hole(start, kept[0].first_offset - 1, kept[0].first_offset, _reason(kept[0]))
     for before, extent in pairwise(kept):
@@ -246,6 +268,8 @@ def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) ->
     """What is lost behind the last batch, as far as a checkpoint says what was there, or a loss shows it."""
     end = kept[-1].last_offset + 1 if kept else start
     known = [each for replica in replicas for each in replica.partition.checkpoints()[:2] if each is not None]
+    if not any(replica.is_compacted for replica in replicas):
+        known += [base for base in map(_empty_base, replicas) if base is not None]
     last = max(known, default=0) - 1
     if last >= end:
         yield Hole(end, last, None, "damage" if any(map(_is_loss, replicas[0].losses)) else "missing")
@@ -258,8 +282,10 @@ def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) ->
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_salvage(plan: Salvage, directory: Path) -> tuple[OpenTransaction, ...]:
+def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True) -> tuple[OpenTransaction, ...]:
     """Writes a partition below a directory, and what fits nowhere into its lost+found; gives the open transactions.
+
+    `keep_cache`: leave what is read of the source in the page cache.
 
     Raises:
         WriteError: if the logs don't hold what they held when they were read.
@@ -273,15 +299,16 @@ def write_salvage(plan: Salvage, directory: Path) -> tuple[OpenTransaction, ...]
         for number, (base, extents) in enumerate(plan.segments):
             if number and number + 1 == len(plan.segments):
                 _write_snapshot(target, base, states, plan)
-            _write_log(target / f"{base:020}.log", extents)
+            _write_log(target / f"{base:020}.log", extents, keep_cache=keep_cache)
             write_indexes(target / f"{base:020}.log", base, states, target)
-        _write_snapshot(target, plan.segments[-1][1][-1].last_offset + 1, states, plan)
+        _write_snapshot(target, plan.log_end_offset, states, plan)
         _write_leader_epochs(plan, target)
         _copy_metadata(plan, target)
     for extent in plan.unplaced:
         folder = directory / LOST_AND_FOUND / plan.name
         folder.mkdir(parents=True, exist_ok=True)
-        _write_log(_free_name(folder / f"{extent.log.stem}-at-{extent.position}.log"), [extent])
+        name = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
+        _write_log(name, [extent], keep_cache=keep_cache)
     return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
 
 
@@ -306,13 +333,17 @@ def _first_states(plan: Salvage) -> ProducerStates:
     return ProducerStates()
 
 
-def _write_log(path: Path, extents: Iterable[Extent]) -> None:
+def _write_log(path: Path, extents: Iterable[Extent], *, keep_cache: bool) -> None:
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        for extent in extents:
-            source = os.open(extent.log, os.O_RDONLY)
+        for log, neighbours in groupby(extents, key=lambda extent: extent.log):
+            source = os.open(log, os.O_RDONLY)
             try:
-                copy_range(source, target, extent.position, extent.size)
+                cache = None if keep_cache else PageCache(source, os.fstat(source).st_size)
+                for extent in neighbours:
+                    copy_range(source, target, extent.position, extent.size)
+                if cache is not None:
+                    cache.drop()
             finally:
                 os.close(source)
     finally:
@@ -365,6 +396,11 @@ def _write_leader_epochs(plan: Salvage, target: Path) -> None:
     (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
 
 
+def _is_intact(path: Path) -> bool:
+    with LogFile(path) as log_file:
+        return all(not isinstance(item, Loss) for item in intact_batches(log_file))
+
+
 def _known_epochs(plan: Salvage) -> dict[int, int]:
     for replica in plan.replicas:
         try:
@@ -377,7 +413,11 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
 
 
 def _copy_metadata(plan: Salvage, target: Path) -> None:
-    """The topic's id, of the first replica whose file can be read."""
+    """The topic's id, of the first replica whose file can be read; and intact metadata snapshots."""
+    for replica in plan.replicas:
+        for snapshot in replica.partition.metadata_snapshots:
+            if not (target / snapshot.path.name).exists() and _is_intact(snapshot.path):
+                shutil.copyfile(snapshot.path, target / snapshot.path.name)
     for replica in plan.replicas:
         try:
             topic_id = replica.partition.read_topic_id()

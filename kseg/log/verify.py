@@ -63,9 +63,10 @@ def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Ve
         try:
             _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
         except OpenError as error:
-            problems.append(error)
-            log.is_damaged = True
-            producers.forget()
+            log.pass_over()
+            producers.pass_over()
+            if segment.path.exists():  # else a broker deleted it meanwhile
+                problems.append(error)
     for snapshot in partition.metadata_snapshots:
         _check_metadata_snapshot(snapshot.path, findings)
     log.finish()
@@ -88,8 +89,9 @@ def _check_segment(
 ) -> None:
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
-        log_file = stack.enter_context(LogFile(segment.path, keep_cache=keep_cache))
+        # Indexes first: a live broker writes the log before them.
         checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
+        log_file = stack.enter_context(LogFile(segment.path, keep_cache=keep_cache))
         for item in checked_batches(log_file):
             if isinstance(item, Damage):
                 log.take_damage(item)

@@ -1,0 +1,196 @@
+"""`kseg build`: records in, a partition's directory out."""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from kseg.commands.options import talk
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.log.build import BATCH_SIZE, BatchSettings, Built, build_partition
+from kseg.log.partition_writer import PartitionSettings
+from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, Rolled, RollSettings
+from kseg.new_directory import new_directory
+from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.writer.compress import check_level
+from kseg.writer.json_source import read_json_lines
+from kseg.writer.source import SourceItem
+from kseg.writer.text_source import read_csv, read_text_lines
+
+_HOUR_MS = 3_600_000
+_STDIN = "-"
+_ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
+_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
+
+
+@click.command()
+@click.argument("source", default=_STDIN, type=click.Path())
+@click.option("-o", "--output", "directory", required=True, type=click.Path(path_type=Path), help="The new directory.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "csv", "text"]),
+    default="json",
+    show_default=True,
+    help="Of SOURCE: JSON lines, CSV with a line of names first, or a value per line.",
+)
+@click.option("--key-separator", help="With --format text: what stands between key and value.")
+@click.option("--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2.")
+@click.option("--compression", metavar="CODEC[:LEVEL]", help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime.")
+@click.option("--timestamp", type=int, help="Milliseconds since 1970 for records without a time: now.")
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch."
+)
+@click.option("--batch-records", type=click.IntRange(min=1), help="Records of a batch at most.")
+@click.option("--base-offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first offset.")
+@click.option("--leader-epoch", type=int, default=0, show_default=True, help="Of the partition's leader.")
+@click.option("--producer-id", type=click.IntRange(min=0), help="Batches are those of an idempotent producer.")
+@click.option("--epoch", type=click.IntRange(0, 32767), default=0, show_default=True, help="The producer's epoch.")
+@click.option("--sequence", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Its first sequence.")
+@click.option(
+    "--transaction",
+    type=click.Choice([*_ENDS, "open"]),
+    help="Batches are transactional; how the last transaction ends. JSON objects of type commit or abort end others.",
+)
+@click.option("--coordinator-epoch", type=int, default=0, show_default=True, help="In the markers.")
+@click.option("--segment-bytes", type=click.IntRange(min=1), help=f"Roll at this size: {SEGMENT_BYTES}.")
+@click.option("--roll-ms", type=click.IntRange(min=1), help="Roll after this time; before --roll-hours.")
+@click.option("--roll-hours", type=click.IntRange(min=1), help=f"Roll after this time: {SEGMENT_MS // _HOUR_MS}.")
+@click.option("--index-max-bytes", type=click.IntRange(min=12), help=f"Roll at full indexes: {SEGMENT_INDEX_BYTES}.")
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    default=INDEX_INTERVAL_BYTES,
+    show_default=True,
+    help="Bytes between index entries.",
+)
+@click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters.")
+@click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
+def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
+    """Make a partition's directory of records: no broker needed.
+
+    SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
+    same batches again; JSON lines with key, value, timestamp, headers, all of which may be missing; CSV; or text. A
+    new segment begins where the source's did or, with an option for it, by Kafka's rules.
+
+    \b
+    Examples:
+      seq 1000 | kseg build --format text -o numbers-0
+      kseg dump -o json orders-0/ | kseg build --compression zstd:9 -o copy/orders-0
+      kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
+    """
+    rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
+    batches, partition = _batch_settings(options), _partition_settings(options)
+    if options["key_separator"] is not None and form != "text":
+        raise UsageError("--key-separator is about --format text")
+    with _opened(source) as lines, new_directory(directory) as unfinished:
+        try:
+            built = build_partition(
+                _reader(form, options["key_separator"])(lines),
+                unfinished,
+                base_offset=options["base_offset"],
+                batches=batches,
+                partition=partition,
+                keep_segments=not rolls,
+            )
+        except KsegError as error:
+            if error.path is not None:
+                raise
+            raise KsegError(error.message, _name(source)) from error
+    for note in built.notes:
+        talk(f"kseg: {_name(source)}: line {note.line}: {note.text}")
+    if not quiet:
+        _report(built, directory)
+    flush_stdout()
+
+
+def _batch_settings(options: dict[str, Any]) -> BatchSettings:
+    codec, level = _compression(options["compression"])
+    transaction, producer_id = options["transaction"], options["producer_id"]
+    if transaction is not None and producer_id is None:
+        raise UsageError("--transaction needs --producer-id")
+    is_idempotent = producer_id is not None
+    return BatchSettings(
+        timestamp=time.time_ns() // 1_000_000 if options["timestamp"] is None else options["timestamp"],
+        magic=None if options["magic"] is None else int(options["magic"]),
+        codec=codec,
+        level=level,
+        timestamp_type=_TYPES.get(options["timestamp_type"]),
+        batch_size=options["batch_size"],
+        batch_records=options["batch_records"] or 2**31 - 1,
+        producer_id=producer_id if is_idempotent else -1,
+        producer_epoch=options["epoch"] if is_idempotent else -1,
+        base_sequence=options["sequence"] if is_idempotent else -1,
+        is_transactional=transaction is not None,
+        end=_ENDS.get(transaction or ""),
+        coordinator_epoch=options["coordinator_epoch"],
+        partition_leader_epoch=options["leader_epoch"],
+    )
+
+
+def _compression(text: str | None) -> tuple[Codec | None, int | None]:
+    """Codec and level of CODEC[:LEVEL]. Raises UsageError for anything else."""
+    if text is None:
+        return None, None
+    name, _, level = text.partition(":")
+    if name.upper() not in Codec.__members__:
+        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(codec.name.lower() for codec in Codec)}")
+    codec = Codec[name.upper()]
+    try:
+        number = int(level) if level else None
+    except ValueError as error:
+        raise UsageError(f"--compression: {level!r} is no level") from error
+    check_level(codec, number)
+    return codec, number
+
+
+def _partition_settings(options: dict[str, Any]) -> PartitionSettings:
+    hours = options["roll_hours"]
+    segment_ms = options["roll_ms"] or (hours * _HOUR_MS if hours else SEGMENT_MS)
+    topic_id = options["topic_id"]
+    if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
+        raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
+    roll = RollSettings(
+        options["segment_bytes"] or SEGMENT_BYTES, segment_ms, options["index_max_bytes"] or SEGMENT_INDEX_BYTES
+    )
+    return PartitionSettings(roll, options["index_interval_bytes"], topic_id)
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[BinaryIO]:
+    if source == _STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(source).open("rb")
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", source) from error
+    with file:
+        yield file
+
+
+def _name(source: str) -> str:
+    return "standard input" if source == _STDIN else source
+
+
+def _reader(form: str, key_separator: str | None) -> Callable[[Iterable[bytes]], Iterator[SourceItem]]:
+    if form == "json":
+        return read_json_lines
+    return read_csv if form == "csv" else lambda lines: read_text_lines(lines, key_separator)
+
+
+def _report(built: Built, directory: Path) -> None:
+    for segment in built.segments:
+        offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
+        rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
+        line = f"{directory / f'{segment.base_offset:020}.log'}: {offsets}, {segment.batch_count} batches, "
+        write_stdout(f"{line}{segment.size} bytes{rolled}\n".encode("utf-8", "surrogateescape"))

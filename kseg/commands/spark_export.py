@@ -1,0 +1,154 @@
+"""`kseg spark-export`: whole topics to Parquet files, by Spark, on this machine or a cluster."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kseg.commands.export_options import export_of, export_options, own_arguments, show_plan, show_report
+from kseg.errors import UsageError
+
+if TYPE_CHECKING:
+    from kseg.export.run import Export
+    from kseg.spark.submit import Cluster
+
+
+class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Name and value."""
+        name, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} has no =.", param, ctx)
+        return name, text
+
+
+@click.command("spark-export")
+@export_options
+@click.option("--master", default="local[*]", show_default=True, help="local[N], spark://…, yarn, k8s://…")
+@click.option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server, in place of a master.")
+@click.option("--deploy-mode", type=click.Choice(["client", "cluster"]), help="Of spark-submit.")
+@click.option("--conf", "settings", type=Setting(), multiple=True, help="A setting of Spark's; may be repeated.")
+@click.option("--packages", multiple=True, help="Maven packages that Spark is to fetch.")
+@click.option("--archives", "archive", metavar="FILE", help="A packed environment for the executors.")
+@click.option("--ship-env", is_flag=True, help="Pack this virtual environment, and send it to the executors.")
+@click.option("--tasks", type=click.IntRange(min=1), help="Tasks that run at once; Spark's default parallelism.")
+@click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
+@click.option("-v", "--verbose", is_flag=True, help="Let Spark talk on stderr.")
+@click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
+@click.pass_context
+def spark_export(
+    command: click.Context,
+    /,
+    master: str,
+    remote: str | None,
+    deploy_mode: str | None,
+    settings: tuple[tuple[str, str], ...],
+    packages: tuple[str, ...],
+    archive: str | None,
+    ship_env: bool,
+    tasks: int | None,
+    check: bool,
+    verbose: bool,
+    submitted: bool,
+    **options: Any,
+) -> None:
+    """Export topics to Parquet files by Spark: as `kseg export` does, on one machine or on a cluster.
+
+    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
+
+    \b
+    Examples:
+      kseg spark-export /var/lib/kafka/data exported --topic 'orders*'
+      kseg spark-export /mnt/disks/* /mnt/exported --master spark://head:7077 --ship-env
+      kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
+      kseg spark-export /var/lib/kafka/data exported --dry-run
+    """
+    _require_spark()
+    from kseg.spark.submit import Cluster
+
+    if check:
+        _check()
+        return
+    cluster = Cluster(master, deploy_mode, settings, packages, archive)
+    is_here = master.startswith("local") or remote is not None or submitted
+    if options["dry_run"]:
+        _show_dry_run(cluster, own_arguments(command, options), export_of(options, tasks or os.cpu_count() or 1))
+    elif is_here:
+        place = (None if submitted else master, dict(settings), remote)
+        command.exit(_run_here(options, place, tasks, verbose=verbose))
+    else:
+        command.exit(_submit(cluster, own_arguments(command, options), ship_env=ship_env, verbose=verbose))
+
+
+def _require_spark() -> None:
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"{error.name} is missing: pip install 'kseg[spark]'") from error
+
+
+def _check() -> None:
+    import platform
+
+    import pyarrow
+    import pyspark
+
+    from kseg.spark.java import find_java, problem
+
+    java = find_java()
+    wrong = problem(java, pyspark.__version__)
+    click.echo(f"Spark {pyspark.__version__}")
+    click.echo(f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})")
+    click.echo(f"pyarrow {pyarrow.__version__}")
+    click.echo("Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})")
+    if wrong is not None:
+        raise UsageError(wrong)
+
+
+def _show_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") -> None:
+    from kseg.export.run import plan_export
+    from kseg.spark.submit import quoted
+
+    show_plan(plan_export(wanted), "text")
+    click.echo(quoted(cluster, arguments))
+
+
+def _run_here(
+    options: dict[str, Any], place: tuple[str | None, dict[str, str], str | None], tasks: int | None, *, verbose: bool
+) -> int:
+    from kseg.export.run import run_export
+    from kseg.output.progress import ProgressBar
+    from kseg.spark.job import by_spark
+    from kseg.spark.session import open_session, parallelism_of
+
+    master, settings, remote = place
+    with (
+        ProgressBar(False if options["quiet"] else options["progress"]) as bar,
+        open_session(master, settings, remote=remote, verbose=verbose) as spark,
+    ):
+        wanted = export_of(options, tasks or parallelism_of(spark))
+
+        def progress(finished: int, total: int, failed: int) -> None:
+            bar.show(f"tasks, {failed} failed" if failed else "tasks", finished, total)
+
+        report = run_export(wanted, by_spark(spark, wanted.parallelism, progress))
+    return show_report(report, options["output"])
+
+
+def _submit(cluster: "Cluster", arguments: list[str], *, ship_env: bool, verbose: bool) -> int:
+    from dataclasses import replace
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from kseg.spark.submit import pack_environment, submit
+
+    with TemporaryDirectory(prefix="kseg-env-") as scratch:
+        if ship_env:
+            cluster = replace(cluster, archive=str(pack_environment(Path(scratch) / "environment.tar.gz")))
+        return submit(cluster, arguments, verbose=verbose)

@@ -1,0 +1,307 @@
+"""`build`: a partition's directory made of records, without a broker."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kseg.formats.codes import CODEC_MASK, Codec, ControlType, TimestampType
+from kseg.log.partition_writer import PartitionSettings, PartitionWriter, WrittenSegment
+from kseg.log.roll import Rolled
+from kseg.writer import RecordsBuilder
+from kseg.writer.batch import BatchFields, build_batch
+from kseg.writer.builder import LAST_SEQUENCE
+from kseg.writer.errors import RecordError
+from kseg.writer.legacy import encode_entry, encode_wrapper
+from kseg.writer.record import encode_record
+from kseg.writer.source import (
+    Note,
+    SegmentStart,
+    SourceBatch,
+    SourceError,
+    SourceItem,
+    SourceRecord,
+    TransactionEnd,
+)
+
+BATCH_SIZE = 16384
+"""`batch.size` of a producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """What batches of records that come without one become. None: the format's or Kafka's own.
+
+    timestamp: of records that have none, in milliseconds; with LogAppendTime of all. batch_size: bytes of a batch,
+    uncompressed. codec: None leaves whole batches theirs. is_transactional: until an end comes, and `end` at the end.
+    """
+
+    timestamp: int
+    magic: int | None = None
+    codec: Codec | None = None
+    level: int | None = None
+    timestamp_type: TimestampType | None = None
+    batch_size: int = BATCH_SIZE
+    batch_records: int = 2**31 - 1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    end: ControlType | None = None
+    coordinator_epoch: int = 0
+    partition_leader_epoch: int = 0
+
+
+@dataclass(slots=True)
+class Built:
+    """What was written, and what the user should know of the source."""
+
+    segments: list[WrittenSegment]
+    record_count: int = 0
+    notes: list[Note] = field(default_factory=list)
+
+
+def build_partition(
+    source: Iterable[SourceItem],
+    directory: Path,
+    *,
+    base_offset: int = 0,
+    batches: BatchSettings,
+    partition: PartitionSettings | None = None,
+    keep_segments: bool = True,
+) -> Built:
+    """Writes records into a directory that is there, as a partition.
+
+    Args:
+        source: what to write, in order.
+        directory: where to.
+        base_offset: of the first segment, unless the source says where its segments begin.
+        batches: how records become batches.
+        partition: how segments roll.
+        keep_segments: begin segments where those of the source did.
+
+    Raises:
+        SourceError: for a line that can't be taken.
+        OSError: where the system can't write.
+    """
+    with PartitionWriter(directory, base_offset, partition) as writer:
+        work = _Build(writer, batches, keep_segments=keep_segments)
+        for item in source:
+            work.take(item)
+        work.finish()
+    work.built.segments = writer.segments
+    return work.built
+
+
+class _Build:
+    """Batches in the making."""
+
+    def __init__(self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool) -> None:
+        self.built = Built([])
+        self._writer = writer
+        self._settings = settings
+        self._keep_segments = keep_segments
+        self._sequence = settings.base_sequence
+        self._open: RecordsBuilder | None = None
+        self._line = 0
+        self._is_in_transaction = False
+
+    def take(self, item: SourceItem) -> None:
+        """Takes the next item; raises SourceError if it can't be written."""
+        self._line = item.line
+        try:
+            match item:
+                case SourceRecord():
+                    self._add_record(item)
+                case SourceBatch():
+                    self._flush()
+                    self._copy_batch(item)
+                case TransactionEnd():
+                    self._end_transaction(item.control_type)
+                case SegmentStart():
+                    self._flush()
+                    self._start_segment(item)
+                case Note():
+                    self.built.notes.append(item)
+        except RecordError as error:
+            raise SourceError(item.line, error.message) from error
+
+    def finish(self) -> None:
+        """Writes what is left, and ends the transaction if that is wanted."""
+        try:
+            self._flush()
+            if self._settings.end is not None and self._is_in_transaction:
+                self._end_transaction(self._settings.end)
+        except RecordError as error:
+            raise SourceError(self._line, error.message) from error
+
+    def _start_segment(self, start: SegmentStart) -> None:
+        is_first = not self.built.record_count and not self._writer.segments
+        if not self._keep_segments and not is_first:
+            return
+        if start.base_offset < self._writer.next_offset and not is_first:
+            raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
+        self._writer.roll(Rolled.UNKNOWN, start.base_offset)
+
+    def _add_record(self, record: SourceRecord) -> None:
+        settings = self._settings
+        timestamp = settings.timestamp if record.timestamp is None else record.timestamp
+        content = (timestamp, record.key, record.value, record.headers)
+        builder = self._open
+        if builder is not None and (
+            builder.count >= settings.batch_records or builder.is_full or not builder.has_room_for(*content)
+        ):
+            self._flush()
+            builder = None
+        if builder is None:
+            first = self._writer.next_offset if record.offset is None else record.offset
+            self._check_rises(first, record.line)
+            builder = self._open = self._new_builder(first)
+        builder.append_at(builder.next_offset if record.offset is None else record.offset, *content)
+
+    def _check_rises(self, offset: int, line: int) -> None:
+        if offset < self._writer.next_offset:
+            raise SourceError(line, f"the offset {offset} doesn't rise: the next one is {self._writer.next_offset}")
+
+    def _new_builder(self, base_offset: int) -> RecordsBuilder:
+        settings = self._settings
+        return RecordsBuilder(
+            base_offset,
+            magic=2 if settings.magic is None else settings.magic,
+            codec=settings.codec or Codec.NONE,
+            level=settings.level,
+            timestamp_type=settings.timestamp_type,
+            log_append_time=settings.timestamp,
+            producer_id=settings.producer_id,
+            producer_epoch=settings.producer_epoch,
+            base_sequence=self._sequence,
+            is_transactional=settings.is_transactional,
+            partition_leader_epoch=settings.partition_leader_epoch,
+            write_limit=settings.batch_size,
+        )
+
+    def _flush(self) -> None:
+        """Writes the batch that is open."""
+        builder, self._open = self._open, None
+        if builder is None:
+            return
+        for raw in _entries(builder):
+            self._writer.append(raw)
+        self.built.record_count += builder.count
+        self._is_in_transaction = builder.is_transactional
+        if self._sequence >= 0:
+            self._sequence = (self._sequence + builder.next_offset - builder.base_offset) & LAST_SEQUENCE
+
+    def _end_transaction(self, control_type: ControlType) -> None:
+        settings = self._settings
+        if not settings.is_transactional:
+            raise RecordError("there is no transaction to end: give a producer id, and that batches are transactional")
+        self._flush()
+        builder = RecordsBuilder(
+            self._writer.next_offset,
+            producer_id=settings.producer_id,
+            producer_epoch=settings.producer_epoch,
+            is_transactional=True,
+            is_control=True,
+            partition_leader_epoch=settings.partition_leader_epoch,
+        )
+        builder.append_end_marker(control_type, settings.coordinator_epoch, settings.timestamp)
+        self._writer.append(builder.build().raw)
+        self.built.record_count += 1
+        self._is_in_transaction = False
+
+    def _copy_batch(self, batch: SourceBatch) -> None:
+        self._check_rises(batch.base_offset, batch.line)
+        if batch.last_offset < batch.base_offset:
+            raise RecordError(f"the batch's last offset {batch.last_offset} is below its first, {batch.base_offset}")
+        if self._settings.magic not in (None, batch.magic):
+            raise RecordError(f"the batch has format {batch.magic}: `dump --only records` gives records for another")
+        _check_offsets(batch)
+        if self._settings.codec is not None and batch.records:
+            batch = batch._replace(attributes=batch.attributes & ~CODEC_MASK | self._settings.codec)
+        for raw in encode_batch(batch, self._settings.level):
+            self._writer.append(raw)
+        self.built.record_count += len(batch.records)
+
+
+def _entries(builder: RecordsBuilder) -> Iterator[bytes]:
+    """What was built, as the log's entries: plain messages one by one."""
+    records = builder.build()
+    if builder.magic == 2 or builder.codec != Codec.NONE:
+        yield records.raw
+    else:
+        for batch in records.shallow():
+            yield batch.raw
+
+
+def _check_offsets(batch: SourceBatch) -> None:
+    next_offset = batch.base_offset
+    for record in batch.records:
+        if record.offset is None or not next_offset <= record.offset <= batch.last_offset:
+            limits = f"{next_offset} to {batch.last_offset}"
+            raise SourceError(record.line, f"the offset is {record.offset}, not from {limits} as the batch has it")
+        next_offset = record.offset + 1
+
+
+def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes]:
+    """The bytes of a whole batch; of v0 and v1 messages that were in a wrapper and shall not be, one after another.
+
+    Raises RecordError where the format can't hold them.
+    """
+    if batch.magic == 2:
+        yield build_batch(_fields(batch), b"".join(_encoded(batch)), level)
+        return
+    inner_attributes = batch.attributes & ~CODEC_MASK
+    is_wrapper = batch.codec != Codec.NONE
+    base = batch.base_offset if is_wrapper and batch.magic == 1 else 0
+    entries = [
+        encode_entry(
+            (record.offset or 0) - base,
+            batch.magic,
+            inner_attributes,
+            record.key,
+            record.value,
+            -1 if record.timestamp is None else record.timestamp,
+        )
+        for record in batch.records
+    ]
+    if not is_wrapper:
+        yield from entries
+        return
+    yield encode_wrapper(
+        batch.last_offset,
+        batch.magic,
+        batch.attributes,
+        b"".join(entries),
+        timestamp=batch.max_timestamp,
+        level=level,
+    )
+
+
+def _encoded(batch: SourceBatch) -> Iterator[bytes]:
+    for record in batch.records:
+        delta = record.timestamp_delta
+        if delta is None:
+            delta = 0 if record.timestamp is None else record.timestamp - batch.base_timestamp
+        yield encode_record(
+            delta,
+            (record.offset or 0) - batch.base_offset,
+            record.key,
+            record.value,
+            record.headers,
+            attributes=record.attributes,
+        )
+
+
+def _fields(batch: SourceBatch) -> BatchFields:
+    return BatchFields(
+        batch.base_offset,
+        batch.last_offset,
+        batch.attributes,
+        batch.base_timestamp,
+        batch.max_timestamp,
+        len(batch.records),
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.partition_leader_epoch,
+    )

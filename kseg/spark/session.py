@@ -1,0 +1,135 @@
+"""A session that says nothing: Spark's own lines go to a file, which is shown if Spark can't start."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from kseg.errors import KsegError
+from kseg.spark.java import prepare_java
+
+LOG_SETTINGS = """\
+rootLogger.level=error
+rootLogger.appenderRef.e.ref=e
+appender.e.type=Console
+appender.e.name=e
+appender.e.target=SYSTEM_ERR
+appender.e.layout.type=PatternLayout
+appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
+"""
+LAST_LINES = 5
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+@contextmanager
+def open_session(
+    master: str | None, settings: Mapping[str, str] | None = None, *, remote: str | None = None, verbose: bool = False
+) -> Iterator[SparkSession]:
+    """A session, stopped at the end.
+
+    Args:
+        master: where Spark is to run; None where spark-submit has said it.
+        settings: Spark's configuration.
+        remote: URL of a Spark Connect server (sc://…), in place of a master.
+        verbose: let Spark talk to stderr.
+
+    Raises:
+        UsageError: if there is no Java that can run Spark.
+        KsegError: if Spark can't start; with its own last lines.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with TemporaryDirectory(prefix="kseg-spark-") as scratch:
+        if remote is not None:
+            builder = SparkSession.builder.remote(remote)
+        else:
+            builder = _builder(master, settings or {}, Path(scratch), verbose=verbose)
+        with (Path(scratch) / "spark.err").open("w+b") as log:
+            try:
+                spark = _start(builder, None if verbose or remote else log)
+            except (PySparkException, RuntimeError, OSError) as error:
+                log.seek(0)
+                lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
+                raise KsegError(f"Spark doesn't start: {error}; it said: {' | '.join(lines)}") from error
+            try:
+                yield spark
+            finally:
+                with _quiet_python():
+                    spark.stop()
+                _stop_gateway()
+
+
+def parallelism_of(spark: SparkSession) -> int:
+    """Tasks that run at once."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+    return spark.sparkContext.defaultParallelism
+
+
+def _builder(master: str | None, settings: Mapping[str, str], scratch: Path, *, verbose: bool) -> SparkSession.Builder:
+    builder = SparkSession.builder.appName("kseg")
+    wanted: dict[str, str] = dict(QUIET)
+    if master is not None:
+        prepare_java(pyspark.__version__, scratch)
+        builder = builder.master(master)
+        if master.startswith("local"):
+            wanted |= ONE_MACHINE
+    if not verbose:
+        file = scratch / "log4j2.properties"
+        file.write_text(LOG_SETTINGS, encoding="utf-8")
+        options = settings.get("spark.driver.extraJavaOptions", "")
+        wanted["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{file} {options}".strip()
+        settings = {name: value for name, value in settings.items() if name != "spark.driver.extraJavaOptions"}
+    for name, value in (wanted | dict(settings)).items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _start(builder: SparkSession.Builder, log: IO[bytes] | None) -> SparkSession:
+    """Starts Spark with stderr going to a file: the JVM keeps it so, this process has its own back."""
+    if log is None:
+        return builder.getOrCreate()
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(log.fileno(), 2)
+    try:
+        return builder.getOrCreate()
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
+def _quiet_python() -> Iterator[None]:
+    """py4j logs what a JVM that has gone can't answer."""
+    import logging
+
+    logger = logging.getLogger("py4j")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _stop_gateway() -> None:
+    """Ends the JVM, so that the next session of this process gets the settings that it asks for."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()
+        process.wait(30)
+    SparkContext._gateway = SparkContext._jvm = None

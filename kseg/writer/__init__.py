@@ -1,0 +1,16 @@
+"""Records to bytes: messages, batches, and sets of them as Kafka's own classes write them."""
+
+from kseg.writer.builder import RecordsBuilder, create_records
+from kseg.writer.compress import compress
+from kseg.writer.memory_records import MemoryRecords
+from kseg.writer.message import InvalidMessageError, Message, MessageAndOffset
+
+__all__ = [
+    "InvalidMessageError",
+    "MemoryRecords",
+    "Message",
+    "MessageAndOffset",
+    "RecordsBuilder",
+    "compress",
+    "create_records",
+]

@@ -1,0 +1,306 @@
+"""Builds a v2 batch, v0 or v1 messages, or a wrapper of them, record by record. Source: MemoryRecordsBuilder."""
+
+from collections.abc import Iterable, Sequence
+
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    MAXIMUM_RELATIVE_OFFSET,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Codec,
+    ControlType,
+    TimestampType,
+)
+from kseg.writer.batch import BatchFields, build_batch
+from kseg.writer.compress import check_level
+from kseg.writer.errors import RecordError
+from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
+from kseg.writer.memory_records import MemoryRecords
+from kseg.writer.message import Message
+from kseg.writer.record import LARGEST_SIZE, HeaderPair, encode_record, record_size
+from kseg.writer.varint import FEW_VARINTS
+
+LAST_SEQUENCE = 2**31 - 1
+"""Behind it sequences go on at 0."""
+
+Appended = tuple[int, bytes | None, bytes | None, Sequence[HeaderPair]]
+"""Timestamp, key, value, headers."""
+
+
+class RecordsBuilder:
+    """Takes records, gives them offsets, and builds what a log holds of them.
+
+    With magic 2 that is one batch; with 0 or 1 a message each or, with a codec, one wrapper. What is given per batch:
+
+    base_offset: offset of the first record, if none is given with it. magic: 0, 1 or 2. codec, level: how to compress.
+    timestamp_type: LogAppendTime lets `log_append_time` be the time of all records. producer_id, producer_epoch,
+    base_sequence: of an idempotent producer. is_transactional: part of a transaction. is_control: for markers.
+    partition_leader_epoch: as the broker sets it. delete_horizon_ms: from when compaction may drop tombstones.
+    write_limit: bytes at which it is full, of the uncompressed records; one record always has room.
+
+    Raises RecordError where a format can't hold what is asked for.
+    """
+
+    def __init__(
+        self,
+        base_offset: int = 0,
+        *,
+        magic: int = 2,
+        codec: Codec = Codec.NONE,
+        level: int | None = None,
+        timestamp_type: TimestampType | None = None,
+        log_append_time: int = NO_TIMESTAMP,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        partition_leader_epoch: int = -1,
+        delete_horizon_ms: int | None = None,
+        write_limit: int = LARGEST_SIZE,
+    ) -> None:
+        self.base_offset = base_offset
+        self.magic = magic
+        self.codec = codec
+        self.level = level
+        self.timestamp_type = _default_type(magic) if timestamp_type is None else timestamp_type
+        self.log_append_time = log_append_time
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
+        self.is_control = is_control
+        self.partition_leader_epoch = partition_leader_epoch
+        self.delete_horizon_ms = delete_horizon_ms
+        self.write_limit = write_limit
+        self._check()
+        self._parts: list[bytes] = []
+        self._body_size = 0
+        self.next_offset = base_offset
+        self._base_timestamp = delete_horizon_ms
+        self._max_timestamp = NO_TIMESTAMP
+
+    def _check(self) -> None:
+        if self.magic not in (0, 1, 2):
+            raise RecordError(f"there is no format {self.magic}")
+        is_v2_only = self.is_transactional or self.is_control or self.delete_horizon_ms is not None
+        if self.magic < 2 and (is_v2_only or self.producer_id >= 0):
+            raise RecordError(f"format {self.magic} has no producers, transactions, control records or delete horizons")
+        if self.magic < 2 and self.codec == Codec.ZSTD:
+            raise RecordError(f"format {self.magic} has no codec zstd")
+        if (self.magic > 0) == (self.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE):
+            raise RecordError(f"format {self.magic} has no timestamp type {self.timestamp_type.name}")
+        if self.producer_id < 0 and self.is_transactional and not self.is_control:
+            raise RecordError("a transactional batch needs a producer id")
+        if self.producer_id >= 0 and (self.producer_epoch < 0 or (self.base_sequence < 0 and not self.is_control)):
+            raise RecordError("a producer id needs an epoch and a base sequence")
+        check_level(self.codec, self.level)
+
+    @property
+    def count(self) -> int:
+        """Records appended."""
+        return len(self._parts)
+
+    @property
+    def estimated_size(self) -> int:
+        """Bytes of what would be built, its records uncompressed."""
+        return self._body_size + (BATCH_HEADER_SIZE if self.magic == 2 else 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the write limit is reached."""
+        return bool(self._parts) and self.estimated_size >= self.write_limit
+
+    def has_room_for(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
+    ) -> bool:
+        """Whether a record keeps below the write limit; the first one always does."""
+        if not self._parts:
+            return True
+        if self.magic < 2:
+            return self._body_size + entry_size(self.magic, key, value) <= self.write_limit
+        time_delta = timestamp - (self._base_timestamp or 0)
+        size = record_size(time_delta, self.next_offset - self.base_offset, key, value, headers)
+        return self.estimated_size + size <= self.write_limit
+
+    def append(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
+    ) -> None:
+        """Adds a record at the next offset. Raises RecordError if it can't be held."""
+        self.append_at(self.next_offset, timestamp, key, value, headers)
+
+    def append_at(
+        self,
+        offset: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[HeaderPair] = (),
+    ) -> None:
+        """Adds a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
+        if offset < self.next_offset:
+            raise RecordError(f"the offset {offset} doesn't rise: the next one is {self.next_offset}")
+        if offset - self.base_offset > MAXIMUM_RELATIVE_OFFSET:
+            raise RecordError(f"the offset {offset} is too far above the batch's first, {self.base_offset}")
+        if timestamp < NO_TIMESTAMP:
+            raise RecordError(f"the timestamp {timestamp} is negative")
+        encoded = self._record(offset, timestamp, key, value, headers)
+        if self.estimated_size + len(encoded) > LARGEST_SIZE:
+            raise RecordError(f"the batch becomes larger than {LARGEST_SIZE} bytes")
+        self._parts.append(encoded)
+        self._body_size += len(encoded)
+        self._max_timestamp = max(self._max_timestamp, timestamp)
+        self.next_offset = offset + 1
+
+    def _record(
+        self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair]
+    ) -> bytes:
+        if self.magic < 2:
+            return self._entry(offset, timestamp, key, value, headers)
+        if self._base_timestamp is None:
+            self._base_timestamp = timestamp
+        return encode_record(timestamp - self._base_timestamp, offset - self.base_offset, key, value, headers)
+
+    def _entry(
+        self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair]
+    ) -> bytes:
+        if headers:
+            raise RecordError(f"format {self.magic} has no headers")
+        if self.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            timestamp = self.log_append_time
+        if self.magic == 1 and self.codec != Codec.NONE:
+            offset -= self.base_offset
+        attributes = attributes_of(self.magic, Codec.NONE, self.timestamp_type)
+        return encode_entry(offset, self.magic, attributes, key, value, timestamp)
+
+    def extend(self, records: Iterable[Appended]) -> None:
+        """Adds many records (timestamp, key, value, headers) at the next offsets, quicker than one by one.
+
+        Raises RecordError as `append`; those before the one at fault stay.
+        """
+        if self.magic < 2:
+            for record in records:
+                self.append(*record)
+            return
+        records = iter(records)
+        while (left := self._extend_quickly(records)) is not None:
+            self.append(*left)  # the first of all, or one that the quick way doesn't take
+
+    def _extend_quickly(self, records: Iterable[Appended]) -> Appended | None:
+        """Adds records whose numbers take a byte or two; gives the first other one, which isn't added."""
+        few, parts, join = FEW_VARINTS, self._parts, b"".join
+        base = self._base_timestamp
+        largest, delta, size = self._max_timestamp, self.next_offset - self.base_offset, 0
+        left = None
+        for record in records:
+            timestamp, key, value, headers = record
+            if (
+                base is None
+                or headers
+                or key is None
+                or value is None
+                or timestamp < 0
+                or delta > MAXIMUM_RELATIVE_OFFSET
+            ):
+                left = record
+                break
+            try:
+                body = join(
+                    (b"\0", few[timestamp - base], few[delta], few[len(key)], key, few[len(value)], value, b"\0")
+                )
+                prefix = few[len(body)]
+            except IndexError:
+                left = record
+                break
+            parts.append(prefix + body)
+            size += len(prefix) + len(body)
+            if timestamp > largest:
+                largest = timestamp
+            delta += 1
+        self._max_timestamp, self.next_offset = largest, self.base_offset + delta
+        self._body_size += size
+        return left
+
+    def append_end_marker(self, control_type: ControlType, coordinator_epoch: int, timestamp: int) -> None:
+        """Adds the control record that ends a transaction. Source: EndTransactionMarker."""
+        if not self.is_control:
+            raise RecordError("a marker stands in a control batch")
+        self.append(timestamp, *end_marker(control_type, coordinator_epoch))
+
+    def build(self) -> MemoryRecords:
+        """What the log holds of the records; nothing if there are none. Raises RecordError if it is too large."""
+        if not self._parts:
+            return MemoryRecords(b"")
+        body = b"".join(self._parts)
+        last_offset = self.next_offset - 1
+        if self.magic == 2:
+            return MemoryRecords(build_batch(self._fields(last_offset), body, self.level))
+        if self.codec == Codec.NONE:
+            return MemoryRecords(body)
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        timestamp = self.log_append_time if is_append_time else self._max_timestamp
+        attributes = attributes_of(self.magic, self.codec, self.timestamp_type)
+        wrapper = encode_wrapper(last_offset, self.magic, attributes, body, timestamp=timestamp, level=self.level)
+        return MemoryRecords(wrapper)
+
+    def _fields(self, last_offset: int) -> BatchFields:
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return BatchFields(
+            self.base_offset,
+            last_offset,
+            self._attributes(),
+            NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            self.log_append_time if is_append_time else self._max_timestamp,
+            len(self._parts),
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.partition_leader_epoch,
+        )
+
+    def _attributes(self) -> int:
+        flags = {
+            TIMESTAMP_TYPE_MASK: self.timestamp_type is TimestampType.LOG_APPEND_TIME,
+            TRANSACTIONAL_MASK: self.is_transactional,
+            CONTROL_MASK: self.is_control,
+            DELETE_HORIZON_MASK: self.delete_horizon_ms is not None,
+        }
+        return self.codec | sum(mask for mask, is_set in flags.items() if is_set)
+
+
+def _default_type(magic: int) -> TimestampType:
+    return TimestampType.CREATE_TIME if magic > 0 else TimestampType.NO_TIMESTAMP_TYPE
+
+
+def end_marker(control_type: ControlType, coordinator_epoch: int) -> tuple[bytes, bytes]:
+    """Key and value of the control record that ends a transaction: versions 0. Source: EndTransactionMarker."""
+    version = bytes(2)
+    return (
+        version + control_type.to_bytes(2, "big"),
+        version + coordinator_epoch.to_bytes(4, "big", signed=True),
+    )
+
+
+def create_records(
+    *messages: Message, codec: Codec = Codec.NONE, base_offset: int = 0, level: int | None = None
+) -> MemoryRecords:
+    """Messages as a set at offsets from `base_offset` on: one after another or, with a codec, in one wrapper.
+
+    Raises RecordError if their formats differ, or the format doesn't have the codec.
+    Source: ByteBufferMessageSet.create.
+    """
+    if not messages:
+        return MemoryRecords(b"")
+    magics = {message.magic for message in messages}
+    if len(magics) > 1:
+        raise RecordError("messages of one set have one format")
+    builder = RecordsBuilder(
+        base_offset, magic=magics.pop(), codec=codec, level=level, timestamp_type=messages[0].timestamp_type
+    )
+    builder.log_append_time = max(message.timestamp for message in messages)
+    for message in messages:
+        builder.append(message.timestamp, message.key, message.value)
+    return builder.build()

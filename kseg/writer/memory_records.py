@@ -1,0 +1,132 @@
+"""Batches one after another in memory: what a producer sends and a log holds.
+
+Source: MemoryRecords, ByteBufferMessageSet.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import BinaryIO
+
+from kseg.batch import Batch, Record
+from kseg.codecs import decompress, wrapper_value
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MINIMUM_HEADER_SIZE,
+    MINIMUM_SIZE_FIELD,
+    Codec,
+)
+from kseg.writer.errors import RecordError
+from kseg.writer.legacy import encode_wrapper
+from kseg.writer.message import MessageAndOffset, parse_entry
+
+_LAST_OFFSET_DELTA = slice(23, 27)
+"""Where it stands in a v2 batch."""
+
+
+class MemoryRecords:
+    """Bytes of v2 batches, or of v0 and v1 log entries; magics may mix.
+
+    raw: all bytes. A batch that is cut at the end, as a fetch leaves it, isn't one of its batches.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All its bytes."""
+        return len(self.raw)
+
+    @cached_property
+    def valid_bytes(self) -> int:
+        """Bytes of whole batches."""
+        return max((at + size for at, size in self._places()), default=0)
+
+    def shallow(self) -> Iterator[Batch]:
+        """Its batches; wrappers and v0 and v1 messages are batches too."""
+        for at, size in self._places():
+            batch = Batch.parse(self.raw[at : at + size], at, is_valid=True)
+            yield batch if batch.compute_crc() == batch.crc else Batch.parse(batch.raw, at, is_valid=False)
+
+    def deep(self) -> Iterator[Record]:
+        """Its records, those within compressed batches and wrappers too."""
+        for batch in self.shallow():
+            yield from batch.records()
+
+    def messages(self) -> Iterator[MessageAndOffset]:
+        """Its v0 and v1 log entries, wrappers as they are; v2 batches are left out."""
+        for at, size in self._places():
+            if self.raw[at + MAGIC_POSITION] < 2:
+                yield parse_entry(self.raw[at : at + size])
+
+    def write_to(self, target: BinaryIO) -> int:
+        """Writes all bytes to a file or pipe, however often it takes only some; gives their count."""
+        rest = memoryview(self.raw)
+        while rest:
+            rest = rest[target.write(rest) or 0 :]
+        return len(self.raw)
+
+    def assign_offsets(self, first_offset: int) -> "MemoryRecords":
+        """The same records at offsets from `first_offset` on, one after another.
+
+        In place, no checksum computed, where the format allows it: v2 batches, plain messages, v1 wrappers whose inner
+        offsets are 0, 1, 2 …; other wrappers are unpacked and wrapped again. Raises RecordError for a wrapper that
+        can't be unpacked. Source: ByteBufferMessageSet.assignOffsets, LogValidator.
+        """
+        parts, offset = [], first_offset
+        for at, size in self._places():
+            entry = bytearray(self.raw[at : at + size])
+            if entry[MAGIC_POSITION] >= 2:
+                entry[:8] = offset.to_bytes(8, "big", signed=True)
+                offset += int.from_bytes(entry[_LAST_OFFSET_DELTA], "big", signed=True) + 1
+            elif entry[MAGIC_POSITION + 1] & CODEC_MASK == Codec.NONE:
+                entry[:8] = offset.to_bytes(8, "big", signed=True)
+                offset += 1
+            else:
+                entry, count = _wrapper_at(bytes(entry), offset)
+                offset += count
+            parts.append(bytes(entry))
+        return MemoryRecords(b"".join(parts))
+
+    def _places(self) -> Iterator[tuple[int, int]]:
+        """Where whole batches stand, and their sizes. Raises RecordError for a size below its format's least."""
+        at = 0
+        while at + MINIMUM_HEADER_SIZE <= len(self.raw):
+            size = int.from_bytes(self.raw[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+            least = MINIMUM_SIZE_FIELD.get(self.raw[at + MAGIC_POSITION], BATCH_HEADER_SIZE - LOG_OVERHEAD)
+            if size < least:
+                raise RecordError(f"the batch at byte {at} has size {size}, its format's least is {least}")
+            if at + LOG_OVERHEAD + size > len(self.raw):
+                return
+            yield at, size + LOG_OVERHEAD
+            at += size + LOG_OVERHEAD
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryRecords) and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+
+def _wrapper_at(entry: bytes, first_offset: int) -> tuple[bytearray, int]:
+    """A wrapper with its inner messages at offsets from `first_offset` on, and their count."""
+    magic, codec = entry[MAGIC_POSITION], entry[MAGIC_POSITION + 1] & CODEC_MASK
+    value = wrapper_value(memoryview(entry))
+    body = decompress(codec, magic, value if value is not None else memoryview(b""))
+    if body.failure is not None:
+        raise RecordError(f"a wrapper can't be unpacked: {body.failure}")
+    inner = MemoryRecords(body.data)
+    places = list(inner._places())
+    last_offset = first_offset + len(places) - 1
+    wanted = range(len(places)) if magic == 1 else range(first_offset, last_offset + 1)
+    entries = bytearray(body.data[: inner.valid_bytes])
+    for offset, (at, _) in zip(wanted, places, strict=True):
+        entries[at : at + 8] = offset.to_bytes(8, "big", signed=True)
+    if entries == body.data:
+        return bytearray(last_offset.to_bytes(8, "big", signed=True) + entry[8:]), len(places)
+    timestamp = int.from_bytes(entry[18:26], "big", signed=True)
+    wrapper = encode_wrapper(last_offset, magic, entry[MAGIC_POSITION + 1], bytes(entries), timestamp=timestamp)
+    return bytearray(wrapper), len(places)

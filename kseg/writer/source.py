@@ -1,0 +1,110 @@
+"""What `build` reads: records, whole batches, ends of transactions and beginnings of segments, each with its line."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.codes import CODEC_MASK, ControlType
+from kseg.writer.record import HeaderPair
+
+INT8, INT16, INT32, INT64 = (range(-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64))
+_QUOTED_LENGTH = 60
+
+
+class SourceError(KsegError):
+    """A line of the source can't be taken."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+
+
+class SourceRecord(NamedTuple):
+    """A record: offset and timestamp (milliseconds) are None where the source leaves them to `build`.
+
+    timestamp_delta, attributes: as they stand in a v2 batch, if the source tells them.
+    """
+
+    line: int
+    offset: int | None
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[HeaderPair, ...] = ()
+    timestamp_delta: int | None = None
+    attributes: int = 0
+
+
+class SourceBatch(NamedTuple):
+    """A whole batch, wrapper or v0 or v1 message, with the fields of its header; -1 where a format has none."""
+
+    line: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    partition_leader_epoch: int
+    records: tuple[SourceRecord, ...]
+
+    @property
+    def codec(self) -> int:
+        """Bits 0-2 of the attributes, see Codec."""
+        return self.attributes & CODEC_MASK
+
+
+class SegmentStart(NamedTuple):
+    """From here on another segment is wanted."""
+
+    line: int
+    base_offset: int
+
+
+class TransactionEnd(NamedTuple):
+    """Here the transaction of the records before is committed or aborted."""
+
+    line: int
+    control_type: ControlType
+
+
+class Note(NamedTuple):
+    """Something that the user should know of a line, but that keeps nothing from being built."""
+
+    line: int
+    text: str
+
+
+SourceItem = SourceRecord | SourceBatch | SegmentStart | TransactionEnd | Note
+
+
+def integer(members: Mapping[str, object], name: str, limits: range, line: int) -> int:
+    """A number of an object. Raises SourceError if it isn't there, is no integer, or is out of range."""
+    value = members.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SourceError(line, f"{name} is {quoted(value)}, not an integer")
+    if value not in limits:
+        raise SourceError(line, f"{name} is {value}, not from {limits[0]} to {limits[-1]}")
+    return value
+
+
+def integer_or(members: Mapping[str, object], name: str, limits: range, line: int, absent: int | None) -> int | None:
+    """A number of an object, `absent` where it is null or missing. Raises SourceError as `integer` does."""
+    return absent if members.get(name) is None else integer(members, name, limits, line)
+
+
+def text_as_bytes(text: str, name: str, line: int) -> bytes:
+    """A text's UTF-8. Raises SourceError for half a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(line, f"{name} has half a surrogate pair at character {error.start}") from error
+
+
+def quoted(value: object) -> str:
+    """A value for a message of one line, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"

@@ -1,0 +1,92 @@
+"""Lines of text and CSV to build from."""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from kseg.writer.source import INT64, SourceError, SourceRecord, quoted, text_as_bytes
+
+if TYPE_CHECKING:
+    from kseg.writer.record import HeaderPair
+
+HEADER_COLUMN = "header."
+"""How the name of a CSV column begins that holds the header of the name behind it."""
+_COLUMNS = ("offset", "timestamp", "key", "value")
+_LARGEST_FIELD = 2**31 - 1
+
+
+def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) -> Iterator[SourceRecord]:
+    """A record per line: its value or, with a separator, key and value; a line without it raises SourceError."""
+    separator = None if key_separator is None else key_separator.encode()
+    for number, line in enumerate(lines, 1):
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        key = None
+        if separator is not None:
+            key, found, content = content.partition(separator)
+            if not found:
+                raise SourceError(number, f"no {key_separator!r} between key and value")
+        yield SourceRecord(number, None, None, key, content)
+
+
+def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
+    """A record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
+
+    An empty field is null. Raises SourceError for a row that is wrong, or a column that isn't known.
+    """
+    rows = csv.reader(_texts(lines), strict=True)
+    old_limit = csv.field_size_limit(_LARGEST_FIELD)
+    try:
+        names = next(rows, None)
+        if names is None:
+            return
+        _check_names(names)
+        for fields in rows:
+            if fields:
+                yield _record(names, fields, rows.line_num)
+    except csv.Error as error:
+        raise SourceError(rows.line_num, f"no CSV: {error}") from error
+    finally:
+        csv.field_size_limit(old_limit)
+
+
+def _texts(lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise SourceError(number, f"not UTF-8 at byte {error.start}") from error
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if name not in _COLUMNS and not name.startswith(HEADER_COLUMN):
+            raise SourceError(1, f"the column {quoted(name)} isn't known: {', '.join(_COLUMNS)} or {HEADER_COLUMN}NAME")
+    if len(set(names)) < len(names):
+        raise SourceError(1, "a column stands twice")
+
+
+def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:
+    if len(fields) != len(names):
+        raise SourceError(line, f"{len(fields)} fields, the first line names {len(names)} columns")
+    row = dict(zip(names, fields, strict=True))
+    headers: tuple[HeaderPair, ...] = tuple(
+        (name.removeprefix(HEADER_COLUMN), text_as_bytes(field, name, line))
+        for name, field in row.items()
+        if name.startswith(HEADER_COLUMN) and field
+    )
+    offset, timestamp = (_number(row, name, line) for name in ("offset", "timestamp"))
+    key, value = (text_as_bytes(row[name], name, line) if row.get(name) else None for name in ("key", "value"))
+    return SourceRecord(line, offset, timestamp, key, value, headers)
+
+
+def _number(row: Mapping[str, str], name: str, line: int) -> int | None:
+    text = row.get(name)
+    if not text:
+        return None
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise SourceError(line, f"{name} is {quoted(text)}, not an integer") from error
+    if value not in INT64:
+        raise SourceError(line, f"{name} is {value}, not from {INT64[0]} to {INT64[-1]}")
+    return value

@@ -1,0 +1,5 @@
+"""Where Spark finds kseg's data source by itself."""
+
+from kseg.spark.source import KsegSource as DefaultSource
+
+__all__ = ["DefaultSource"]

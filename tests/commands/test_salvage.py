@@ -1,0 +1,104 @@
+"""`kseg salvage` as its user sees it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.log import edits
+from tests.run import kseg
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A partition with a broken batch in the middle."""
+    partition = edits.copy_partition(tmp_path / "broker", "3.6.2/plain-1")
+    log = edits.logs(partition)[0]
+    data = bytearray(log.read_bytes())
+    position, size = list(edits.v2_batches(log))[4]
+    data[position + size - 1] ^= 1
+    log.write_bytes(data)
+    return partition
+
+
+def state(root: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in (root, *root.rglob("*"))}
+
+
+def test_report_says_what_is_lost_and_how_to_go_on(damaged: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+    text = ran.stdout.decode()
+    assert ran.status == 1
+    lost = re.search(r"offsets lost: (\d+) to (\d+), \d+ of them \(damage\); next good offset (\d+)", text)
+    assert lost
+    assert int(lost[2]) + 1 == int(lost[3])
+    reset = f"--topic plain:1 --reset-offsets --to-offset {lost[3]} --execute"
+    assert f"kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP {reset}" in text
+    assert "bytes, bad-crc" in text
+
+
+def test_source_is_not_touched(damaged: Path, tmp_path: Path) -> None:
+    before = state(damaged)
+    kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+    assert state(damaged) == before
+
+
+def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Path) -> None:
+    before = state(tmp_path)
+    dry = kseg(["salvage", str(damaged), "--dry-run"], tmp_path)
+    assert state(tmp_path) == before
+    assert dry == kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+
+
+def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged), "--dry-run", "--format", "json"], tmp_path)
+    report = json.loads(ran.stdout)
+    (hole,) = report["holes"]
+    assert hole["nextGoodOffset"] == hole["lastOffset"] + 1
+    assert hole["resetCommand"].endswith(f"--to-offset {hole['nextGoodOffset']} --execute")
+    assert report["lost"] == {str(damaged): {"bad-crc": report["damages"][0]["size"]}}
+
+
+def test_whole_partition_is_saved_with_status_0(restored: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(restored / "logs" / "2.3.1" / "txn-1"), "-o", str(tmp_path / "saved")], restored)
+    assert ran.status == 0
+    assert kseg(["verify", "saved/txn-1", "-q"], tmp_path).status == 0
+
+
+def test_each_partition_of_a_disk_has_its_own_directory(restored: Path, tmp_path: Path) -> None:
+    source = restored / "logs" / "3.6.2"
+    ran = kseg(["salvage", str(source), "-o", str(tmp_path / "saved")], restored)
+    assert ran.status == 0
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {
+        path.parent.name for path in source.glob("*/*.log")
+    }
+
+
+def test_directory_that_holds_something_is_refused(damaged: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged), "-o", str(damaged.parent)], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert b"is there already: give a new directory, or an empty one" in ran.stderr
+
+
+def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged), "-o", str(damaged / "new")], tmp_path)
+    assert ran.status == 2
+    assert b"lies within what is to be salvaged" in ran.stderr
+
+
+def test_output_directory_must_be_given(damaged: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged)], tmp_path)
+    assert ran.status == 2
+    assert b"give -o DIRECTORY, or --dry-run" in ran.stderr
+
+
+def test_nothing_is_left_where_there_is_nothing_to_salvage(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = kseg(["salvage", "empty", "-o", "saved"], tmp_path)
+    assert ran.status == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_help_has_examples(tmp_path: Path) -> None:
+    assert b"Examples:\n    kseg salvage" in kseg(["salvage", "--help"], tmp_path).stdout

@@ -1,0 +1,105 @@
+"""Exports for tests, and what they wrote, read back by pyarrow."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import kseg
+from kseg.batch import Record
+from kseg.export.destination import open_destination
+from kseg.export.manifest import read_manifest
+from kseg.export.options import FileOptions, ReadOptions, Selection
+from kseg.export.report import PartitionReport, Report
+from kseg.export.run import Export, execute_here, run_export
+from kseg.index.rebuild import rebuild
+from kseg.log_file import LogFile
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+INT64 = 1 << 64
+
+
+def export(sources: list[Path], destination: Path, **options: Any) -> Report:
+    """Exports in this process; options of Export, ReadOptions, FileOptions and Selection by their names."""
+    parts: dict[str, Any] = {}
+    for name, kind in (("read", ReadOptions), ("files", FileOptions), ("selection", Selection)):
+        fields = set(kind.__dataclass_fields__) & set(options)
+        parts[name] = kind(**{field: options.pop(field) for field in fields})
+    wanted = Export(tuple(map(str, sources)), str(destination), **parts, **options)
+    return run_export(wanted, execute_here)
+
+
+def of_partition(report: Report, topic: str, partition: int | None = 0) -> PartitionReport:
+    """One partition's accounts."""
+    return next(part for part in report.partitions if (part.topic, part.partition) == (topic, partition))
+
+
+def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
+    """The tables of the files that count, with the topic and partition that they are of, in order of offsets."""
+    manifest = read_manifest(open_destination(str(destination)))
+    assert manifest is not None
+    for result in manifest.results:
+        for file in result["files"]:
+            yield result["topic"], result["partition"], pq.ParquetFile(destination / file["path"]).read()
+
+
+def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[int]:
+    """The offsets written of a partition."""
+    return [
+        offset
+        for own_topic, own_partition, table in tables(destination)
+        if (own_topic, own_partition) == (topic, partition)
+        for offset in table.column("offset").to_pylist()
+    ]
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows as tuples: offset, microseconds, timestamp type, key, value, headers."""
+    microseconds = table.column("timestamp").cast(pa.int64()).to_pylist()
+    names = ("offset", "timestampType", "key", "value", "headers")
+    columns = [table.column(name).to_pylist() for name in names]
+    return [
+        (offset, time, kind, key, value, tuple((header["key"], header["value"]) for header in headers))
+        for time, offset, kind, key, value, headers in zip(microseconds, *columns, strict=True)
+    ]
+
+
+def row_of(record: Record) -> tuple[Any, ...]:
+    """What a record's row must be. Times beyond the range of microseconds wrap around."""
+    time = (record.timestamp * 1000 + INT64 // 2) % INT64 - INT64 // 2
+    headers = tuple((header.key, header.value) for header in record.headers)
+    return (record.offset, time, int(record.timestamp_type), record.key, record.value, headers)
+
+
+def records_of(directory: Path) -> list[Record]:
+    """All records of a partition's segments, in order."""
+    found = []
+    for path in sorted(directory.glob("*.log")):
+        with kseg.open_segment(path) as segment:
+            found += list(segment.records())
+    return found
+
+
+def write_log(
+    directory: Path, first: int, count: int, per_batch: int = 5, value: bytes = b"value", base: int = 0
+) -> Path:
+    """A segment of plain batches with offsets from `first` on, with its indexes; in a partition directory."""
+    batches = [
+        NewBatch([NewRecord(b"key-%d" % (offset + i), value) for i in range(per_batch)], offset)
+        for offset in range(first, first + count, per_batch)
+    ]
+    path = write_segment(directory, batches, first)
+    write_indexes(path)
+    return path
+
+
+def write_indexes(path: Path) -> None:
+    """The indexes that a broker would rebuild for a segment."""
+    with LogFile(path) as log_file:
+        rebuilt = rebuild(log_file, interval=500)
+    path.with_suffix(".index").write_bytes(rebuilt.offset_index)
+    path.with_suffix(".timeindex").write_bytes(rebuilt.time_index)
+    if rebuilt.transaction_index:
+        path.with_suffix(".txnindex").write_bytes(rebuilt.transaction_index)

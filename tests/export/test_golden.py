@@ -1,0 +1,56 @@
+"""What brokers wrote comes out of Parquet files as it is in the logs; damage is accounted for to the last offset."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from kseg.export.options import MIB
+from tests import golden
+from tests.export import exports
+
+# Segments in a remote tier are named after their ids too: no broker reads them as a partition's.
+FOLDERS = sorted(path for path in (golden.ROOT / "logs").iterdir() if not path.name.endswith("-tiered-remote"))
+
+
+def expected(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    directories = {path.parent for path in folder.rglob("*.log")}
+    rows = {path.name: [exports.row_of(record) for record in exports.records_of(path)] for path in directories}
+    return {name: found for name, found in rows.items() if found}
+
+
+def assert_rows_are_the_logs_records(folder: Path, target_size: int, tmp_path: Path) -> None:
+    report = exports.export([folder], tmp_path / "out", control=True, target_size=target_size)
+    written = defaultdict(list)
+    for topic, partition, table in exports.tables(tmp_path / "out"):
+        written[topic if partition is None else f"{topic}-{partition}"] += exports.rows_of(table)
+    assert written == expected(folder)
+    assert report.is_whole
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_rows_are_the_logs_records(folder: Path, tmp_path: Path) -> None:
+    assert_rows_are_the_logs_records(folder, 256 * MIB, tmp_path)
+
+
+@pytest.mark.parametrize("folder", [path for path in FOLDERS if "-" not in path.name], ids=lambda folder: folder.name)
+def test_rows_are_the_logs_records_when_segments_are_cut(folder: Path, tmp_path: Path) -> None:
+    assert_rows_are_the_logs_records(folder, 3000, tmp_path)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_every_offset_of_damaged_logs_is_accounted_for(tmp_path: Path) -> None:
+    report = exports.export([golden.ROOT / "damaged"], tmp_path / "out", control=True)
+    assert [part for part in report.partitions if part.unexplained] == []
+    assert sum(part.records_out for part in report.partitions) == sum(
+        record.is_valid for path in golden.damaged_files(".log") for record in exports.records_of(path.parent)
+    )
+
+
+def test_damage_at_the_cut_between_two_files_loses_nothing_more(tmp_path: Path) -> None:
+    whole = exports.export([golden.ROOT / "damaged"], tmp_path / "whole", control=True)
+    cut = exports.export([golden.ROOT / "damaged"], tmp_path / "cut", control=True, target_size=300)
+    assert [(part.topic, part.records_out, part.lost, part.unexplained) for part in cut.partitions] == [
+        (part.topic, part.records_out, part.lost, part.unexplained) for part in whole.partitions
+    ]

@@ -1,0 +1,237 @@
+"""What salvage keeps, held against a brute-force search that knows nothing of kseg; and that all of it is well."""
+
+import os
+import shutil
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
+
+from kseg.errors import UsageError
+from kseg.log.partition import PartitionLog
+from kseg.log.salvage import Hole, Salvage, find_replicas, plan_salvage, write_salvage
+from kseg.log.verify import verify_partition
+from kseg.new_directory import new_directory
+from tests import golden
+from tests.log import edits
+
+DAMAGED = golden.damaged_files(".log")
+LEAST_SIZE = {0: 26, 1: 34, 2: 61}
+HEALTHY = [
+    "2.3.1/txn-1",
+    "3.6.2/plain-1",
+    "0.8.2.2/plain-1",
+    "1.1.1/v1-gzip-0",
+    "2.0.1/compacted-0",
+    "4.3.1/zstd-0",
+    "4.3.1/meta.9-0",
+]
+# What compaction left or a lost batch explains is no finding of the copy.
+GAPS = {"offsets-lost", "offsets-missing", "sequence-gap"}
+
+
+def intact_batches(data: bytes) -> list[bytes]:
+    """All batches whose CRC holds: every position is tried, but none within a batch that was found."""
+    found, position = [], 0
+    while position + 17 <= len(data):
+        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + 12
+        if is_intact(data[position : position + size] if size > 0 else b"", size):
+            found.append(data[position : position + size])
+            position += size
+        else:
+            position += 1
+    return found
+
+
+def is_intact(raw: bytes, size: int) -> bool:
+    if len(raw) < 17 or len(raw) < size or size < LEAST_SIZE.get(raw[16], 1 << 40):
+        return False
+    if raw[16] == 2:
+        return bool(calc_crc32c(raw[21:]) == int.from_bytes(raw[17:21], "big"))
+    return crc32(raw[16:]) == int.from_bytes(raw[12:16], "big")
+
+
+def salvage(paths: list[Path], directory: Path) -> Salvage:
+    ((name, partitions),) = find_replicas(paths).items()
+    plan = plan_salvage(name, partitions)
+    with new_directory(directory) as target:
+        write_salvage(plan, target)
+    return plan
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
+def test_every_intact_batch_is_kept(log: Path, tmp_path: Path) -> None:
+    expected = intact_batches(log.read_bytes())
+    plan = salvage([log.parent], tmp_path / "saved")
+    kept = [raw for path in sorted((tmp_path / "saved").rglob("*.log")) for raw in intact_batches(path.read_bytes())]
+    assert sorted(set(kept)) == sorted(set(expected))
+    unplaced = sum(extent.batch_count for extent in plan.unplaced)
+    assert plan.batch_count + unplaced == len(kept)
+    assert plan.batch_count + unplaced + plan.duplicates == len(expected)
+
+
+def test_damaged_corpus_has_so_many_intact_batches() -> None:
+    assert (len(DAMAGED), sum(len(intact_batches(log.read_bytes())) for log in DAMAGED)) == (295, 2395)
+
+
+@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
+def test_what_is_kept_has_rising_offsets_and_sound_indexes(log: Path, tmp_path: Path) -> None:
+    salvage([log.parent], tmp_path / "saved")
+    for partition in (path for path in (tmp_path / "saved").iterdir() if path.name != "lost+found"):
+        found = verify_partition(PartitionLog(partition)).findings
+        allowed = GAPS | {"bad-body", "bad-codec", "bad-record", "bad-count", "record-offsets", "max-timestamp"}
+        wrong = [finding for finding in found if finding.counts and finding.id not in allowed]
+        assert wrong == []
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_partition_comes_back_byte_for_byte(name: str, tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, name)
+    plan = salvage([source], tmp_path / "saved")
+    saved = tmp_path / "saved" / source.name
+    assert plan.is_whole
+    assert {path.name: path.read_bytes() for path in edits.logs(saved)} == {
+        path.name: path.read_bytes() for path in edits.logs(source)
+    }
+    assert [finding.id for finding in verify_partition(PartitionLog(saved)).findings if finding.counts] == []
+
+
+def test_transactions_and_producers_are_indexed_again(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "2.3.1/txn-1")
+    salvage([source], tmp_path / "saved")
+    saved = tmp_path / "saved" / source.name
+    # The first segment's begins with a transaction whose start retention took: that of the last one is all known.
+    name = "00000000000000000086.txnindex"
+    assert (saved / name).read_bytes() == (source / name).read_bytes()
+    assert (saved / "leader-epoch-checkpoint").read_bytes() == (source / "leader-epoch-checkpoint").read_bytes()
+    assert len(list(saved.glob("*.snapshot"))) == 2
+
+
+def test_log_end_offset_of_an_empty_active_segment_is_kept(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    (source / "00000000000000000160.log").write_bytes(b"")
+    for path in edits.logs(source)[:2]:
+        path.unlink()
+    plan = salvage([source], tmp_path / "saved")
+    assert plan.is_whole
+    assert PartitionLog(tmp_path / "saved" / "plain-1").read_log_end_offset() == 160
+
+
+def test_metadata_log_keeps_its_snapshots(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/__cluster_metadata-0")
+    salvage([source], tmp_path / "saved")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "saved" / source.name).glob("*.checkpoint")}
+    assert kept
+    assert kept == {path.name: path.read_bytes() for path in source.glob("*.checkpoint")}
+
+
+def test_topic_id_is_copied(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    salvage([source], tmp_path / "saved")
+    copied = tmp_path / "saved" / "plain-1" / "partition.metadata"
+    assert copied.read_bytes() == (source / "partition.metadata").read_bytes()
+
+
+def test_hole_says_what_is_lost_and_where_good_offsets_go_on(restored: Path) -> None:
+    plan = plan_salvage("x", [PartitionLog(restored / "damaged" / "210-wiped-batch")])
+    assert plan.holes == (Hole(21938, 21938, 21939, "damage"),)
+    assert [(found.loss.position, found.loss.size, found.loss.reason) for found in plan.losses] == [
+        (237, 107, "bad-length")
+    ]
+
+
+def test_end_that_a_checkpoint_knows_of_is_lost(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    os.truncate(edits.logs(source)[-1], edits.logs(source)[-1].stat().st_size - 1)
+    edits.write_checkpoint(source, "replication-offset-checkpoint", 160)
+    (hole,) = plan_salvage("x", [PartitionLog(source)]).holes
+    assert (hole.last, hole.next_good) == (159, None)
+
+
+def damaged_copy(directory: Path, number: int) -> Path:
+    """The same partition, with batch `number` of its first log broken."""
+    partition = edits.copy_partition(directory, "3.6.2/plain-1")
+    log = edits.logs(partition)[0]
+    data = bytearray(log.read_bytes())
+    position, size = list(edits.v2_batches(log))[number]
+    data[position + size - 1] ^= 1
+    log.write_bytes(data)
+    return partition
+
+
+def test_replicas_fill_each_others_holes(tmp_path: Path) -> None:
+    sources = [damaged_copy(tmp_path / str(number), number) for number in (1, 4, 7)]
+    plan = salvage(sources, tmp_path / "saved")
+    whole = golden.ROOT / "logs" / "3.6.2" / "plain-1"
+    assert plan.holes == ()
+    for path in edits.logs(whole):
+        assert (tmp_path / "saved" / "plain-1" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_segment_that_one_replica_lacks_comes_from_the_other(tmp_path: Path) -> None:
+    sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
+    edits.logs(sources[0])[0].unlink()
+    edits.logs(sources[1])[-1].unlink()
+    salvage(sources, tmp_path / "saved")
+    for path in edits.logs(golden.ROOT / "logs" / "3.6.2" / "plain-1"):
+        assert (tmp_path / "saved" / "plain-1" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_batches_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    log = edits.logs(source)[0]
+    data = log.read_bytes()
+    (second, second_size), (third, third_size) = list(edits.v2_batches(log))[2:4]
+    end = third + third_size
+    log.write_bytes(data[:second] + data[third:end] + data[second : second + second_size] + data[end:])
+    plan = salvage([source], tmp_path / "saved")
+    assert (plan.unplaced, plan.duplicates) == ((), 0)
+    assert (tmp_path / "saved" / "plain-1" / log.name).read_bytes() == data
+
+
+def test_batch_whose_offset_was_raised_costs_no_other(tmp_path: Path) -> None:
+    """No CRC covers a v2 batch's base offset: a wrong one must not make all that follows look too low."""
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    log = edits.logs(source)[0]
+    count = sum(len(list(edits.v2_batches(each))) for each in edits.logs(source))
+    edits.edit_batch(log, 1, base_offset=1 << 20)
+    plan = salvage([source], tmp_path / "saved")
+    assert plan.batch_count == count - 1
+    assert [extent.batch_count for extent in plan.unplaced] == [1]
+    assert len(list((tmp_path / "saved" / "lost+found" / "plain-1").iterdir())) == 1
+
+
+def test_impossible_leader_epoch_is_left_out_of_the_checkpoint(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    whole = (source / "leader-epoch-checkpoint").read_bytes()
+    edits.edit_batch(edits.logs(source)[0], 1, partition_leader_epoch=1 << 20)
+    salvage([source], tmp_path / "saved")
+    assert (tmp_path / "saved" / "plain-1" / "leader-epoch-checkpoint").read_bytes() == whole
+
+
+def test_nothing_is_left_of_a_salvage_that_fails(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path / "source", "3.6.2/plain-1")
+    ((name, partitions),) = find_replicas([source]).items()
+    plan = plan_salvage(name, partitions)
+    edits.logs(source)[-1].unlink()
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(Exception, match="No such file"), new_directory(out / "saved") as target:
+        write_salvage(plan, target)
+    assert list(out.iterdir()) == []
+
+
+def test_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UsageError, match="is there already"), new_directory(tmp_path):
+        pass
+
+
+def test_empty_directory_is_taken(tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "saved", ignore_errors=True)
+    (tmp_path / "saved").mkdir()
+    plan = salvage([golden.ROOT / "logs" / "3.6.2" / "plain-1"], tmp_path / "saved")
+    assert plan.is_whole
+    assert (tmp_path / "saved" / "plain-1").is_dir()

@@ -1,0 +1,273 @@
+"""Records as Arrow: the connector's schema, the values of `records()`, and how large a record batch becomes."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kseg
+from kseg.arrow import MAX_BYTES, ArrowOptions, record_batches, schema_of
+from kseg.errors import OpenError
+from kseg.formats.codes import Codec
+from tests import golden
+from tests.kernel.made import BatchHeader, Record, batch
+
+# spark-sql-kafka's names and types, in its order.
+CONNECTORS_FIELDS = [
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", pa.timestamp("us", tz="UTC")),
+    ("timestampType", pa.int32()),
+]
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+BATCH_FIELDS = [
+    ("baseOffset", pa.int64()),
+    ("position", pa.int64()),
+    ("segment", pa.string()),
+    ("producerId", pa.int64()),
+    ("producerEpoch", pa.int32()),
+    ("sequence", pa.int32()),
+    ("partitionLeaderEpoch", pa.int32()),
+    ("isTransactional", pa.bool_()),
+    ("isControl", pa.bool_()),
+    ("magic", pa.int32()),
+    ("compression", pa.string()),
+]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST_MILLISECONDS = 253402300799999
+"""The last one that Python's own times can hold; Arrow's reach further."""
+MIXED = golden.ROOT / "logs" / "classes-3.9.1" / "mixed" / f"{0:020}.log"
+TRANSACTIONS = golden.ROOT / "logs" / "classes-4.3.1" / "transactions" / f"{0:020}.log"
+
+Row = dict[str, Any]
+
+
+def rows(path: Path, options: ArrowOptions | None = None) -> list[Row]:
+    """The records; times are microseconds, since Python's own end in the year 9999."""
+    return [row for one in record_batches(path, options) for row in with_microseconds(one).to_pylist()]
+
+
+def with_microseconds(one: pa.RecordBatch) -> pa.RecordBatch:
+    return one.set_column(one.schema.names.index("timestamp"), "timestamp", one["timestamp"].cast(pa.int64()))
+
+
+def written(directory: Path, content: bytes) -> Path:
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{0:020}.log"
+    path.write_bytes(content)
+    return path
+
+
+# --- schema ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        (ArrowOptions(headers=False), CONNECTORS_FIELDS),
+        (ArrowOptions(), [*CONNECTORS_FIELDS, ("headers", HEADERS)]),
+        (ArrowOptions(batch_columns=True), [*CONNECTORS_FIELDS, ("headers", HEADERS), *BATCH_FIELDS]),
+    ],
+)
+def test_schema_is_the_connectors_with_what_was_asked_for(
+    options: ArrowOptions, fields: list[tuple[str, pa.DataType]]
+) -> None:
+    schema = schema_of(options)
+    assert schema.names == [name for name, _ in fields]
+    assert [schema.field(name).type for name, _ in fields] == [kind for _, kind in fields]
+    assert all(field.nullable for field in schema)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("options", [ArrowOptions(), ArrowOptions(headers=False), ArrowOptions(batch_columns=True)])
+def test_record_batches_have_the_schema_and_are_sound(options: ArrowOptions) -> None:
+    for one in record_batches(MIXED, options):
+        assert one.schema == schema_of(options)
+        one.validate(full=True)
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def comparable(record: kseg.Record) -> Row:
+    return {
+        "key": record.key,
+        "value": record.value,
+        "offset": record.offset,
+        "timestamp": record.timestamp * 1000,
+        "timestampType": int(record.timestamp_type),
+        "headers": [{"key": header.key, "value": header.value} for header in record.headers],
+    }
+
+
+@pytest.mark.usefixtures("kernel")
+def test_values_are_those_of_every_golden_logs_records() -> None:
+    different = []
+    for path in golden.files(".log"):
+        with kseg.open_segment(path) as segment:
+            wanted = [comparable(record) for record in segment.records()]
+        told = rows(path, ArrowOptions(control=True))
+        for want, have in zip(wanted, told, strict=True):
+            if not -(2**63) <= want["timestamp"] < 2**63:
+                have["timestamp"] = want["timestamp"]  # no microsecond can tell it
+        if [{name: row[name] for name in wanted[0]} for row in told] != wanted:
+            different.append(path)
+    assert different == []
+
+
+@pytest.mark.usefixtures("kernel")
+def test_null_is_told_from_empty() -> None:
+    found = rows(golden.ROOT / "logs" / "classes-3.9.1" / "nulls-v2-gzip" / f"{0:020}.log")
+    assert [(row["key"], row["value"]) for row in found] == [
+        (key, value) for key in (None, b"", b"x") for value in (None, b"", b"x")
+    ]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_record_without_headers_has_an_empty_list_of_them() -> None:
+    assert {len(row["headers"]) for row in rows(MIXED)} == {0}
+    assert all(row["headers"] is not None for row in rows(MIXED))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_name_of_a_header_that_is_no_utf_8_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    content = batch(BatchHeader(), [Record(headers=[(b"\xffname", b"value"), (b"plain", None)])])
+    (row,) = rows(written(tmp_path, content))
+    assert row["headers"] == [{"key": "\ufffdname", "value": b"value"}, {"key": "plain", "value": None}]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    ("directory", "topic", "partition"),
+    [
+        ("orders-0", "orders", 0),
+        ("a-b.c-12", "a-b.c", 12),
+        ("nowhere", None, None),
+        ("orders-0." + "0" * 32 + "-future", "orders", 0),
+    ],
+)
+def test_topic_and_partition_are_the_directorys(
+    directory: str, topic: str | None, partition: int | None, tmp_path: Path
+) -> None:
+    (row,) = rows(written(tmp_path / directory, batch(BatchHeader(), [Record(value=b"v")])))
+    assert (row["topic"], row["partition"]) == (topic, partition)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("timestamp", [-1, 0, 1581597478310, LARGEST_MILLISECONDS])
+def test_timestamp_is_the_records_to_the_millisecond(timestamp: int, tmp_path: Path) -> None:
+    (one,) = record_batches(written(tmp_path, batch(BatchHeader(base_timestamp=timestamp), [Record()])))
+    assert one["timestamp"][0].as_py() == EPOCH + timedelta(milliseconds=timestamp)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("timestamp", [2**63 - 1, -(2**63)])
+def test_timestamp_beyond_arrows_times_never_raises(timestamp: int, tmp_path: Path) -> None:
+    content = batch(BatchHeader(base_timestamp=timestamp), [Record(value=b"v")])
+    assert sum(one.num_rows for one in record_batches(written(tmp_path, content))) == 1
+
+
+# --- batch columns ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("path", [MIXED, TRANSACTIONS], ids=lambda path: path.parent.name)
+def test_batch_columns_are_those_of_each_records_batch(path: Path) -> None:
+    with kseg.open_segment(path) as segment:
+        wanted = [of_batch(one, record) for one in segment.batches() for record in one.records()]
+    names = [name for name, _ in BATCH_FIELDS]
+    told = rows(path, ArrowOptions(batch_columns=True, control=True))
+    assert [{name: row[name] for name in names} for row in told] == wanted
+
+
+def of_batch(one: kseg.Batch, record: kseg.Record) -> Row:
+    return {
+        "baseOffset": one.base_offset,
+        "position": one.position,
+        "segment": f"{0:020}.log",
+        "producerId": one.producer_id,
+        "producerEpoch": one.producer_epoch,
+        "sequence": record.sequence,
+        "partitionLeaderEpoch": one.partition_leader_epoch,
+        "isTransactional": one.is_transactional,
+        "isControl": one.is_control,
+        "magic": one.magic,
+        "compression": Codec(one.codec).name.lower(),
+    }
+
+
+# --- which records, and how many at once -----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("keeps_control", [False, True])
+def test_control_records_are_left_out_unless_asked_for(keeps_control: bool) -> None:
+    with kseg.open_segment(TRANSACTIONS) as segment:
+        wanted = [
+            record.offset
+            for one in segment.batches()
+            if keeps_control or not one.is_control
+            for record in one.records()
+        ]
+    assert [row["offset"] for row in rows(TRANSACTIONS, ArrowOptions(control=keeps_control))] == wanted
+
+
+@pytest.mark.usefixtures("kernel")
+def test_log_of_control_records_alone_has_no_record_batches() -> None:
+    path = golden.ROOT / "logs" / "classes-4.3.1" / "control-raft" / f"{0:020}.log"
+    assert list(record_batches(path)) == []
+
+
+@pytest.mark.usefixtures("kernel")
+def test_reading_begins_at_any_batchs_position() -> None:
+    with kseg.open_segment(MIXED) as segment:
+        fifth = list(segment.batches())[4]
+    first = next(record_batches(MIXED, start=fifth.position))
+    assert first["offset"][0].as_py() == fifth.base_offset
+
+
+def data_size(one: pa.RecordBatch) -> int:
+    return sum(len(text) for name in ("key", "value") for text in one[name].to_pylist() if text is not None)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("most", [1, 50, 1000, MAX_BYTES])
+def test_record_batch_holds_no_more_than_asked_for_unless_one_record_does(most: int) -> None:
+    found = list(record_batches(MIXED, ArrowOptions(max_bytes=most)))
+    assert all(data_size(one) <= most or one.num_rows == 1 for one in found)
+    assert rows(MIXED, ArrowOptions(max_bytes=most)) == rows(MIXED)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("most", [1, 50])
+def test_record_batch_holds_no_more_than_asked_for_where_control_records_are_left_out(most: int) -> None:
+    found = list(record_batches(TRANSACTIONS, ArrowOptions(max_bytes=most)))
+    assert all(data_size(one) <= most or one.num_rows == 1 for one in found)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_damaged_stretches_are_left_out(tmp_path: Path) -> None:
+    first, second = (batch(BatchHeader(number), [Record(value=b"%d" % number)]) for number in range(2))
+    assert [row["value"] for row in rows(written(tmp_path, first + b"\xff" * 50 + second))] == [b"0", b"1"]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_body_beyond_the_limit_is_cut(tmp_path: Path) -> None:
+    path = golden.ROOT / "logs" / "classes-2.0.1" / "blocks-snappy" / f"{0:020}.log"
+    cut = rows(path, ArrowOptions(max_decompressed=40_000))
+    assert 0 < len(cut) < 300
+    assert cut == rows(path)[: len(cut)]
+
+
+def test_empty_log_has_no_record_batches(tmp_path: Path) -> None:
+    assert list(record_batches(written(tmp_path, b""))) == []
+
+
+def test_missing_file_can_not_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(OpenError, match="can't be opened"):
+        list(record_batches(tmp_path / "absent.log"))

@@ -1,0 +1,335 @@
+"""The Python API: what a segment, its batches and its records tell, compared with what the real tool told of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kseg
+from kseg.formats.codes import Codec, TimestampType
+from tests import golden
+from tests.golden import GoldenCase
+from tests.kernel.made import BatchHeader, Message, Record, batch
+
+SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
+NO_TIME, CREATE, APPEND = TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
+
+
+def classes(case: str) -> Path:
+    """A log made with Kafka's record classes: RELEASE/CASE."""
+    (path,) = (golden.ROOT / "logs" / f"classes-{case}").glob("*.log")
+    return path
+
+
+def batches_of(path: Path) -> list[kseg.Batch]:
+    with kseg.open_segment(path) as segment:
+        return list(segment.batches())
+
+
+def records_of(path: Path) -> list[kseg.Record]:
+    with kseg.open_segment(path) as segment:
+        return list(segment.records())
+
+
+def written(directory: Path, content: bytes) -> Path:
+    path = directory / f"{0:020}.log"
+    path.write_bytes(content)
+    return path
+
+
+# --- the real tool's lines, put together from what the API tells -----------------------------------------------------
+
+TIMESTAMP_TYPES = {NO_TIME: "NoTimestampType", CREATE: "CreateTime", APPEND: "LogAppendTime"}
+NOT_PLAIN = ("--skip-record-metadata", "--max-bytes", "--key-decoder-class", "--value-decoder-class")
+
+
+def is_deep(case: GoldenCase) -> bool:
+    return not any(option in NOT_PLAIN for option in case.arguments) and len(case.files) == 1
+
+
+DEEP_CASES = {
+    case.files[0]: case
+    for case in golden.cases("healthy", ("log",), "4.3.1")
+    if is_deep(case) and "--deep-iteration" in case.arguments and "--print-data-log" not in case.arguments
+}
+
+
+def tools_lines(path: Path) -> Iterator[str]:
+    """What the tool of 4.3.1 prints for the batches and records of a log, with --deep-iteration."""
+    for one in batches_of(path):
+        yield batch_line(one)
+        for record in one.records():
+            yield record_line(one, record)
+
+
+def batch_line(one: kseg.Batch) -> str:
+    shared = (
+        f"position: {one.position} {TIMESTAMP_TYPES[one.timestamp_type]}: {one.max_timestamp} size: {one.size}"
+        f" magic: {one.magic} compresscodec: {Codec(one.codec).name.lower()} crc: {one.crc}"
+        f" isvalid: {str(one.is_valid).lower()}"
+    )
+    if one.is_legacy:
+        return f"offset: {one.last_offset} {shared}"
+    horizon = "OptionalLong.empty" if one.delete_horizon_ms is None else f"OptionalLong[{one.delete_horizon_ms}]"
+    last_sequence = -1
+    if one.base_sequence != -1:
+        last_sequence = (one.base_sequence + one.last_offset - one.base_offset) % 2**31
+    return (
+        f"baseOffset: {one.base_offset} lastOffset: {one.last_offset} count: {one.count}"
+        f" baseSequence: {one.base_sequence} lastSequence: {last_sequence} producerId: {one.producer_id}"
+        f" producerEpoch: {one.producer_epoch} partitionLeaderEpoch: {one.partition_leader_epoch}"
+        f" isTransactional: {str(one.is_transactional).lower()} isControl: {str(one.is_control).lower()}"
+        f" deleteHorizonMs: {horizon} {shared}"
+    )
+
+
+def record_line(one: kseg.Batch, record: kseg.Record) -> str:
+    line = (
+        f"| offset: {record.offset} {TIMESTAMP_TYPES[record.timestamp_type]}: {record.timestamp}"
+        f" keySize: {record.key_size} valueSize: {record.value_size}"
+    )
+    if one.is_legacy:
+        return f"{line} isValid: {str(record.is_valid).lower()} crc: {record.crc}"
+    return f"{line} sequence: {record.sequence} headerKeys: [{','.join(header.key for header in record.headers)}]"
+
+
+@pytest.mark.usefixtures("kernel")
+def test_api_tells_what_the_real_tool_told_of_each_batch_and_record() -> None:
+    different = []
+    for name, case in DEEP_CASES.items():
+        wanted = case.stdout().decode().split("\n")[2:]
+        told = "".join(f"{line}\n" for line in tools_lines(golden.ROOT / name))
+        # what follows in a control record's line is its own key and value
+        if [without_control(line) for line in wanted] != told.split("\n"):
+            different.append(name)
+    assert len(DEEP_CASES) > 50
+    assert different == []
+
+
+def without_control(line: str) -> str:
+    for word in (" endTxnMarker: ", " controlType: ", " LeaderChange: ", " Snapshot", " KRaft"):
+        line = line.split(word)[0]
+    return line
+
+
+# --- the segment -----------------------------------------------------------------------------------------------------
+
+
+def test_segment_tells_its_file() -> None:
+    with kseg.open_segment(SAMPLE) as segment:
+        assert (segment.path, segment.base_offset, segment.size) == (SAMPLE, 203000, SAMPLE.stat().st_size)
+
+
+def test_file_that_is_not_there_can_not_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(kseg.OpenError, match="can't be opened"):
+        kseg.open_segment(tmp_path / f"{0:020}.log")
+
+
+def test_closed_segment_can_not_be_read() -> None:
+    with kseg.open_segment(SAMPLE) as segment:
+        pass
+    with pytest.raises(kseg.OpenError):
+        next(segment.records())
+
+
+@pytest.mark.usefixtures("kernel")
+def test_records_are_those_of_the_batches() -> None:
+    for path in golden.files(".log"):
+        in_batches = [record for one in batches_of(path) for record in one.records()]
+        assert in_batches == records_of(path), path
+
+
+@pytest.mark.usefixtures("kernel")
+def test_reading_begins_at_any_batchs_position() -> None:
+    fourth = batches_of(SAMPLE)[3]
+    with kseg.open_segment(SAMPLE) as segment:
+        assert next(segment.records(fourth.position)).offset == fourth.base_offset
+        assert next(segment.batches(fourth.position)) == fourth
+
+
+@pytest.mark.usefixtures("kernel")
+def test_documentations_first_record_answers_what_a_message_answers() -> None:
+    record = records_of(SAMPLE)[0]
+    assert (record.offset, record.next_offset, record.position) == (203000, 203001, 0)
+    assert (record.timestamp, record.timestamp_type) == (1581597478310, CREATE)
+    assert (record.has_key, record.key, record.key_size) == (False, None, -1)
+    assert (record.is_null, record.value, record.value_size) == (False, b"local test -------- 0", 21)
+    assert record.is_valid
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batches_and_records_can_not_be_changed() -> None:
+    one = batches_of(SAMPLE)[0]
+    record = next(one.records())
+    with pytest.raises(AttributeError):
+        one.position = 1  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        record.offset = 1  # type: ignore[misc]
+
+
+# --- checksums -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+def test_computed_checksum_is_the_stored_one_of_every_healthy_batch() -> None:
+    wrong = [
+        (path, one.position)
+        for path in golden.files(".log")
+        for one in batches_of(path)
+        if one.compute_crc() != one.crc or not one.is_valid
+    ]
+    assert wrong == []
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", ["2.0.1/singles-v0", "3.9.1/singles-v1", "2.0.1/singles-v2"])
+def test_computed_checksum_differs_from_the_stored_one_where_a_byte_was_changed(case: str, tmp_path: Path) -> None:
+    healthy = batches_of(classes(case))[0]
+    changed = healthy.raw[:-2] + bytes([healthy.raw[-2] ^ 1]) + healthy.raw[-1:]
+    (one,) = batches_of(written(tmp_path, changed))
+    assert not one.is_valid
+    assert one.crc == healthy.crc
+    assert one.compute_crc() != one.crc
+    assert [record.is_valid for record in one.records()] == [False]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_old_records_have_checksums_of_their_own(tmp_path: Path) -> None:
+    records = records_of(classes("2.0.1/v1-gzip-create"))
+    assert len({record.crc for record in records}) == len(records)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_new_records_have_their_batchs_checksum() -> None:
+    one = batches_of(classes("4.3.1/v2-gzip-create"))[0]
+    assert {record.crc for record in one.records()} == {one.crc}
+
+
+# --- wrappers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    "case", ["2.0.1/gaps-v0-gzip", "2.0.1/gaps-v1-gzip", "2.0.1/gaps-v1-lz4", "3.9.1/gaps-v0-snappy"]
+)
+def test_wrapper_is_a_batch_of_its_messages_with_its_gaps(case: str) -> None:
+    for one in batches_of(classes(case)):
+        offsets = [record.offset for record in one.records()]
+        assert (one.base_offset, one.last_offset, one.count) == (offsets[0], offsets[-1], len(offsets))
+        assert offsets == sorted(set(offsets))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_wrappers_append_time_is_the_time_of_its_messages() -> None:
+    for one in batches_of(classes("4.3.1/append-in-place-v1")):
+        assert one.timestamp_type == APPEND
+        assert {(record.timestamp, record.timestamp_type) for record in one.records()} == {(one.max_timestamp, APPEND)}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batchs_append_time_is_the_time_of_its_records() -> None:
+    for one in batches_of(classes("4.3.1/v2-gzip-append")):
+        assert {(record.timestamp, record.timestamp_type) for record in one.records()} == {(one.max_timestamp, APPEND)}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_oldest_messages_have_no_time() -> None:
+    records = records_of(classes("2.0.1/v0-gzip"))
+    assert {(record.timestamp, record.timestamp_type) for record in records} == {(-1, NO_TIME)}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_relative_offsets_stand_as_they_are_where_the_wrappers_is_0(tmp_path: Path) -> None:
+    import gzip
+
+    inner = b"".join(Message(value=b"v", offset=offset).encoded() for offset in range(3))
+    wrapper = Message(value=gzip.compress(inner), offset=0, attributes=1).encoded()
+    assert [record.offset for record in records_of(written(tmp_path, wrapper))] == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(("magic", "offsets"), [(0, [0, 1, 4]), (1, [96, 97, 100])])
+def test_inner_offsets_are_absolute_in_v0_and_relative_in_v1(magic: int, offsets: list[int], tmp_path: Path) -> None:
+    import gzip
+
+    inner = b"".join(Message(value=b"v", offset=offset, magic=magic).encoded() for offset in (0, 1, 4))
+    wrapper = Message(value=gzip.compress(inner), offset=100, magic=magic, attributes=1).encoded()
+    assert [record.offset for record in records_of(written(tmp_path, wrapper))] == offsets
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+def test_empty_batches_keep_their_offsets() -> None:
+    empty = [one for one in batches_of(classes("4.3.1/empty-batches")) if one.count == 0]
+    assert len(empty) >= 3
+    assert all(one.size == 61 and list(one.records()) == [] for one in empty)
+    assert [(one.base_offset, one.last_offset, one.next_offset) for one in empty[:2]] == [(3, 12, 13), (13, 13, 14)]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_delete_horizon_is_a_time_where_the_batch_has_one() -> None:
+    horizons = [one.delete_horizon_ms for one in batches_of(classes("4.3.1/horizon"))]
+    assert horizons[:2] == [1609003557434, 1609003557438]
+    assert all(one.delete_horizon_ms is None for one in batches_of(SAMPLE))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batches_of_a_transaction_and_its_marker_are_told_apart() -> None:
+    kinds = {(one.is_transactional, one.is_control) for one in batches_of(classes("4.3.1/transactions"))}
+    assert (True, False) in kinds
+    assert (True, True) in kinds
+
+
+@pytest.mark.usefixtures("kernel")
+def test_sequences_go_on_at_0_behind_the_largest() -> None:
+    sequences = [record.sequence for record in records_of(classes("4.3.1/sequence-wrap"))]
+    at = sequences.index(2**31 - 1)
+    assert sequences[at + 1] == 0
+
+
+@pytest.mark.usefixtures("kernel")
+def test_formats_mix_in_a_file() -> None:
+    assert {one.magic for one in batches_of(classes("3.9.1/mixed"))} == {0, 1, 2}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_what_a_format_does_not_have_is_minus_one() -> None:
+    one = batches_of(classes("3.9.1/singles-v1"))[0]
+    assert (one.partition_leader_epoch, one.producer_id, one.producer_epoch, one.base_sequence) == (-1, -1, -1, -1)
+    assert (one.is_transactional, one.is_control, one.delete_horizon_ms) == (False, False, None)
+
+
+# --- nulls and headers -----------------------------------------------------------------------------------------------
+
+NULLS = [(key, value) for key in (None, b"", b"x") for value in (None, b"", b"x")]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", ["v0-none", "v0-gzip", "v1-none", "v1-gzip", "v2-none", "v2-gzip"])
+def test_null_is_told_from_empty_in_every_format(case: str) -> None:
+    records = records_of(classes(f"3.9.1/nulls-{case}"))
+    assert [(record.key, record.value) for record in records] == NULLS
+    assert [(record.has_key, record.is_null) for record in records] == [(k is not None, v is None) for k, v in NULLS]
+    assert [(record.key_size, record.value_size) for record in records] == [
+        (-1 if key is None else len(key), -1 if value is None else len(value)) for key, value in NULLS
+    ]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_headers_keep_order_doubles_nulls_and_empties(tmp_path: Path) -> None:
+    headers = [(b"same", b"1"), (b"", b""), (b"same", None), ("日本".encode(), b"\xff\x00")]
+    content = batch(BatchHeader(), [Record(value=b"v", headers=headers), Record(value=b"w", offset_delta=1)])
+    first, second = records_of(written(tmp_path, content))
+    assert first.headers == (("same", b"1"), ("", b""), ("same", None), ("日本", b"\xff\x00"))
+    assert second.headers == ()
+
+
+@pytest.mark.usefixtures("kernel")
+def test_every_record_in_front_of_damage_is_given(tmp_path: Path) -> None:
+    records = [Record(value=b"first"), Record(value=b"second", offset_delta=1)]
+    body = b"".join(record.encoded() for record in records)
+    (one,) = batches_of(written(tmp_path, batch(BatchHeader(count=3), body=body + b"\x7e")))
+    assert [record.value for record in one.records()] == [b"first", b"second"]
+    assert one.problem() is not None

@@ -29,6 +29,7 @@ _LZ4_LARGEST_RATIO = 255
 _SNAPPY_LARGEST_RATIO = 64
 _PIECE = 1 << 16
 _GZIP_PIECE = 256
+_GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_USUAL_RATIO = 16
 
 
@@ -118,25 +119,30 @@ def _gzip_errors() -> tuple[type[Exception], ...]:
 
 
 def _gunzip(body: memoryview, most: int) -> bytes:
+    """Members in a row; Java takes anything else behind a member for the end."""
+    data, rest = _gunzip_member(body, most)
+    if not rest.startswith(_GZIP_MAGIC):
+        return data
+    members = [data]
+    while rest.startswith(_GZIP_MAGIC):
+        most -= len(members[-1])
+        data, rest = _gunzip_member(memoryview(rest), most)
+        members.append(data)
+    return b"".join(members)
+
+
+def _gunzip_member(body: memoryview, most: int) -> tuple[bytes, bytes]:
+    """A member's content, and the bytes behind the member."""
     inflate = _zlib().decompressobj(wbits=31)
     claimed = int.from_bytes(body[-4:], "little")  # the last member's size, usually the only one's
     data: bytes = inflate.decompress(body, min(most, claimed, _GZIP_USUAL_RATIO * len(body)) + 1)
-    if inflate.unconsumed_tail:
+    if inflate.unconsumed_tail and len(data) <= most:
         data += inflate.decompress(inflate.unconsumed_tail, most + 1 - len(data))
     if len(data) > most:
         raise _too_large(most)
     if not inflate.eof:
         raise _BodyError("the stream ends early")
-    if inflate.unused_data:
-        return data + _next_members(inflate.unused_data, most - len(data))
-    return data
-
-
-def _next_members(rest: bytes, most: int) -> bytes:
-    """Java reads members in a row, and takes anything else behind a member for the end."""
-    if not rest.startswith(b"\x1f\x8b"):
-        return b""
-    return _gunzip(memoryview(rest), most)
+    return data, inflate.unused_data
 
 
 def _gunzip_pieces(body: memoryview) -> Iterator[bytes]:
@@ -179,6 +185,8 @@ def _unsnap_pieces(body: memoryview, most: int = DEFAULT_LIMIT) -> Iterator[byte
     if bytes(body[:8]) != _XERIAL_MAGIC:
         yield _snappy_block(body, most)
         return
+    if len(body) < _XERIAL_HEADER_SIZE:
+        raise _BodyError("the header is cut")
     at = _XERIAL_HEADER_SIZE
     while at < len(body):
         if bytes(body[at : at + 8]) == _XERIAL_MAGIC:
@@ -299,8 +307,7 @@ def _header_checksum(descriptor: bytes) -> bytes | None:
 
 # --- zstd ------------------------------------------------------------------------------------------------------------
 
-_ZSTD_CONTENT_SIZE = 0xE0
-"""Bits of a frame header's descriptor that say that the size of the content follows."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_USUAL_RATIO = 8
 _ZSTD_SMALL = 4096
 _ZSTD_PIECE = 1024
@@ -320,15 +327,33 @@ def _zstd_errors() -> tuple[type[Exception], ...]:
 
 
 def _unzstd(body: memoryview, most: int) -> bytes:
-    if len(body) > 4 and body[4] & _ZSTD_CONTENT_SIZE and import_module("zstandard").frame_content_size(body) > most:
-        raise _too_large(most)  # the library would allocate what the frame's header claims
+    if _zstd_frame_size(body) != len(body):
+        return _unzstd_by_pieces(body, most)
+    if import_module("zstandard").frame_content_size(body) > most:
+        raise _too_large(most)  # the library would allocate what the header claims
     try:
-        whole: bytes = _zstd().decompress(
-            body, max_output_size=min(most, _ZSTD_USUAL_RATIO * len(body) + _ZSTD_SMALL), allow_extra_data=False
-        )
-    except _zstd_errors():  # several frames, an unusual ratio, or damage
+        whole: bytes = _zstd().decompress(body, max_output_size=min(most, _ZSTD_USUAL_RATIO * len(body) + _ZSTD_SMALL))
+    except _zstd_errors():  # an unusual ratio, or damage
         return _unzstd_by_pieces(body, most)
     return whole
+
+
+def _zstd_frame_size(body: memoryview) -> int | None:
+    """Bytes of the frame at the start, from its headers; None if there is no whole one. Source: RFC 8878, 3.1.1."""
+    if len(body) < 6 or body[:4] != _ZSTD_MAGIC:
+        return None
+    descriptor = body[4]
+    is_single_segment = descriptor >> 5 & 1
+    at = 5 + (1 - is_single_segment) + (0, 1, 2, 4)[descriptor & 3]
+    at += (is_single_segment, 2, 4, 8)[descriptor >> 6]
+    is_last = 0
+    while not is_last:
+        if at + 3 > len(body):
+            return None
+        header = int.from_bytes(body[at : at + 3], "little")
+        is_last, is_repeated = header & 1, header >> 1 & 3 == 1
+        at += 3 + (1 if is_repeated else header >> 3)
+    return at + (4 if descriptor & 4 else 0)
 
 
 def _unzstd_by_pieces(body: memoryview, most: int) -> bytes:

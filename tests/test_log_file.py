@@ -227,7 +227,7 @@ def test_length_of_a_gibibyte_in_a_small_file_costs_little(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("kernel")
 def test_length_of_most_of_a_large_file_is_not_believed_before_its_crc(tmp_path: Path) -> None:
-    size = 64 << 20
+    size = 24 << 20
     header = (5).to_bytes(8, "big") + (size - 100).to_bytes(4, "big") + b"\0\0\0\0\x02" + bytes(44)
     path = write(tmp_path, header + b"\x07")
     os.truncate(path, size)  # a hole: nothing is written
@@ -331,6 +331,25 @@ def test_bytes_made_to_be_slow_are_read_a_bounded_number_of_times(
     found = read(path)
     assert sum(size for _, size in found) == path.stat().st_size
     assert sum(bytes_read) / path.stat().st_size < MOST_READ
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("between", [b"\xff" * 8, bytes(40), b"\xff" * 5000], ids=len)
+def test_batches_between_many_damages_are_all_found(between: bytes, tmp_path: Path) -> None:
+    count = 1000
+    with LogFile(write(tmp_path, (INTACT + between) * count)) as log_file:
+        items = list(log_file.runs())
+    assert sum(item.row_count for item in items if isinstance(item, Run)) == count
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batches_between_many_wrong_crcs_are_all_found(tmp_path: Path) -> None:
+    good, other = (batch(BatchHeader(number), [Record(value=bytes(1000))]) for number in range(2))
+    wrong = other[:-2] + b"\1" + other[-1:]
+    with LogFile(write(tmp_path, (good + wrong) * 1000)) as log_file:
+        runs = list(log_file.runs())
+    assert len(extents(iter(runs))) == 2000
+    assert all(isinstance(item, Run) for item in runs)
 
 
 @pytest.mark.usefixtures("kernel")

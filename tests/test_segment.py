@@ -134,7 +134,7 @@ def test_closed_segment_can_not_be_read() -> None:
 
 @pytest.mark.usefixtures("kernel")
 def test_records_are_those_of_the_batches() -> None:
-    for path in golden.files(".log"):
+    for path in golden.files(".log")[::4]:
         in_batches = [record for one in batches_of(path) for record in one.records()]
         assert in_batches == records_of(path), path
 

@@ -4,7 +4,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -165,17 +165,13 @@ def _partition_settings(options: dict[str, Any]) -> PartitionSettings:
     return PartitionSettings(roll, options["index_interval_bytes"], topic_id)
 
 
-@contextmanager
-def _opened(source: str) -> Iterator[BinaryIO]:
+def _opened(source: str) -> AbstractContextManager[BinaryIO]:
     if source == _STDIN:
-        yield sys.stdin.buffer
-        return
+        return nullcontext(sys.stdin.buffer)
     try:
-        file = Path(source).open("rb")
+        return Path(source).open("rb")
     except OSError as error:
         raise OpenError(f"can't be opened: {error.strerror}", source) from error
-    with file:
-        yield file
 
 
 def _name(source: str) -> str:

@@ -129,7 +129,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
 
     *sources, destination = options["paths"]
     if not sources:
-        raise UsageError("give one or more sources, and then where to write")
+        raise UsageError("give one SOURCE or more, and then DEST")
     latest = Tombstones(options["tombstones"]) if options["latest_per_key"] else None
     return Export(
         tuple(sources),
@@ -160,22 +160,12 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
 
 def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
     """The command line of these options, paths absolute, without those that aren't shared."""
-    shared = {name for option in _OPTIONS for name in _names_of(option)}
     arguments: list[str] = []
     for param in context.command.params:
-        if isinstance(param, click.Option) and param.name in shared:
+        if isinstance(param, click.Option) and param.name in options and param.name != "dry_run":
             arguments += _spelled(param, options[param.name])
     paths = [path if "://" in path else os.path.abspath(path) for path in options["paths"]]  # noqa: PTH100 (keeps globs)
     return [*arguments, *paths]
-
-
-def _names_of(option: Callable[[Command], Command]) -> list[str]:
-    """What a decorator adds to a command."""
-
-    def probe() -> None: ...
-
-    option(probe)  # type: ignore[type-var]
-    return [param.name for param in probe.__click_params__ if param.name]  # type: ignore[attr-defined]
 
 
 def _spelled(option: click.Option, value: Any) -> list[str]:

@@ -8,10 +8,10 @@ import click
 from kseg.commands.options import color_option, output_option, quiet_option, talk
 from kseg.output.stdout import flush_stdout
 from kseg.output.table import printable
+from kseg.times import parse_time
 from kseg.views.columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
 from kseg.views.rows import RowWriter
-from kseg.views.times import parse_time
 
 
 @click.command()

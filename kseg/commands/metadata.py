@@ -10,11 +10,11 @@ import click
 from kseg.commands.options import color_option, output_option, quiet_option, talk
 from kseg.output.stdout import flush_stdout
 from kseg.output.table import printable
+from kseg.times import iso_time, parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS
 from kseg.views.metadata import Until, read_cluster_metadata
 from kseg.views.rows import RowWriter, Section
-from kseg.views.times import iso_time, parse_time
 
 LARGEST_OFFSET_DIGITS = 12
 """A number of more digits is a time: milliseconds since 1970 have had 13 since 2001."""

@@ -13,6 +13,7 @@ from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.output.stdout import flush_stdout
 from kseg.output.table import printable
+from kseg.times import parse_time
 from kseg.views.columns import (
     COORDINATOR_TRANSACTIONS,
     STABLE_OFFSETS,
@@ -22,7 +23,6 @@ from kseg.views.columns import (
     TransactionRow,
 )
 from kseg.views.rows import RowWriter
-from kseg.views.times import parse_time
 from kseg.views.transactions import MAXIMUM_TIMEOUT_MS, TOPIC, PartitionTransactions, coordinator_transactions
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ class Accounts:
     beginning is read.
     """
 
-    def __init__(self, offsets: OffsetRange, mode: Mode) -> None:
-        self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first)
+    def __init__(self, offsets: OffsetRange, mode: Mode, *, begins: bool) -> None:
+        """Accounts for offsets; `begins`: from the first of them on, else from where the log takes it up."""
+        self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first) if begins else Tally()
         self.first = -FOREVER if offsets.first is None else offsets.first
         self.end = FOREVER if offsets.end is None else offsets.end
         self.path = ""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.arrow import schema_of
+from kseg.errors import KsegError
 from kseg.export.destination import Destination
 from kseg.export.options import FileOptions, ReadOptions
 from kseg.export.plan import WorkOrder
@@ -43,8 +44,11 @@ class ParquetFiles:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        while self._open and kind is None:
-            self._close(next(iter(self._open)))
+        while self._open:
+            if kind is None:
+                self._close(next(iter(self._open)))
+            else:
+                self._open.popitem()[1].abandon()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds records to the files of their folders."""
@@ -136,6 +140,12 @@ class _ParquetFile:
             table = pa.Table.from_batches(self._waiting, self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
+
+    def abandon(self) -> None:
+        """Closes and removes a file that nobody will ask for; the sweep finds what can't be removed now."""
+        with suppress(OSError, KsegError):
+            self._stack.close()
+            self._place.delete(self._path)
 
     def close(self) -> dict[str, Any]:
         """Ends the file; gives what the manifest holds of it."""

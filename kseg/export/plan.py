@@ -38,7 +38,7 @@ class ByteRange(NamedTuple):
 class WorkOrder:
     """A part of one copy of a partition, to be read by one task.
 
-    offsets: those wanted of it. starts_at_index, ends_at_index: the first range's start, or the last one's end, was
+    offsets: those wanted of it. begins: it is the first one of these offsets. starts_at_index, ends_at_index: the first range's start, or the last one's end, was
     found by looking for an offset in an index, which may be wrong.
     """
 
@@ -48,6 +48,7 @@ class WorkOrder:
     replica: str
     offsets: OffsetRange
     ranges: tuple[ByteRange, ...]
+    begins: bool = True
     starts_at_index: bool = False
     ends_at_index: bool = False
 
@@ -65,6 +66,7 @@ class WorkOrder:
             "replica": self.replica,
             "offsets": [self.offsets.first, self.offsets.end],
             "ranges": [list(part) for part in self.ranges],
+            "begins": self.begins,
             "startsAtIndex": self.starts_at_index,
             "endsAtIndex": self.ends_at_index,
         }
@@ -79,6 +81,7 @@ class WorkOrder:
             members["replica"],
             OffsetRange(*members["offsets"]),
             tuple(ByteRange(*part) for part in members["ranges"]),
+            members["begins"],
             members["startsAtIndex"],
             members["endsAtIndex"],
         )
@@ -185,6 +188,7 @@ def _orders(replica: Replica, offsets: OffsetRange, split_size: int, number: int
             replica.path,
             offsets,
             tuple(group),
+            begins=place == 0,
             starts_at_index=place == 0 and group[0].start > 0,
             ends_at_index=place == len(groups) - 1 and group[-1].end < group[-1].size,
         )

@@ -39,7 +39,7 @@ class OrderReader:
         self.order = order
         self.options = options
         self.sources: list[dict[str, Any]] = []
-        self._accounts = Accounts(order.offsets, options.mode)
+        self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
         self._transactions: Transactions | None = None
         self._latest: dict[bytes, int] | None = None
 

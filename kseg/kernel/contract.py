@@ -206,19 +206,6 @@ class BatchFilter(NamedTuple):
     is_control: bool | None = None
 
 
-class Selected(NamedTuple):
-    """What `select` gives.
-
-    count: rows kept. codecs: those of their batches, as `scan` tells them. earliest: the least time that any of all
-    rows' headers names, -1 if one has none. is_behind: whether any batch begins behind the last offset wanted.
-    """
-
-    count: int
-    codecs: int
-    earliest: int
-    is_behind: bool
-
-
 class RecordFilter(NamedTuple):
     """Which records are printed: all that is asked must hold; bounds inclusive, None asks nothing.
 
@@ -396,7 +383,11 @@ class Kernel(Protocol):
         """
 
     def select(self, buffer: memoryview, rows: Rows, count: int, wanted: BatchFilter) -> tuple[int, int, int, bool]:
-        """Keeps, at the beginning of the table, those of the first `count` rows that are wanted; gives a Selected."""
+        """Keeps, at the beginning of the table, those of the first `count` rows that are wanted.
+
+        Gives the count of rows kept; the codecs of their batches, as `scan` tells them; the least time that the header
+        of any row names, kept or not (-1 if one has none); and whether any batch begins behind the last offset wanted.
+        """
 
     def columns(
         self,

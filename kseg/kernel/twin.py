@@ -226,7 +226,7 @@ class Renderer:
         self._to_skip = 0 if record_filter is None else record_filter.skip
         self._limit = None if record_filter is None else record_filter.limit
         self.is_full = self._limit == 0
-        self._waiting: tuple[Formats, BatchValues] | None = None
+        self._waiting: tuple[Formats, Sequence[object]] | None = None
         self._gap_rule = gap_rule
         self._last_offset = last_offset
         self.records = 0
@@ -250,6 +250,7 @@ class Renderer:
             return row
         for at, size, is_valid, body in take_rows(buffer, rows, first, last, bodies, first_body):
             row += 1
+            self._waiting = None
             if has_batch_header(buffer, at):
                 self._render_batch(buffer, at, read_batch(buffer, at, size, is_valid, position + at), body)
             else:
@@ -263,7 +264,7 @@ class Renderer:
         if formats is not None:
             is_enough = formats.template.reach <= len(batch)
             record = () if is_enough else _shown(batch_as_record(batch), formats.template)
-            self._put_batch(formats, batch + record, is_deep=self._is_deep_v2)
+            self._put_batch(formats, (*batch, *record), is_deep=self._is_deep_v2)
         if self._is_deep_v2:
             self._render_records(batch_pieces(buffer, at, batch, body), batch, self._record_templates[2])
         else:
@@ -283,7 +284,7 @@ class Renderer:
         elif formats is not None and self._decode is not None:
             message = self._decode(message)  # up to 0.10.2 this line shows key and value
         if formats is not None:
-            self._put_batch(formats, entry + _shown(message, formats.template), is_deep=is_deep)
+            self._put_batch(formats, (*entry, *_shown(message, formats.template)), is_deep=is_deep)
         self._render_records(pieces, entry, self._record_templates[magic])
         self.records += not is_deep
 
@@ -305,7 +306,7 @@ class Renderer:
                 return
             first += len(piece)
 
-    def _put_batch(self, formats: Formats, values: BatchValues, *, is_deep: bool) -> None:
+    def _put_batch(self, formats: Formats, values: Sequence[object], *, is_deep: bool) -> None:
         """Prints a batch's line; with a filter it waits for the first record taken, if records are looked at."""
         if self._takes is not None and is_deep:
             self._waiting = formats, values

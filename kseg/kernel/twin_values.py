@@ -6,6 +6,7 @@ they are shown by the four texts of other decoders. Numbers that something doesn
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, TimestampType
 from kseg.kernel.contract import RecordProblem, Slot
@@ -58,7 +59,7 @@ def form_of(key: bytes | None, value: bytes | None, decoded: bytes | None, heade
 def with_decoded(record: RecordValues, texts: Sequence[bytes | None]) -> RecordValues:
     """The record with the texts of `decode_all` behind it."""
     nulls = [bit for text, bit in zip(texts, _DECODED_BITS, strict=True) if text is None]
-    return (*record[: FORM - OFFSET], record[FORM - OFFSET] | sum(nulls), *texts)
+    return cast(RecordValues, (*record[:17], record[17] | sum(nulls), *texts))
 
 
 _DECODED_BITS = (NULL_KEY_DECODED, NULL_VALUE_DECODED, NULL_KEY_ERROR, NULL_VALUE_ERROR)

@@ -1,12 +1,12 @@
 """`build`: a partition's directory made of records, without a broker."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kseg.formats.codes import CODEC_MASK, Codec, ControlType, TimestampType
 from kseg.log.partition_writer import PartitionSettings, PartitionWriter, WrittenSegment
-from kseg.log.roll import Rolled
+from kseg.log.roll import Rolled, RollSettings
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.builder import LAST_SEQUENCE
@@ -25,6 +25,10 @@ from kseg.writer.source import (
 
 BATCH_SIZE = 16384
 """`batch.size` of a producer."""
+
+
+_NEVER = RollSettings(2**62, 2**62, 2**62)
+"""Where the source's segments are kept, only one whose offsets are too far apart is rolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,8 @@ class _Build:
             return
         if start.base_offset < self._writer.next_offset and not is_first:
             raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
+        if self._keep_segments:
+            self._writer.settings = replace(self._writer.settings, roll=_NEVER)
         self._writer.roll(Rolled.UNKNOWN, start.base_offset)
 
     def _add_record(self, record: SourceRecord) -> None:

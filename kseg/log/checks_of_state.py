@@ -105,10 +105,23 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
 
 
 def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
-    """Partitions that lie in two log directories."""
-    homes: dict[str, Path] = {}
+    """Partitions that lie in two log directories of one broker; of different brokers they are replicas."""
+    homes: dict[tuple[str, str, str], Path] = {}
     for log_dir in log_dirs:
+        broker = _broker_of(log_dir)
+        if broker is None:
+            continue
         for path in log_dir.directories:
-            first = homes.setdefault(path.name, path)
+            first = homes.setdefault((*broker, path.name), path)
             if first != path:
-                findings.add("partition-twice", path, f"also in {first.parent}")
+                findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
+
+
+def _broker_of(log_dir: LogDir) -> tuple[str, str] | None:
+    """The cluster's and the broker's ids; None if `meta.properties` doesn't tell."""
+    try:
+        properties = log_dir.read_properties()
+    except KsegError:
+        return None
+    node = properties.get("node.id", properties.get("broker.id"))
+    return None if node is None else (properties.get("cluster.id", ""), node)

@@ -317,8 +317,8 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "partition-twice": FindingKind(
         _ERROR,
-        "Two log directories hold the same partition, both in use.",
-        "A broker that has both refuses to start.",
+        "Two log directories of one broker hold the same partition, both in use.",
+        "The broker refuses to start.",
         "Keep the one with the larger log end offset; `kseg salvage` makes one of both.",
     ),
 }

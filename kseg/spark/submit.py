@@ -107,7 +107,8 @@ def _spark_home() -> Path:
 
 def _application() -> Path:
     found = find_spec("kseg.spark.application")
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
     return Path(found.origin)
 
 

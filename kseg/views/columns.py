@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from kseg.output.table import TableColumn
+from kseg.times import duration_text, iso_time, short_time
 from kseg.views.cluster import Broker, Config, Controller, Endpoint, Feature, Partition, SupportedFeature, Topic
 from kseg.views.groups import AssignedTopic, Group, GroupMember, OffsetCommit
 from kseg.views.rows import NOT_SHOWN, Section
-from kseg.views.times import duration_text, iso_time, short_time
 from kseg.views.transactions import CoordinatorTransaction, Transaction
 
 Row = TypeVar("Row")

@@ -4,7 +4,17 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.kernel.contract import Columns, Decode, DecodeControl, Program, RecordProblem, Rows, new_rows
+from kseg.kernel.contract import (
+    Columns,
+    Decode,
+    DecodeAll,
+    DecodeControl,
+    Program,
+    RecordFilter,
+    RecordProblem,
+    Rows,
+    new_rows,
+)
 from kseg.layouts.compiler import compile_template
 
 if TYPE_CHECKING:
@@ -29,6 +39,8 @@ class Options(NamedTuple):
     decode_control: DecodeControl | None = None
     gap_rule: int = 0
     last_offset: int | None = None
+    decode_all: DecodeAll | None = None
+    record_filter: RecordFilter | None = None
 
 
 NO_OPTIONS = Options()
@@ -66,7 +78,7 @@ def render(
     output = kernel.Output(lambda piece: pieces.append(bytes(piece)), 1 << 16)
     renderer = kernel.Renderer(program, output, *options)
     row, last = 0, len(rows) // 3
-    while row < last:
+    while row < last and not renderer.is_full:
         row = renderer.render(memoryview(content), rows, row, last, 1000, bodies, 0)
     output.flush()
     return Rendered(b"".join(pieces), renderer.records, renderer.problems, renderer.gaps)

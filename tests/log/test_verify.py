@@ -207,12 +207,28 @@ def test_partition_to_be_deleted_is_noted(tmp_path: Path) -> None:
     assert ids(renamed) == {"leftover-directory"}
 
 
-def test_partition_on_two_disks_is_found(tmp_path: Path) -> None:
-    for disk in ("disk1", "disk2"):
-        edits.copy_partition(tmp_path / disk, WITHOUT_ANY)
-    disks = [path / "3.6.2" for path in sorted(tmp_path.iterdir())]
-    found = [finding for verified in verify_paths(plan_verification(disks)) for finding in verified.findings]
-    assert [(finding.id, finding.file) for finding in found] == [("partition-twice", disks[1] / "plain-1")]
+def two_disks(directory: Path, *nodes: int) -> list[Path]:
+    """Log directories with the same partition in each, of brokers with these ids."""
+    disks = []
+    for number, node in enumerate(nodes):
+        disk = edits.copy_partition(directory / str(number), WITHOUT_ANY).parent
+        (disk / "meta.properties").write_text(f"version=1\ncluster.id=one\nnode.id={node}\n")
+        disks.append(disk)
+    return disks
+
+
+def found_on(disks: list[Path]) -> list[tuple[str, Path]]:
+    verified = verify_paths(plan_verification(disks))
+    return [(finding.id, finding.file) for each in verified for finding in each.findings]
+
+
+def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, 1, 1)
+    assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
+
+
+def test_replicas_of_different_brokers_are_well(tmp_path: Path) -> None:
+    assert found_on(two_disks(tmp_path, 1, 2)) == []
 
 
 def test_each_finding_has_a_test() -> None:

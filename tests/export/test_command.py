@@ -1,0 +1,72 @@
+"""`kseg export`: what it prints, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+from tests.export import exports
+
+
+def kseg(*arguments: str | Path) -> run.Run:
+    return run.kseg([str(argument) for argument in arguments], golden.ROOT)
+
+
+def test_healthy_topics_end_with_0_and_a_table(tmp_path: Path) -> None:
+    ran = kseg("export", "logs/4.3.1", tmp_path / "out", "--topic", "zst*")
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert ran.stdout.decode().splitlines()[1].split()[:6] == ["zstd", "0", "281", "571", "290", "290"]
+
+
+def test_loss_ends_with_1_and_says_where(tmp_path: Path) -> None:
+    ran = kseg("export", "damaged/210-wiped-batch", tmp_path / "out")
+    assert ran.status == 1
+    assert "at position 237: bad-length: length field is 0" in ran.stdout.decode()
+
+
+def test_failfast_ends_with_2_in_one_line(tmp_path: Path) -> None:
+    ran = kseg("export", "--mode", "failfast", "damaged/210-wiped-batch", tmp_path / "out")
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    assert b"at position 237: bad-length" in ran.stderr
+
+
+def test_json_has_partitions_damages_and_a_summary(tmp_path: Path) -> None:
+    ran = kseg("export", "damaged/210-wiped-batch", tmp_path / "out", "-o", "json")
+    objects = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [entry["type"] for entry in objects] == ["partition", "damage", "summary"]
+    assert objects[0]["lost"] == objects[1]["end"] - objects[1]["first"] == 1
+
+
+def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
+    ran = kseg("export", "--dry-run", "logs/4.3.1", tmp_path / "out")
+    assert ran.status == 0
+    assert ran.stdout.decode().splitlines()[-1] == "7 partitions, 7 orders, 43869 bytes"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["logs/4.3.1"], "SOURCE"),
+        (["logs/nowhere", "OUT"], "nowhere"),
+        (["logs/4.3.1", "OUT", "--topic", "missing"], "no topic is wanted"),
+        (["logs/4.3.1", "OUT", "--target-file-size", "big"], "big"),
+        (["logs/4.3.1", "OUT", "--partition-by", "key"], "key"),
+        (["logs/4.3.1", "OUT", "--starting-time", "noon"], "noon"),
+        (["logs/4.3.1", "damaged"], "is not empty"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+    ran = kseg("export", *(str(tmp_path / "out") if text == "OUT" else text for text in arguments))
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert complaint in ran.stderr.decode()
+
+
+def test_processes_write_what_one_writes(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 40_000, per_batch=100, value=bytes(1000))
+    ran = kseg("export", tmp_path / "orders-0", tmp_path / "out", "--processes", "2", "-o", "json")
+    assert ran.status == 0, ran.stderr
+    assert json.loads(ran.stdout.splitlines()[-1])["newFiles"] > 1
+    assert exports.offsets(tmp_path / "out", "orders") == list(range(40_000))

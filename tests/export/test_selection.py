@@ -1,0 +1,135 @@
+"""Ranges of offsets and times, isolation, the latest record of each key, folders: what is asked for comes out."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kseg.export.options import Isolation, OffsetRange, Selection, Tombstones
+from kseg.export.plan import Splitting, plan_orders
+from kseg.export.source import find_replicas
+from tests.export import exports
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+
+
+@pytest.mark.parametrize(
+    ("first", "end"), [(None, 37), (42, None), (42, 43), (0, 100), (95, 105), (17, 183), (199, 300), (250, 300)]
+)
+@pytest.mark.parametrize("target_size", [1 << 28, 900])
+def test_offsets(first: int | None, end: int | None, target_size: int, tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 100)
+    exports.write_log(tmp_path / "orders-0", 100, 100)
+    report = exports.export(
+        [tmp_path / "orders-0"], tmp_path / "out", offsets=OffsetRange(first, end), target_size=target_size
+    )
+    wanted = list(range(first or 0, min(200 if end is None else end, 200)))
+    assert exports.offsets(tmp_path / "out", "orders") == wanted
+    assert [part.unexplained for part in report.partitions if part.unexplained] == []
+
+
+@pytest.mark.parametrize("shift", [-40, 13, 5000])
+def test_a_wrong_index_neither_loses_nor_doubles_records(shift: int, tmp_path: Path) -> None:
+    log = exports.write_log(tmp_path / "orders-0", 0, 200)
+    index = log.with_suffix(".index").read_bytes()
+    entries = [(index[at : at + 4], int.from_bytes(index[at + 4 : at + 8], "big")) for at in range(0, len(index), 8)]
+    log.with_suffix(".index").write_bytes(b"".join(key + (place + shift).to_bytes(4, "big") for key, place in entries))
+    for number, (first, end) in enumerate([(None, None), (50, 60), (120, None), (None, 33)]):
+        exports.export([log.parent], tmp_path / f"out{number}", offsets=OffsetRange(first, end), target_size=1500)
+        assert exports.offsets(tmp_path / f"out{number}", "orders") == list(range(first or 0, end or 200))
+
+
+def test_a_narrow_range_reads_little_of_a_large_partition(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 20_000, value=bytes(500))
+    copies = find_replicas([str(tmp_path / "orders-0")])
+    (order,) = plan_orders(copies, Selection(offsets=OffsetRange(10_000, 10_010)), Splitting(1 << 28))
+    assert order.size < 10_000
+
+
+def test_times_are_those_of_kafkas_consumers(tmp_path: Path) -> None:
+    batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([10, 30, 20, 40, 50])]
+    write_segment(tmp_path / "orders-0", batches)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", first_time=20, end_time=45)
+    assert exports.offsets(tmp_path / "out", "orders") == [1, 2, 3]
+
+
+def transactions(directory: Path, *, with_indexes: bool) -> None:
+    """Offsets 0-1 committed (2), 3-4 aborted (5), 6 plain, 7 open, 8 plain."""
+    committed = NewBatch([NewRecord(b"a", b"1"), NewRecord(b"b", b"2")], 0, 1, 0, True)
+    aborted = NewBatch([NewRecord(b"c", b"3"), NewRecord(b"d", b"4")], 3, 1, 0, True)
+    batches = [
+        committed,
+        marker(COMMIT, committed),
+        aborted,
+        marker(ABORT, aborted),
+        NewBatch([NewRecord(b"e", b"5")], 6),
+    ]
+    batches += [NewBatch([NewRecord(b"f", b"6")], 7, 2, 0, True), NewBatch([NewRecord(b"g", b"7")], 8)]
+    log = write_segment(directory, batches)
+    if with_indexes:
+        exports.write_indexes(log)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("with_indexes", [True, False])
+def test_read_committed_leaves_out_aborted_and_undecided_records(with_indexes: bool, tmp_path: Path) -> None:
+    transactions(tmp_path / "orders-0", with_indexes=with_indexes)
+    report = exports.export([tmp_path / "orders-0"], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
+    assert exports.offsets(tmp_path / "out", "orders") == [0, 1, 6]
+    part = exports.of_partition(report, "orders")
+    assert (part.control, part.aborted, part.open_from, part.unexplained) == (2, 2, 7, 0)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_read_uncommitted_leaves_out_control_records_only(tmp_path: Path) -> None:
+    transactions(tmp_path / "orders-0", with_indexes=True)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out")
+    assert exports.offsets(tmp_path / "out", "orders") == [0, 1, 3, 4, 6, 7, 8]
+
+
+def test_an_open_transaction_is_exported_once_it_is_committed(tmp_path: Path) -> None:
+    opened = NewBatch([NewRecord(b"f", b"6")], 0, 2, 0, True)
+    write_segment(tmp_path / "orders-0", [opened])
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
+    write_segment(tmp_path / "orders-0", [opened, marker(COMMIT, opened)])
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
+    assert exports.offsets(tmp_path / "out", "orders") == [0]
+
+
+@pytest.mark.parametrize(
+    ("tombstones", "wanted"), [(Tombstones.DROP, [2, 4, 5]), (Tombstones.KEEP, [2, 3, 4, 5])], ids=["drop", "keep"]
+)
+def test_latest_record_of_each_key(tombstones: Tombstones, wanted: list[int], tmp_path: Path) -> None:
+    records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None), (None, b"5"), (b"long" * 9, b"6")]
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(key, value) for key, value in records])])
+    report = exports.export([tmp_path / "orders-0"], tmp_path / "out", latest_per_key=tombstones)
+    assert exports.offsets(tmp_path / "out", "orders") == wanted
+    assert exports.of_partition(report, "orders").superseded == 6 - len(wanted)
+
+
+def test_folders_by_topic_partition_and_utc_date(tmp_path: Path) -> None:
+    day = 86_400_000
+    batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([day - 1, day, 2 * day])]
+    write_segment(tmp_path / "orders-3", batches)
+    exports.export([tmp_path / "orders-3"], tmp_path / "out", partition_by=("topic", "partition", "date"))
+    folders = sorted(path.parent.name for path in (tmp_path / "out").rglob("*.parquet"))
+    assert folders == ["date=1970-01-01", "date=1970-01-02", "date=1970-01-03"]
+    assert pq.read_table(tmp_path / "out").num_rows == 3
+
+
+def test_files_end_at_the_target_size_and_are_sorted_by_offset(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 1000)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", target_size=8000)
+    found = [table.column("offset").to_pylist() for _, _, table in exports.tables(tmp_path / "out")]
+    assert len(found) > 5
+    assert [offset for table in found for offset in table] == list(range(1000))
+
+
+def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 1000)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", batch_columns=True)
+    (path,) = (tmp_path / "out").rglob("*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = {group.column(number).path_in_schema: group.column(number) for number in range(group.num_columns)}
+    assert "DELTA_BINARY_PACKED" in columns["offset"].encodings
+    assert columns["offset"].statistics.max == 999
+    assert columns["value"].compression == "ZSTD"

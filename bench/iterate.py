@@ -12,10 +12,9 @@ def iterate_kseg(path: Path) -> int:
     import kseg
 
     count = 0
-    for batch in kseg.open_segment(path).batches():
-        for record in batch:
-            _ = record.offset, record.timestamp, record.key, record.value
-            count += 1
+    for record in kseg.open_segment(path).records():
+        _ = record.offset, record.timestamp, record.key, record.value
+        count += 1
     return count
 
 

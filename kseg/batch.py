@@ -235,6 +235,8 @@ class Batch:
         """Its records, as far as they can be read."""
         return records_of(self._columns, lambda _: self.position)
 
+    __iter__ = records
+
     def problem(self) -> RecordProblem | None:
         """What keeps its records from being read to the end; None if nothing does."""
         if self._body.failure is not None:

@@ -1,28 +1,64 @@
-"""Times as people give and read them: ISO 8601 or milliseconds since 1970, in UTC."""
+"""Times as people give and read them: ISO 8601, milliseconds since 1970, or some time ago; in UTC unless said."""
 
 import re
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from kseg.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
+_AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+NOW = "now"
+TIME_FORMS = "2026-11-01T03:00, '2026-11-01 03:00', milliseconds since 1970, -1h, -2d or now"
 
 
-def parse_time(text: str) -> int:
-    """Milliseconds since 1970 of such a number, or of a time in ISO 8601; UTC if it has no zone.
+def parse_time(text: str, zone: tzinfo = UTC) -> int:
+    """Milliseconds since 1970 of such a number, of a time in ISO 8601, or of some time ago (`-90s`, `-1h`, `now`).
 
-    Raises UsageError for anything else.
+    Args:
+        text: the time.
+        zone: of times that name none.
+
+    Raises:
+        UsageError: it is none of these.
     """
     if _MILLISECONDS.fullmatch(text):
         return int(text)
+    ago = _AGO.fullmatch(text)
+    if ago is not None or text == NOW:
+        return time.time_ns() // 1_000_000 - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0)
     try:
-        time = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no time: give 2026-11-01T03:00 or milliseconds since 1970") from error
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+        raise UsageError(f"{text!r} is no time: give {TIME_FORMS}") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def parse_zone(name: str) -> tzinfo:
+    """The time zone of a name such as `Europe/Berlin`, of an offset such as `+02:00`, or `local`, this machine's.
+
+    Raises UsageError if there is none.
+    """
+    if name.lower() in ("utc", "z"):
+        return UTC
+    if name == "local":
+        local = datetime.now(UTC).astimezone().tzinfo
+        assert local is not None
+        return local
+    if re.fullmatch(r"[+-]\d\d(:?\d\d)?", name):
+        offset = datetime.strptime(name if len(name) > 3 else f"{name}00", "%z").tzinfo
+        assert offset is not None
+        return offset
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error
 
 
 def iso_time(timestamp: int | None) -> str | None:

@@ -43,7 +43,7 @@ ATTRIBUTES_AT = {0: 17, 1: 17, 2: 22}
 BODY_AT = {0: 26, 1: 34, 2: 61}
 """Where a wrapper's or compressed batch's body begins; wrappers have no key."""
 LEAST_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
-MANY = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass(frozen=True)
@@ -525,11 +525,9 @@ def untouched(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[in
 @pytest.mark.usefixtures("kernel")
 def test_no_flipped_byte_costs_another_batch(tmp_path: Path) -> None:
     for at in range(len(SMALL.content)):
-        for bits in (0x01, 0xFF):
-            content = bytearray(SMALL.content)
-            content[at] ^= bits
-            found = intact(scanned_content(bytes(content), tmp_path))
-            assert untouched(SMALL, at, at + 1) <= found, f"byte {at} ^ {bits:#x}"
+        content = bytearray(SMALL.content)
+        content[at] ^= (0x01, 0x80, 0xFF)[at % 3]
+        assert untouched(SMALL, at, at + 1) <= intact(scanned_content(bytes(content), tmp_path)), f"byte {at}"
 
 
 @pytest.mark.usefixtures("kernel")
@@ -541,9 +539,9 @@ def test_no_cut_costs_a_batch_in_front_of_it(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kernel")
 def test_no_inserted_byte_costs_another_batch(tmp_path: Path) -> None:
     for at in range(len(SMALL.content) + 1):
-        for new in (b"\0", b"\x02" * 30):
-            content = SMALL.content[:at] + new + SMALL.content[at:]
-            assert untouched(SMALL, at, at, len(new)) <= intact(scanned_content(content, tmp_path)), f"at {at}"
+        new = (b"\0", b"\xff", b"\x02" * 30)[at % 3]
+        content = SMALL.content[:at] + new + SMALL.content[at:]
+        assert untouched(SMALL, at, at, len(new)) <= intact(scanned_content(content, tmp_path)), f"at {at}"
 
 
 @pytest.mark.usefixtures("kernel")

@@ -32,19 +32,6 @@ class _Timestamp(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # g
             self.fail(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest.", param, ctx)
         return self._milliseconds(text, param, ctx)
 
-    def _milliseconds(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from datetime import UTC, datetime, timedelta
-
-        try:
-            time = datetime.fromisoformat(text)
-        except ValueError:
-            names = ", ".join(SpecialTime)
-            self.fail(f"{text!r} is neither milliseconds, nor 2020-02-13T12:37:58.310Z, nor {names}.", param, ctx)
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=UTC)
-        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @click.option("--offset", type=click.IntRange(min=0), help="Look for this offset.")

@@ -38,8 +38,8 @@ class ByteRange(NamedTuple):
 class WorkOrder:
     """A part of one copy of a partition, to be read by one task.
 
-    offsets: those wanted of it. begins: it is the first one of these offsets. starts_at_index, ends_at_index: the first range's start, or the last one's end, was
-    found by looking for an offset in an index, which may be wrong.
+    offsets: those wanted of it. begins: it is the first order of these offsets. starts_at_index, ends_at_index: the
+    first range's start, or the last one's end, was found by looking for an offset in an index, which may be wrong.
     """
 
     number: int

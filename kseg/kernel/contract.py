@@ -39,7 +39,7 @@ Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, by
 Headers = Sequence[tuple[bytes, "bytes | None"]]
 """Names and values of a record's headers."""
 DecodeAll = Callable[["bytes | None", "bytes | None", int, Headers], Sequence["bytes | None"]]
-"""(key, value, offset, headers) of a record → KEY, VALUE, KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR of Text."""
+"""(key, value, offset, headers) of a record → its KEY, VALUE, KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR."""
 DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 """(key, value) of a control record that is no transaction's marker → its content as JSON."""
 
@@ -229,7 +229,7 @@ class RecordFilter(NamedTuple):
 
 
 class RecordProblem(NamedTuple):
-    """A batch whose records can't all be read: file position of the batch, what, how many were read, where it stopped."""
+    """A batch whose records can't all be read: file position of the batch, what, how many were read, where it ended."""
 
     position: int
     problem: Problem

@@ -13,13 +13,15 @@ from kseg.kernel.twin_values import (
     LAST_OFFSET,
     MAGIC,
     NO_TIMESTAMP_TYPE,
+    NULL_DECODED,
+    NULL_KEY,
+    NULL_VALUE,
     POSITION,
     RECORDS_AT_ONCE,
     BatchValues,
     Piece,
     RecordValues,
     append_time_of,
-    form_of,
     int64,
 )
 
@@ -29,12 +31,12 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
 
-def read_entry(content: bytes | memoryview, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
+def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
     """A v0 or v1 log entry as a batch and as a message, and whether it is long enough for what it says.
 
     `content` is all of it; `position` its place in the file.
     """
-    data = bytes(content)
+    data = content.tobytes()
     size = len(data)
     (offset,) = _INT64.unpack_from(data)
     message, is_readable = _read_message(data, LOG_OVERHEAD, size, offset, is_valid)
@@ -72,23 +74,29 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
     Its CRC is computed unless it `is_valid` already.
     """
     crc, magic, attributes = _MESSAGE.unpack_from(data, at)
-    timestamp, texts = -1, at + _MESSAGE.size
+    timestamp, key_at = -1, at + _MESSAGE.size + _INT32.size
     if magic == 1:
-        (timestamp,) = _INT64.unpack_from(data, texts)
-        texts += _INT64.size
-    is_readable = True
-    try:
-        key, texts = _sized(data, texts, end)
-        value, texts = _sized(data, texts, end)
-    except EOFError:
-        key = value = None
-        is_readable = False
+        (timestamp,) = _INT64.unpack_from(data, at + _MESSAGE.size)
+        key_at += _INT64.size
+    key = value = None
+    key_size, value_size, form = -1, -1, NULL_KEY | NULL_VALUE | NULL_DECODED
+    sizes = _sizes(data, key_at, end)
+    if sizes is not None:
+        key_size, value_size = sizes
+        value_at = key_at + _INT32.size
+        if key_size >= 0:
+            key = data[key_at : key_at + key_size]
+            value_at += key_size
+            form -= NULL_KEY
+        if value_size >= 0:
+            value = data[value_at : value_at + value_size]
+            form -= NULL_VALUE
     return (
         offset,
         timestamp,
         -1,
-        -1 if key is None else len(key),
-        -1 if value is None else len(value),
+        key_size if key_size >= 0 else -1,
+        value_size if value_size >= 0 else -1,
         0,
         crc,
         is_valid or int(crc32(data[at + _INT32.size : end]) == crc),
@@ -101,21 +109,20 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
         value,
         None,
         (),
-        form_of(key, value, None, ()),
-    ), is_readable
+        form,
+    ), sizes is not None
 
 
-def _sized(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """Bytes behind their int32 size, None if it is negative; and where they end."""
-    start = at + _INT32.size
-    if start > end:
-        raise EOFError
-    (size,) = _INT32.unpack_from(data, at)
-    if size < 0:
-        return None, start
-    if size > end - start:
-        raise EOFError
-    return data[start : start + size], start + size
+def _sizes(data: bytes, key_at: int, end: int) -> tuple[int, int] | None:
+    """Sizes of the key at `key_at` and of the value behind it, negative for null; None if they aren't all there."""
+    if key_at > end:
+        return None
+    (key_size,) = _INT32.unpack_from(data, key_at - _INT32.size)
+    value_at = key_at + _INT32.size + (key_size if key_size > 0 else 0)
+    if value_at > end:
+        return None
+    (value_size,) = _INT32.unpack_from(data, value_at - _INT32.size)
+    return (key_size, value_size) if value_size <= end - value_at else None
 
 
 def entry_pieces(

@@ -1,8 +1,8 @@
 """A batch's and a record's values in flat tuples: what the twin's readers give and its lines show.
 
 Plain tuples, for one is made per record: a batch's values stand in the order of the slots before Slot.OFFSET; a
-record's in the order of the slots from Slot.OFFSET on, followed by key, value, decoded text, headers and form, and where
-they are shown by the four texts of other decoders. Numbers that something doesn't have are -1.
+record's in the order of the slots from Slot.OFFSET on, followed by key, value, decoded text, headers and form, and
+where they are shown by the four texts of other decoders. Numbers that something doesn't have are -1.
 """
 
 from collections.abc import Sequence

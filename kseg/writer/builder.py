@@ -212,7 +212,7 @@ class RecordsBuilder:
                     (b"\0", few[timestamp - base], few[delta], few[len(key)], key, few[len(value)], value, b"\0")
                 )
                 prefix = few[len(body)]
-            except IndexError:
+            except KeyError:
                 left = record
                 break
             parts.append(prefix + body)

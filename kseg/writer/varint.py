@@ -14,13 +14,13 @@ def _encode(number: int) -> bytes:
     return bytes(encoded)
 
 
-FEW_VARINTS = [*map(_encode, range(_FEW)), *map(_encode, range(-_FEW, 0))]
-"""The varints of small numbers, by the number: a negative one counts from the list's end. IndexError for others."""
+FEW_VARINTS = {number: _encode(number) for number in range(-_FEW, _FEW)}
+"""The varints of small numbers, by the number."""
 
 
 def varint(number: int) -> bytes:
     """A number in zig-zag and groups of 7 bits, lowest first. Source: ByteUtils.writeVarint, writeVarlong."""
-    return FEW_VARINTS[number] if -_FEW <= number < _FEW else _encode(number)
+    return FEW_VARINTS.get(number) or _encode(number)
 
 
 def varint_size(number: int) -> int:

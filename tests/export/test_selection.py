@@ -42,7 +42,7 @@ def test_a_narrow_range_reads_little_of_a_large_partition(tmp_path: Path) -> Non
     exports.write_log(tmp_path / "orders-0", 0, 20_000, value=bytes(500))
     copies = find_replicas([str(tmp_path / "orders-0")])
     (order,) = plan_orders(copies, Selection(offsets=OffsetRange(10_000, 10_010)), Splitting(1 << 28))
-    assert order.size < 10_000
+    assert order.size < 12_000
 
 
 def test_times_are_those_of_kafkas_consumers(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_files_end_at_the_target_size_and_are_sorted_by_offset(tmp_path: Path) -
     exports.write_log(tmp_path / "orders-0", 0, 1000)
     exports.export([tmp_path / "orders-0"], tmp_path / "out", target_size=8000)
     found = [table.column("offset").to_pylist() for _, _, table in exports.tables(tmp_path / "out")]
-    assert len(found) > 5
+    assert len(found) > 3
     assert [offset for table in found for offset in table] == list(range(1000))
 
 

@@ -1,0 +1,193 @@
+"""What of a log is wanted: offsets, times, keys, headers, producers, transactions; and how much of that."""
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kseg.errors import UsageError
+from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
+
+TIME_DISORDER_MS = 600_000
+"""How much later than the last time wanted all of a stretch of log must be, for reading to end there.
+
+Producers set times themselves, so that records of an earlier time may follow later ones; but not by that much.
+"""
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_WHOLE_SHARE = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records are wanted: all that is asked must hold; None, () and False ask nothing.
+
+    from_offset, to_offset, from_time, to_time: from the first of them on, to before the second; times in milliseconds. A
+    record without time is in no range of times. key: it is equal. key_regex: is found in the key as UTF-8; grep: in the
+    value. headers: (name, value) each, any value if that is None. is_control: whether control records, or others.
+    is_committed: no control records, no records of aborted transactions, nothing from the last stable offset on.
+    limit: the first so many in all; tail: the last so many of each partition; sample: about that share of them, the
+    same ones each time, chosen by their offsets. is_followed: wait for more.
+    """
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: int | None = None
+    to_time: int | None = None
+    key: bytes | None = None
+    key_regex: str | None = None
+    grep: str | None = None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    producer_id: int | None = None
+    transactional_only: bool = False
+    is_control: bool | None = None
+    is_committed: bool = False
+    limit: int | None = None
+    tail: int | None = None
+    sample: float | None = None
+    is_followed: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what can't be."""
+        for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                raise UsageError(f"{option} {pattern}: {error}") from error
+        if self.is_committed and self.is_control:
+            raise UsageError("--control: with --isolation read_committed there are no control records")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is asked."""
+        return self == Selection()
+
+    @property
+    def looks_into_records(self) -> bool:
+        """Whether keys, values, headers or single records decide, so that headers of batches aren't enough."""
+        return (self.key, self.key_regex, self.grep, self.sample) != (None,) * 4 or bool(self.headers)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether times are asked for."""
+        return self.from_time is not None or self.to_time is not None
+
+    @property
+    def first_offset(self) -> int:
+        """The lowest offset that may be wanted."""
+        return LEAST if self.from_offset is None else self.from_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The highest one."""
+        return MOST if self.to_offset is None else self.to_offset - 1
+
+    @property
+    def first_timestamp(self) -> int:
+        """The lowest time."""
+        return (self.from_time or 0) if self.has_times else LEAST
+
+    @property
+    def last_timestamp(self) -> int:
+        """The highest one."""
+        return MOST if self.to_time is None else self.to_time - 1
+
+    def ends_at(self, earliest: int) -> bool:
+        """Whether reading may end behind batches none of which begins before a time."""
+        return self.to_time is not None and earliest >= self.to_time + TIME_DISORDER_MS
+
+    def batch_filter(self, last_offset: int = MOST) -> BatchFilter:
+        """What headers of batches must say; `last_offset` bounds the offsets further."""
+        return BatchFilter(
+            self.first_offset,
+            min(self.last_offset, last_offset),
+            self.first_timestamp,
+            self.last_timestamp,
+            self.producer_id,
+            True if self.transactional_only else None,
+            False if self.is_committed else self.is_control,
+        )
+
+    def record_filter(
+        self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST
+    ) -> RecordFilter | None:
+        """What records must be; None if headers of batches tell all. The first `skip` are left out."""
+        wanted = RecordFilter(
+            self.first_offset,
+            min(self.last_offset, last_offset),
+            self.first_timestamp,
+            self.last_timestamp,
+            self.key,
+            _literal(self.key_regex),
+            _literal(self.grep),
+            self.headers,
+            _share(self.sample),
+            self._predicate(),
+            skip,
+            limit,
+        )
+        return None if wanted == RecordFilter() else wanted
+
+    def _predicate(self) -> Callable[[bytes | None, bytes | None], bool] | None:
+        """What the kernel must ask for each record: regular expressions that are more than plain text."""
+        of_key, of_value = _pattern(self.key_regex), _pattern(self.grep)
+        if of_key is None and of_value is None:
+            return None
+
+        def takes(key: bytes | None, value: bytes | None) -> bool:
+            return _is_found(of_key, key) and _is_found(of_value, value)
+
+        return takes
+
+
+def _literal(pattern: str | None) -> bytes | None:
+    """The text of a pattern that is nothing but text: such a one is searched by the kernel."""
+    return None if pattern is None or _SPECIAL.search(pattern) else pattern.encode("utf-8", "surrogateescape")
+
+
+def _pattern(pattern: str | None) -> re.Pattern[str] | None:
+    return None if pattern is None or _SPECIAL.search(pattern) is None else re.compile(pattern)
+
+
+def _is_found(pattern: re.Pattern[str] | None, text: bytes | None) -> bool:
+    if pattern is None:
+        return True
+    return text is not None and pattern.search(text.decode("utf-8", "surrogateescape")) is not None
+
+
+def _share(sample: float | None) -> int | None:
+    share = _WHOLE_SHARE if sample is None else round(sample * _WHOLE_SHARE)
+    return None if share >= _WHOLE_SHARE else share
+
+
+def parse_bytes(text: str) -> bytes:
+    """The bytes that a text names: `hex:00ff`, `base64:AP8=`, or itself in UTF-8.
+
+    Raises UsageError if what follows `hex:` or `base64:` is neither.
+    """
+    form, colon, rest = text.partition(":")
+    try:
+        if colon and form == "hex":
+            return bytes.fromhex(rest)
+        if colon and form == "base64":
+            return b64decode(rest, validate=True)
+    except (ValueError, Base64Error) as error:
+        raise UsageError(f"{text!r}: {error}") from error
+    return text.encode("utf-8", "surrogateescape")
+
+
+def parse_header(text: str) -> tuple[bytes, bytes | None]:
+    """Name and value of `NAME=VALUE`, whose value is as in `parse_bytes`; None for any value if there is no `=`."""
+    name, equals, value = text.partition("=")
+    return name.encode("utf-8", "surrogateescape"), parse_bytes(value) if equals else None
+
+
+def parse_share(text: str) -> float:
+    """The share that `0.01` or `1%` names. Raises UsageError unless it is more than 0 and at most 1."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(f"--sample {text}: give a share such as 0.01 or 1%")
+    return share

@@ -1,0 +1,22 @@
+"""A session of Spark in this process, for a module's tests."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def spark() -> "Iterator[SparkSession]":
+    """local[2], with the data source registered, and filters pushed down to sources that take them."""
+    from kseg.spark import register
+    from kseg.spark.session import open_session
+
+    settings = {"spark.driver.memory": "1g", "spark.sql.python.filterPushdown.enabled": "true"}
+    with open_session("local[2]", settings) as session:
+        register(session)
+        yield session

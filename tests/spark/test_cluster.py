@@ -1,0 +1,149 @@
+"""`kseg spark-export` on a standalone cluster, while workers, tasks and the driver fail: each record exactly once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.export import exports
+from tests.spark.processes import free_port, is_listening, running, wait_until
+
+pytestmark = pytest.mark.cluster
+
+PARTITIONS = 6
+RECORDS = 2000
+LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1"}
+# Loaded by each Python worker at its start: it makes orders slow, and those of a partition fail as often as told.
+FAULTS = """
+import os, pathlib, time
+from kseg.export import order
+execute = order.execute_order
+def execute_with_faults(wanted, job, place):
+    folder = pathlib.Path(os.environ["KSEG_TEST_FAULTS"])
+    (folder / f"started-{os.urandom(4).hex()}").touch()
+    time.sleep(float(os.environ["KSEG_TEST_SECONDS"]))
+    result = execute(wanted, job, place)
+    if wanted.partition == 0 and len(list(folder.glob("failed-*"))) < int(os.environ["KSEG_TEST_FAILURES"]):
+        (folder / f"failed-{os.urandom(4).hex()}").touch()
+        raise OSError("a fault of the test's")
+    return result
+order.execute_order = execute_with_faults
+"""
+
+
+class Cluster(NamedTuple):
+    """A master's URL, and its workers' processes."""
+
+    master: str
+    workers: list["subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A master and two workers, of one core each, on 127.0.0.1 and 127.0.0.2."""
+    import pyspark
+
+    spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    port = free_port()
+    master = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
+    with ExitStack() as stack:
+        stack.enter_context(running([*master, "--webui-port", str(free_port())], tmp_path / "master.log", LOCAL))
+        wait_until(lambda: is_listening(port), "the master listens")
+        workers = []
+        for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
+            log = tmp_path / f"worker{number}.log"
+            worker = [spark_class, "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1"]
+            worker += ["--memory", "700m", "--webui-port", str(free_port()), "--work-dir", str(tmp_path / f"w{number}")]
+            workers.append(stack.enter_context(running([*worker, f"spark://127.0.0.1:{port}"], log, LOCAL)))
+        for number in range(2):
+            log = tmp_path / f"worker{number}.log"
+            wait_until(lambda log=log: "Successfully registered" in log.read_text(), "the worker is registered")
+        yield Cluster(f"spark://127.0.0.1:{port}", workers)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A log directory with some partitions of 2,000 records."""
+    for partition in range(PARTITIONS):
+        exports.write_log(tmp_path / "logs" / f"orders-{partition}", 0, RECORDS, value=b"%d" % partition)
+    return tmp_path / "logs"
+
+
+class Exporting(NamedTuple):
+    """A running `kseg spark-export`, and where it says what it did and what its faults were."""
+
+    process: "subprocess.Popen[bytes]"
+    output: Path
+    faults: Path
+
+
+def start(cluster: Cluster, source: Path, out: Path, *, seconds: float = 0, failures: int = 0) -> Exporting:
+    folder = out.parent / f"faults-{os.urandom(4).hex()}"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(FAULTS, encoding="utf-8")
+    variables = {
+        "PYTHONPATH": str(folder),
+        "KSEG_TEST_FAULTS": str(folder),
+        "KSEG_TEST_SECONDS": str(seconds),
+        "KSEG_TEST_FAILURES": str(failures),
+    }
+    settings = [f"spark.executorEnv.{name}={value}" for name, value in variables.items()]
+    settings += ["spark.driver.host=127.0.0.1", "spark.executor.memory=500m", "spark.ui.enabled=false"]
+    command = [str(Path(sys.executable).with_name("kseg")), "spark-export", "--master", cluster.master, "-v"]
+    command += [part for setting in settings for part in ("--conf", setting)]
+    output = folder / "output"
+    with output.open("wb") as stdout, (folder / "errors").open("wb") as stderr:
+        process = subprocess.Popen(
+            [*command, "--tasks", "2", "-o", "json", str(source), str(out)],
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **LOCAL},
+            start_new_session=True,
+        )
+    return Exporting(process, output, folder)
+
+
+def assert_each_record_is_there_once(out: Path) -> None:
+    for partition in range(PARTITIONS):
+        assert exports.offsets(out, "orders", partition) == list(range(RECORDS))
+    assert pq.read_table(out).num_rows == PARTITIONS * RECORDS
+
+
+def finish(exporting: Exporting) -> dict[str, object]:
+    status = exporting.process.wait(300)
+    errors = (exporting.faults / "errors").read_text(errors="replace")
+    assert status == 0, errors[-3000:]
+    summary: dict[str, object] = json.loads(exporting.output.read_text().splitlines()[-1])
+    return summary
+
+
+def test_a_worker_is_killed_and_a_task_fails_twice(cluster: Cluster, source: Path, tmp_path: Path) -> None:
+    exporting = start(cluster, source, tmp_path / "out", seconds=2, failures=2)
+    wait_until(lambda: len(list(exporting.faults.glob("started-*"))) >= 3, "orders are under way")
+    cluster.workers[1].send_signal(signal.SIGKILL)
+    summary = finish(exporting)
+    assert len(list(exporting.faults.glob("failed-*"))) == 2
+    assert len(list(exporting.faults.glob("started-*"))) >= PARTITIONS + 2
+    assert summary["recordsOut"] == PARTITIONS * RECORDS
+    assert_each_record_is_there_once(tmp_path / "out")
+
+
+def test_the_driver_is_killed_and_run_again(cluster: Cluster, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    killed = start(cluster, source, out, seconds=1)
+    wait_until(lambda: list((out / "_kseg" / "attempts").glob("*.parquet")), "an order has written its file")
+    os.killpg(killed.process.pid, signal.SIGKILL)
+    killed.process.wait()
+    assert [path for path in out.rglob("*.parquet") if "_kseg" not in path.parts] == []
+    summary = finish(start(cluster, source, out))
+    assert summary["newFiles"] == PARTITIONS
+    assert_each_record_is_there_once(out)
+    assert finish(start(cluster, source, out))["newFiles"] == 0

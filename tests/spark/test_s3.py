@@ -1,0 +1,80 @@
+"""Exports from and to an object store: a local S3 server, by moto."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from kseg.export import remote
+from kseg.export.destination import open_destination
+from kseg.export.manifest import read_manifest
+from kseg.export.options import FileOptions, Isolation, OffsetRange, ReadOptions, Selection
+from kseg.export.run import Export, execute_here, run_export
+from tests import golden
+from tests.export import exports
+from tests.spark.processes import free_port, is_listening, running, wait_until
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.FileSystem]:
+    """A store with the bucket `kafka`, which s3:// URLs mean."""
+    port = free_port()
+    with running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], tmp_path / "moto.log"):
+        wait_until(lambda: is_listening(port), "moto listens")
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "y",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        remote.file_system.cache_clear()
+        system, _ = remote.locate("s3://kafka")
+        options = fs.S3FileSystem(
+            endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
+        )
+        options.create_dir("kafka")
+        yield system
+        remote.file_system.cache_clear()
+
+
+def test_export_from_and_to_s3_is_the_export_from_and_to_disks(s3: fs.FileSystem, tmp_path: Path) -> None:
+    folder = golden.ROOT / "logs" / "4.3.1"
+    fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
+    wanted = Export(("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000))
+    report = run_export(wanted, execute_here)
+    local = exports.export([folder], tmp_path / "out", target_size=3000)
+    assert [(part.topic, part.records_out) for part in report.partitions] == [
+        (part.topic, part.records_out) for part in local.partitions
+    ]
+    assert pq.read_table("kafka/out", filesystem=s3).num_rows == pq.read_table(tmp_path / "out").num_rows
+    assert run_export(wanted, execute_here).new_files == 0
+
+
+def test_read_committed_and_offsets_from_s3(s3: fs.FileSystem, tmp_path: Path) -> None:
+    folder = golden.ROOT / "logs" / "2.8.2"
+    fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
+    read = ReadOptions(isolation=Isolation.READ_COMMITTED)
+    selection = Selection(("compacted-txn",), OffsetRange(230, 270))
+    run_export(Export(("s3://kafka/logs",), "s3://kafka/out", selection, read), execute_here)
+    run_export(Export((str(folder),), str(tmp_path / "out"), selection, read), execute_here)
+    assert pq.read_table("kafka/out", filesystem=s3).equals(pq.read_table(tmp_path / "out"))
+
+
+def test_what_failed_attempts_left_is_swept(s3: fs.FileSystem) -> None:
+    fs.copy_files(str(golden.ROOT / "docs"), "kafka/logs", destination_filesystem=s3)
+    place = open_destination("s3://kafka/out")
+    orphan = "topic=test-1/test-1-0-00000000000000203000-0123abcd-0-0123456789ab-0.parquet"
+    wanted = Export(("s3://kafka/logs",), "s3://kafka/out")
+    run_export(wanted, execute_here)
+    place.replace(orphan, b"PAR1 torn")
+    run_export(Export(wanted.sources, wanted.destination, overwrite=True), execute_here)
+    manifest = read_manifest(place)
+    assert manifest is not None
+    assert sorted(name for name in place.names() if name.endswith(".parquet")) == sorted(manifest.paths())

@@ -1,0 +1,190 @@
+"""`spark.read.format("kseg")`: the logs' records, under spark-sql-kafka's names, types and options."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import golden
+from tests.export import exports
+from tests.log_files import ABORT, NewBatch, NewRecord, marker, write_segment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+BROKER = golden.ROOT / "logs" / "4.3.1"
+CONNECTOR_SCHEMA = (
+    "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"
+    "headers:array<struct<key:string,value:binary>>>"
+)
+
+
+def read(spark: "SparkSession", path: Path, **options: Any) -> "DataFrame":
+    """A table; __ in an option's name stands for a dot."""
+    named = {name.replace("__", "."): str(value) for name, value in options.items()}
+    return spark.read.format("kseg").options(**named).load(str(path))
+
+
+def offsets(frame: "DataFrame") -> list[int]:
+    return sorted(row.offset for row in frame.select("offset").collect())
+
+
+def test_schema_is_the_connectors(spark: "SparkSession") -> None:
+    assert read(spark, BROKER, includeHeaders="true").schema.simpleString() == CONNECTOR_SCHEMA
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2", "2.8.2", "4.3.1"])
+def test_rows_are_the_logs_records(release: str, spark: "SparkSession") -> None:
+    folder = golden.ROOT / "logs" / release
+    columns = "concat(topic, '-', partition) name", "offset", "unix_micros(timestamp) time", "timestampType kind"
+    frame = read(spark, folder, includeHeaders="true", includeControl="true")
+    rows = frame.selectExpr(*columns, "key", "value", "headers").collect()
+    written = {
+        (row.name, row.offset, row.time, row.kind, row.key, row.value, tuple(map(tuple, row.headers))) for row in rows
+    }
+    expected = {
+        (path.name, *exports.row_of(record))
+        for path in folder.iterdir()
+        if path.is_dir()
+        for record in exports.records_of(path)
+    }
+    assert written == expected
+    assert len(rows) == len(expected)
+
+
+def test_topics_by_name_by_pattern_and_by_assignment(spark: "SparkSession") -> None:
+    def topics(**options: str) -> set[str]:
+        return {row.topic for row in read(spark, BROKER, **options).select("topic").distinct().collect()}
+
+    assert topics(subscribe="zstd,append-zstd") == {"zstd", "append-zstd"}
+    assert topics(subscribePattern=".*zstd") == {"zstd", "append-zstd"}
+    assert topics(assign='{"zstd":[0]}') == {"zstd"}
+
+
+def test_offsets_name_every_partition_and_may_be_earliest_and_latest(spark: "SparkSession") -> None:
+    ranges = {"startingOffsets": '{"zstd":{"0":300}}', "endingOffsets": '{"zstd":{"0":310}}'}
+    assert offsets(read(spark, BROKER, subscribe="zstd", **ranges)) == list(range(300, 310))
+    ends = {"startingOffsets": '{"zstd":{"0":-2}}', "endingOffsets": '{"zstd":{"0":-1}}'}
+    assert offsets(read(spark, BROKER, subscribe="zstd", **ends)) == list(range(281, 571))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"subscribe": "a", "assign": "{}"}, "only one of"),
+        ({"subscribe": "nowhere"}, "none of the partitions"),
+        ({"subscribe": "zstd", "startingOffsets": "latest"}, "startingOffsets can't be"),
+        ({"subscribe": "zstd", "endingOffsets": "earliest"}, "endingOffsets can't be"),
+        ({"startingOffsets": '{"zstd":{"0":1}}'}, "must name all partitions"),
+        ({"includeHeader": "true"}, "no option 'includeheader'"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value),
+)
+def test_wrong_options_are_refused_in_words(options: dict[str, str], complaint: str, spark: "SparkSession") -> None:
+    with pytest.raises(Exception, match=complaint):
+        read(spark, BROKER, **options).count()
+
+
+def test_large_segments_are_cut_into_at_least_the_partitions_asked_for(spark: "SparkSession", tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 2000)
+    frame = read(spark, tmp_path / "orders-0", minPartitions=4)
+    assert frame.rdd.getNumPartitions() >= 4
+    assert offsets(frame) == list(range(2000))
+
+
+def test_read_committed_leaves_out_aborted_records(spark: "SparkSession", tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"c", b"3")], 0, 1, 0, True)
+    write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(b"e", b"5")], 2)])
+    assert offsets(read(spark, tmp_path / "orders-0")) == [0, 2]
+    assert offsets(read(spark, tmp_path / "orders-0", kafka__isolation__level="read_committed")) == [2]
+
+
+def test_damage_fails_with_its_place_unless_it_is_let_pass(spark: "SparkSession") -> None:
+    damaged = golden.ROOT / "damaged" / "210-wiped-batch"
+    with pytest.raises(Exception, match="at position 237: bad-length"):
+        read(spark, damaged).count()
+    assert read(spark, damaged, failOnDataLoss="false").count() == 35
+    (row,) = read(spark, damaged, mode="permissive", table="damages").collect()
+    assert (row.position, row.kind, row.firstOffset, row.endOffset) == (237, "bad-length", 21938, 21939)
+
+
+def test_batch_columns_make_a_forensic_table(spark: "SparkSession") -> None:
+    frame = read(spark, BROKER, subscribe="compacted-txn", includeBatch="true", includeControl="true")
+    assert frame.where("isControl").count() == 8
+    assert frame.select("magic", "compression").distinct().collect() == [(2, "none")]
+
+
+def test_filters_are_pushed_down_on_request(spark: "SparkSession") -> None:
+    condition = "topic = 'zstd' and partition = 0 and offset >= 300 and offset < 310 and timestamp > '2020-01-01'"
+    frame = read(spark, BROKER, pushdown="true").where(condition)
+    assert offsets(frame) == offsets(read(spark, BROKER).where(condition)) == list(range(300, 310))
+    assert offsets(read(spark, BROKER, pushdown="true").where("topic in ('zstd') and offset = 299")) == [299]
+    assert read(spark, BROKER, pushdown="true").where("topic = 'missing'").count() == 0
+
+
+def test_a_query_reads_the_columns_of_its_schema(spark: "SparkSession") -> None:
+    frame = (
+        spark.read.format("kseg").option("subscribe", "zstd").schema("offset bigint, topic string").load(str(BROKER))
+    )
+    assert frame.columns == ["offset", "topic"]
+    assert frame.count() == 290
+
+
+def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_path: Path) -> None:
+    from kseg.export.run import Export, run_export
+    from kseg.spark.job import by_spark
+
+    seen: list[tuple[int, int, int]] = []
+    wanted = Export((str(BROKER),), str(tmp_path / "spark"), parallelism=2)
+    report = run_export(wanted, by_spark(spark, 2, lambda *counts: seen.append(counts)))
+    exports.export([BROKER], tmp_path / "here")
+    assert [table for _, _, table in exports.tables(tmp_path / "spark")] == [
+        table for _, _, table in exports.tables(tmp_path / "here")
+    ]
+    assert report.is_whole
+    assert spark.read.parquet(str(tmp_path / "spark")).count() == sum(part.records_out for part in report.partitions)
+    assert run_export(wanted, by_spark(spark, 2)).new_files == 0
+    assert {total for _, total, _ in seen} <= {6, 7}
+
+
+def test_a_failing_task_shows_one_line(spark: "SparkSession", tmp_path: Path) -> None:
+    from kseg.errors import KsegError
+    from kseg.export.options import Mode, ReadOptions
+    from kseg.export.run import Export, run_export
+    from kseg.spark.job import by_spark
+
+    damaged = golden.ROOT / "damaged" / "210-wiped-batch"
+    wanted = Export((str(damaged),), str(tmp_path / "out"), read=ReadOptions(mode=Mode.FAILFAST))
+    with pytest.raises(KsegError) as caught:
+        run_export(wanted, by_spark(spark, 2))
+    assert str(caught.value).startswith(f"{damaged}/00000000000000021933.log: at position 237: bad-length")
+    assert "\n" not in str(caught.value)
+    assert list((tmp_path / "out").rglob("*.parquet")) == []
+
+
+def test_a_stream_follows_a_growing_log_across_rolls(spark: "SparkSession", tmp_path: Path) -> None:
+    logs, out = tmp_path / "logs" / "orders-0", tmp_path / "out"
+
+    def take() -> list[int]:
+        stream = spark.readStream.format("kseg").option("startingOffsets", "earliest").load(str(logs))
+        query = (
+            stream.select("topic", "partition", "offset")
+            .writeStream.format("parquet")
+            .option("path", str(out))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return offsets(spark.read.parquet(str(out)))
+
+    exports.write_log(logs, 0, 50)
+    assert take() == list(range(50))
+    exports.write_log(logs, 0, 80)
+    exports.write_log(logs, 80, 20)
+    assert take() == list(range(100))
+    (progress,) = (tmp_path / "checkpoint" / "offsets").glob("1")
+    assert json.loads(progress.read_text().splitlines()[-1]) == {"orders": {"0": 100}}

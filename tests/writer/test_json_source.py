@@ -1,0 +1,102 @@
+"""JSON lines to build from: what is taken, and what is said of lines that can't be."""
+
+import json
+
+import pytest
+
+from kseg.formats.codes import ControlType
+from kseg.writer.json_source import read_json_lines
+from kseg.writer.source import SegmentStart, SourceBatch, SourceError, SourceItem, SourceRecord, TransactionEnd
+
+BATCH = {"type": "batch", "magic": 2, "baseOffset": 5, "lastOffset": 5, "count": 1}
+
+
+def read(*lines: object) -> list[SourceItem]:
+    return list(read_json_lines(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
+
+
+def test_all_members_of_a_record_may_be_missing() -> None:
+    assert read({}) == [SourceRecord(1, None, None, None, None)]
+
+
+def test_null_is_not_empty() -> None:
+    first, second = read({"key": "", "value": None}, {"keyBase64": "", "value": ""})
+    assert isinstance(first, SourceRecord)
+    assert isinstance(second, SourceRecord)
+    assert (first.key, first.value, second.key, second.value) == (b"", None, b"", b"")
+
+
+def test_bytes_stand_as_base64() -> None:
+    (record,) = read({"keyBase64": "/w==", "valueBase64": "AAE=", "headers": [{"key": "h", "valueBase64": "/w=="}]})
+    assert record == SourceRecord(1, None, None, b"\xff", b"\0\1", ((b"h", b"\xff"),))
+
+
+def test_headers_may_be_an_object() -> None:
+    (record,) = read({"headers": {"a": "1", "b": None}})
+    assert isinstance(record, SourceRecord)
+    assert record.headers == ((b"a", b"1"), (b"b", None))
+
+
+def test_records_belong_to_the_batch_before_them() -> None:
+    (batch,) = read(BATCH, {"offset": 5, "value": "v"})
+    assert isinstance(batch, SourceBatch)
+    assert (batch.line, batch.base_offset, [record.line for record in batch.records]) == (1, 5, [2])
+
+
+def test_a_new_file_begins_a_segment() -> None:
+    items = read(
+        {"type": "summary", "file": "t-0/00000000000000000007.log"},
+        {"type": "summary", "file": "t-0/00000000000000000009.log"},
+        {"type": "summary", "file": "t-0/00000000000000000009.log"},
+    )
+    assert items == [SegmentStart(1, 7), SegmentStart(2, 9)]
+
+
+def test_empty_lines_are_passed_over_and_counted() -> None:
+    assert read(b"\n", {"type": "abort"}, b"  ", {"type": "commit"}) == [
+        TransactionEnd(2, ControlType.ABORT),
+        TransactionEnd(4, ControlType.COMMIT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"key":', "line 2: no JSON: Expecting value at column 8"),
+        (b"\xff", "line 2: not UTF-8 at byte 0"),
+        (b"[" * 100_000, "line 2: JSON with a number too long or too many levels"),
+        (b"5", "line 2: 5 is no JSON object"),
+        ({"key": 5}, "line 2: key is 5, not a text or null"),
+        ({"value": {"a": 1}}, "line 2: value is {'a': 1}, not a text or null"),
+        ({"valueBase64": "?"}, "line 2: valueBase64 is '?', not base64"),
+        ({"valueBase64": 7}, "line 2: valueBase64 is 7, not base64"),
+        (b'{"key":"\\ud800"}', "line 2: key has half a surrogate pair at character 0"),
+        ({"timestamp": "now"}, "line 2: timestamp is 'now', not an integer"),
+        ({"timestamp": True}, "line 2: timestamp is True, not an integer"),
+        ({"timestamp": 2**63}, f"line 2: timestamp is {2**63}, not from {-(2**63)} to {2**63 - 1}"),
+        ({"headers": "h"}, "line 2: headers is 'h', not a list or an object"),
+        ({"headers": [5]}, "line 2: a header is 5, not an object with key and value"),
+        ({"headers": [{"value": "v"}]}, "line 2: a header has no key"),
+        ({"type": "x"}, "line 2: type is 'x'; it can be batch, record, damage, summary, commit, abort"),
+        ({**BATCH, "magic": 3}, "line 2: magic is 3, not from 0 to 2"),
+        ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, not from -32768 to 32767"),
+        (BATCH, "line 2: the batch counts 1 records, 0 follow"),
+        ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let dump print batches too"),
+    ],
+)
+def test_a_line_that_cant_be_taken_is_told_with_its_number(line: object, message: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        read({}, line)
+    assert str(raised.value) == message
+
+
+def test_a_batch_takes_no_more_records_than_it_counts() -> None:
+    with pytest.raises(SourceError, match="line 3: the batch of line 1 counts only 1 records"):
+        read(BATCH, {"offset": 5}, {"offset": 6})
+    with pytest.raises(SourceError, match="line 2: offset is missing, for a record of a batch"):
+        read(BATCH, {"value": "v"})
+
+
+def test_the_lines_of_two_partitions_are_not_put_together() -> None:
+    with pytest.raises(SourceError, match=r"line 2: 'b-0/1\.log' is of another partition than 'a-0/1\.log'"):
+        read({"type": "summary", "file": "a-0/1.log"}, {"type": "summary", "file": "b-0/1.log"})

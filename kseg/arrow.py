@@ -119,12 +119,17 @@ def slice_batches(piece: Slice, origin: Origin, options: ArrowOptions) -> Iterat
     if not columns.count:
         return
     whole = as_record_batch(columns, piece, origin, options)
-    if not options.control and b"\1" in bytes(memoryview(columns.control)):
-        whole = whole.filter(pc.equal(numbers(columns.control, pa.int8(), columns.count), 0))
-        if whole.num_rows:
-            yield whole
+    capped = _capped(whole, columns, options.max_bytes)
+    if options.control or b"\1" not in bytes(memoryview(columns.control)):
+        yield from capped
         return
-    yield from _capped(whole, columns, options.max_bytes)
+    is_data = pc.equal(numbers(columns.control, pa.int8(), columns.count), 0)
+    first = 0
+    for batch in capped:
+        kept = batch.filter(is_data.slice(first, batch.num_rows))
+        first += batch.num_rows
+        if kept.num_rows:
+            yield kept
 
 
 def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa.RecordBatch]:

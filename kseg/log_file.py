@@ -174,6 +174,7 @@ class LogFile:
             here = buffer[at:]
             wanted = self._size_to_fill(position + at, here, Stop(stop), is_whole=at == 0)
             if wanted:
+                self._budget -= wanted
                 position, at = position + at, 0
                 buffer = self._fill(position, wanted, next(spaces))
                 continue
@@ -184,7 +185,6 @@ class LogFile:
     def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
         """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
         left = self.size - position
-        self._budget -= len(here)
         if stop != Stop.END or len(here) >= left or self._budget < 0:
             return 0
         if not is_whole:

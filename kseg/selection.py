@@ -22,9 +22,9 @@ _WHOLE_SHARE = 2**64
 class Selection:
     """Which records are wanted: all that is asked must hold; None, () and False ask nothing.
 
-    from_offset, to_offset, from_time, to_time: from the first of them on, to before the second; times in milliseconds. A
-    record without time is in no range of times. key: it is equal. key_regex: is found in the key as UTF-8; grep: in the
-    value. headers: (name, value) each, any value if that is None. is_control: whether control records, or others.
+    from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A record
+    without time is in no range of times. key: it is equal. key_regex: is found in the key as UTF-8; grep: in the value.
+    headers: (name, value) each, any value if that is None. is_control: whether control records, or others.
     is_committed: no control records, no records of aborted transactions, nothing from the last stable offset on.
     limit: the first so many in all; tail: the last so many of each partition; sample: about that share of them, the
     same ones each time, chosen by their offsets. is_followed: wait for more.
@@ -108,9 +108,7 @@ class Selection:
             False if self.is_committed else self.is_control,
         )
 
-    def record_filter(
-        self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST
-    ) -> RecordFilter | None:
+    def record_filter(self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST) -> RecordFilter | None:
         """What records must be; None if headers of batches tell all. The first `skip` are left out."""
         wanted = RecordFilter(
             self.first_offset,

@@ -5,39 +5,34 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import output_option, partition_options, quiet_option, talk
+from kseg.commands.options import output_option, partition_options, quiet_option, talk, zone_option
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.times import parse_time, parse_zone
 
 
-class _Timestamp(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Milliseconds, a time in ISO 8601, or a special time."""
+def _target_time(text: str, zone: str) -> int | SpecialTime:
+    """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
+    if text in list(SpecialTime):
+        return SpecialTime(text)
+    if re.fullmatch(r"-\d{1,19}", text):
+        if int(text) not in SPECIAL_TIME_OF_CODE:
+            raise UsageError(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest")
+        return SPECIAL_TIME_OF_CODE[int(text)]
+    return parse_time(text, parse_zone(zone))
 
-    name = "TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | SpecialTime:
-        text = str(value)
-        if text in list(SpecialTime):
-            return SpecialTime(text)
-        if re.fullmatch(r"-?\d{1,19}", text):
-            timestamp = int(text)
-            if timestamp >= 0:
-                return timestamp
-            if timestamp in SPECIAL_TIME_OF_CODE:
-                return SPECIAL_TIME_OF_CODE[timestamp]
-            self.fail(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest.", param, ctx)
-        return self._milliseconds(text, param, ctx)
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @click.option("--offset", type=click.IntRange(min=0), help="Look for this offset.")
 @click.option(
-    "--timestamp", type=_Timestamp(), help="Look for the first record of this time or later, or earliest, latest, …"
+    "--timestamp", metavar="TIME", help="Look for the first record of this time or later, or earliest, latest, …"
 )
+@zone_option
 @partition_options
 @click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
 @output_option("text", "json")
@@ -47,7 +42,8 @@ def lookup(
     command: click.Context,
     path: Path,
     offset: int | None,
-    timestamp: int | SpecialTime | None,
+    timestamp: str | None,
+    zone: str,
     topic: str | None,
     partition: int | None,
     print_data_log: bool,
@@ -57,7 +53,7 @@ def lookup(
     """Find the record of an offset or of a time, and show the way: segment, index entry, scan, batch.
 
     PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
-    current directory. TIME is in milliseconds since 1970 or in ISO 8601 (UTC if it has no zone), or earliest, latest,
+    current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
     max-timestamp. Ends with 1 where no record is at the target.
 
     \b
@@ -69,7 +65,10 @@ def lookup(
     place = _one_partition(path, topic, partition)
     if (offset is None) == (timestamp is None):
         raise UsageError("give either --offset or --timestamp")
-    answer = lookup_offset(place, offset) if timestamp is None else lookup_time(place, timestamp)  # type: ignore[arg-type]
+    if offset is not None:
+        answer = lookup_offset(place, offset)
+    else:
+        answer = lookup_time(place, _target_time(timestamp or "", zone))
     if not quiet:
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")

@@ -3,42 +3,49 @@
 import json
 from collections.abc import Callable
 
-from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
+from kseg.dump.record_decoders import record_decoder
+from kseg.dump.rows import fields_program
+from kseg.dump.selected import note_failures, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.json import json_program
-from kseg.log_file import Damage, LogFile
+from kseg.log_file import Damage
 
 
 def dump_log_as_json(path: str, context: DumpContext) -> None:
-    """Prints a log file's objects; with `only`, damages and the summary go to stderr.
+    """Prints a log file's objects; with `only` or fields, damages and the summary go to stderr.
 
     Raises OpenError if it can't be opened.
     """
     from kseg.dump.decoders import control_json
 
     options = context.options
-    only = options.only
+    has_others = options.only is None and not options.fields
 
     def say(value: dict[str, object]) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if only is None:
+        if has_others:
             context.line(text)
         else:
             context.talk(text)
 
     program = _program(path, context)
-    with LogFile(path, options.max_bytes) as log_file:
-        rendering = Rendering(program, decode_control=control_json, limit=options.max_decompressed)
-        summary = dump_log(
-            log_file, rendering, context.output, on_damage=_sayer(say), on_progress=context.show_progress
-        )
+    decoder = record_decoder(options, path)
+    rendering = Rendering(
+        program, decode_control=control_json, limit=options.max_decompressed, decode_all=decoder
+    )
+    summary = read_log(path, context, rendering, on_damage=_sayer(say))
     context.found_wrong |= bool(summary.damages)
-    say(summary_object(path, summary))
+    note_failures(path, decoder, context)
+    if not context.is_following:
+        say(summary_object(path, summary))
 
 
 def _program(path: str, context: DumpContext) -> Program:
     only = context.options.only
+    if context.options.fields:
+        return fields_program("json", context.options.fields, path)
     return json_program(
         path, batches=only != "records", records=only != "batches", file_on_records=context.several_files
     )

@@ -12,7 +12,7 @@ from kseg.kernel.contract import SIZE, VALID, Problem, Program, RecordProblem
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeControl, Output, Renderer
+    from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
 
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
@@ -26,7 +26,7 @@ PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
 
 @dataclass(slots=True)
 class LogSummary:
-    """What was met in a log; damages in file order."""
+    """What was met in a log; damages in file order. Of a selection only what was selected is counted."""
 
     batches: int = 0
     records: int = 0
@@ -51,6 +51,13 @@ class Rendering:
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
+    decode_all: "DecodeAll | None" = None
+    record_filter: "RecordFilter | None" = None
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether records are looked at."""
+        return any(self.program.record)
 
 
 def new_output(write: Callable[[memoryview], object]) -> "Output":
@@ -63,6 +70,7 @@ def dump_log(
     rendering: Rendering,
     output: "Output",
     *,
+    source: Iterator[Run | Damage] | None = None,
     on_damage: Callable[[Damage], None] | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> LogSummary:
@@ -72,6 +80,7 @@ def dump_log(
         log_file: what to read.
         rendering: how.
         output: where to.
+        source: what is to be printed of the log; None for all of it.
         on_damage: is told of each damage when the output stands behind it.
         on_progress: is told the file's name, bytes read, and bytes in all.
     """
@@ -82,9 +91,13 @@ def dump_log(
         rendering.decode_control,
         rendering.gap_rule,
         rendering.last_offset,
+        rendering.decode_all,
+        rendering.record_filter,
     )
     summary = LogSummary(size=log_file.size)
-    for item in _items(log_file, rendering):
+    for item in _items(log_file, rendering, source):
+        if renderer.is_full:
+            break
         if isinstance(item, Damage):
             found = iter((item,))
         else:
@@ -101,9 +114,13 @@ def dump_log(
     return summary
 
 
-def _items(log_file: LogFile, rendering: Rendering) -> Iterator[Slice | Damage]:
-    runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
-    if any(rendering.program.record):
+def _items(
+    log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None
+) -> Iterator[Slice | Damage]:
+    runs = source
+    if runs is None:
+        runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
+    if rendering.is_deep:
         return with_bodies(runs, log_file.size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
 
@@ -117,7 +134,7 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[D
         yield from (problem_damage(problem) for problem in _taken(renderer))
         return
     waiting = dict(damages)
-    while row < last:
+    while row < last and not renderer.is_full:
         end = min((damaged + 1 for damaged in waiting if damaged >= row), default=last)
         row = renderer.render(run.buffer, run.rows, row, end, run.position, bodies, piece.first)
         if row - 1 in waiting:

@@ -1,13 +1,15 @@
 """Prints a log file as the tool does: its first line, its batches and records, bytes left over at its end."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json, deprecated_class_lines
-from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
+from kseg.dump.record_decoders import record_decoder
 from kseg.dump.reports import absolute_path
-from kseg.formats.codes import DamageKind
+from kseg.dump.selected import TAIL_KINDS, note_failures, read_log
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.programs import LogOptions, documented_program, release_program
@@ -17,8 +19,6 @@ from kseg.releases import at
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
 
-_TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-
 
 def dump_log_file(path: str, context: DumpContext) -> None:
     """Prints a `.log`, or a metadata snapshot, which is one too. Raises OpenError if it can't be opened."""
@@ -26,12 +26,15 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     if options.like is not None:
         for line in deprecated_class_lines(options.key_decoder_class, options.value_decoder_class, options.like):
             context.line(line)
-    context.line(_first_line(path, options))
-    decode = _decoder(options)
-    with LogFile(path, options.max_bytes) as log_file:
-        rendering = _rendering(options, decode)
-        summary = dump_log(log_file, rendering, context.output, on_progress=context.show_progress)
-        _trailing_bytes(path, log_file, summary, context)
+    if not context.is_following:
+        context.line(_first_line(path, options))
+    decode, decoder = _decoder(options), record_decoder(options, path)
+    rendering = replace(_rendering(options, decode), decode_all=decoder)
+    if decoder is not None and not rendering.is_deep:
+        rendering = replace(rendering, decode_all=None)
+    summary = read_log(
+        path, context, rendering, finish=lambda log_file, summary: _trailing_bytes(path, log_file, summary, context)
+    )
     if summary.gaps and options.like is not None:
         context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     if summary.damages:
@@ -40,6 +43,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     if isinstance(decode, InternalDecoder) and decode.failures:
         context.found_wrong = True
         context.summaries.append(_failures_line(path, decode.failures))
+    note_failures(path, decoder, context)
 
 
 def _decoder(options: DumpOptions) -> "Decode | None":
@@ -69,7 +73,8 @@ def _first_line(path: str, options: DumpOptions) -> str:
 
 def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     like = options.like
-    printing = options.print_data_log or (decode is not None and at(layout.DECODERS_PRINT, options.release))
+    decodes = decode is not None or options.key_decoder is not None or options.value_decoder is not None
+    printing = options.print_data_log or (decodes and at(layout.DECODERS_PRINT, options.release))
     if like is None:
         deep = not options.shallow
         program = documented_program(LogOptions(deep, printing, options.skip_record_metadata))
@@ -94,7 +99,7 @@ def _trailing_bytes(path: str, log_file: LogFile, summary: LogSummary, context: 
         if last is not None and last.position + last.size == log_file.size < log_file.file_size:
             summary.damages.pop()  # the limit cut it, not damage
         return
-    if summary.damages and summary.damages[-1].kind in _TAIL_KINDS:
+    if summary.damages and summary.damages[-1].kind in TAIL_KINDS:
         context.line(f"Found {summary.damages[-1].size} invalid bytes at the end of {Path(path).name}")
 
 

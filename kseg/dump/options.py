@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
+from kseg.dump.record_decoders import check_decoders
 from kseg.errors import UsageError
 from kseg.releases import LATEST, Release
+from kseg.selection import Selection
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kseg.dump.reports import Reports
+    from kseg.dump.selected import Part
     from kseg.kernel.contract import Output
 
 INTERNAL_DECODERS = (
@@ -43,7 +48,9 @@ class DumpOptions:
     """Kafka's options and kseg's; the defaults are those of the command line.
 
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
-    release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes.
+    release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
+    is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are as in
+    kseg.decode.values; with `is_strict` what they can't decode is wrong data.
     """
 
     like: Release | None = None
@@ -61,6 +68,16 @@ class DumpOptions:
     output: str = "text"
     only: str | None = None
     max_decompressed: int = DEFAULT_LIMIT
+    selection: Selection = Selection()
+    fields: tuple[str, ...] = ()
+    template: str | None = None
+    key_decoder: str | None = None
+    value_decoder: str | None = None
+    schema: "Path | None" = None
+    message: str | None = None
+    schema_registry: "Path | None" = None
+    is_strict: bool = False
+    color: bool | None = None
 
     @property
     def release(self) -> Release:
@@ -74,7 +91,8 @@ class DumpContext:
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells whether
     rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
-    opened.
+    opened. `part` is what of the next log is selected; None for all. `is_following`:
+    only what is new is printed, without what stands around it.
     """
 
     options: DumpOptions
@@ -86,6 +104,8 @@ class DumpContext:
     found_wrong: bool = False
     failed: int = 0
     summaries: list[str] = field(default_factory=list)
+    part: "Part | None" = None
+    is_following: bool = False
 
     def line(self, text: str) -> None:
         """Prints a line on stdout."""
@@ -100,12 +120,28 @@ class DumpContext:
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     """Says which options the release named doesn't have. Raises UsageError for options that don't go together."""
     class_decoder(options.key_decoder_class, options.value_decoder_class)
-    if options.output == "json" and options.like is not None:
-        raise UsageError("--like is about text: leave it or -o json out")
+    if options.output != "text" and options.like is not None:
+        raise UsageError(f"--like is about text: leave it or -o {options.output} out")
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
+    _check_rows(options)
+    check_decoders(options)
     if options.like is None:
         return
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")
+
+
+def _check_rows(options: DumpOptions) -> None:
+    """Raises UsageError for options of records and rows that don't go together."""
+    has_rows = bool(options.fields) or options.template is not None
+    decodes = options.key_decoder is not None or options.value_decoder is not None
+    if options.like is not None and (has_rows or decodes or not options.selection.is_everything):
+        raise UsageError("--like prints whole files as that release: leave it, or selection, fields and decoders out")
+    if options.template is not None and (options.fields or options.output != "text"):
+        raise UsageError("--template is a line of text: leave --fields and -o out")
+    if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
+        raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
+    if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
+        raise UsageError("--key-decoder and --value-decoder: leave other decoders out")

@@ -108,7 +108,7 @@ class _ParquetFile:
         order = self._order
         self._first = first
         stem = f"{order.topic}-{order.partition}" if order.partition is not None else order.topic
-        self._name = f"{stem}-{first:020}"
+        self._name = f"part-{stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}.parquet"

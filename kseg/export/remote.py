@@ -18,8 +18,6 @@ PIECE = 8 << 20
 """Bytes that a request asks for."""
 SMALL_FILES = ("leader-epoch-checkpoint", ".txnindex", ".snapshot")
 """Ends of names of files that say something about a partition as a whole."""
-DEPTH = 2
-"""Levels of directories below a source: a parent of log directories, these, partitions."""
 
 
 class RemoteFile(NamedTuple):
@@ -67,12 +65,12 @@ def locate(url: str) -> tuple[Any, str]:
 
 
 def list_files(url: str) -> Iterator[RemoteFile]:
-    """The files at a URL, and below it as far as log directories go. Raises OpenError if it can't be listed."""
+    """The files at a URL and below it. Raises OpenError if it can't be listed."""
     from pyarrow import fs
 
     system, path = locate(url)
     try:
-        found = system.get_file_info(fs.FileSelector(path, recursive=True, max_recursion=DEPTH))
+        found = system.get_file_info(fs.FileSelector(path, recursive=True))
     except OSError as error:
         raise OpenError(f"can't be listed: {error}", url) from error
     prefix = url.rstrip("/").removesuffix(path)

@@ -5,7 +5,7 @@ import json
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
 from kseg.layouts.compiler import compile_template
-from kseg.output.columns import BATCH_COLUMNS, RECORD_COLUMNS, Column, Kind
+from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, Column, Kind
 
 _CONTROL_BODIES = {
     ControlType.ABORT: ',"coordinatorEpoch":{coordinatorEpoch}',
@@ -14,13 +14,17 @@ _CONTROL_BODIES = {
 _CONTROL_DATA = ',"data":{decoded?{decoded}}{decoded!null}'
 
 
+_NOTHING = compile_template("")
+"""For records that are read, so that what is wrong with them is found, but not printed."""
+
+
 def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
     """Objects of type batch and record; `file_on_records` where several files are read."""
     file = f'"file":{_literal(path)},'
     on_record = file if file_on_records else ""
     batch = tuple(_batch(file, magic) if batches else None for magic in range(3))
     if not records:
-        return Program((batch[0], batch[1], batch[2]), (None, None, None), None)
+        return Program((batch[0], batch[1], batch[2]), (_NOTHING, _NOTHING, _NOTHING), None)
     record = tuple(_record(on_record, magic, "") for magic in range(3))
     control = tuple(_record(on_record, 2, body) for body in _control_bodies())
     return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
@@ -38,6 +42,7 @@ def _batch(file: str, magic: int) -> Template:
 
 def _record(file: str, magic: int, control: str) -> Template:
     members = ",".join(_member(column, magic) for column in RECORD_COLUMNS)
+    control = "".join(_decoded_member(column) for column in DECODED_COLUMNS) + control
     return compile_template(f'\\{{"type":"record",{file}{members}{control}\\}}\n')
 
 
@@ -48,6 +53,10 @@ def _control_bodies() -> list[str]:
 
 def _control_body(kind: str, content: str) -> str:
     return f',"control":\\{{"type":{kind},"version":{{controlVersion}}{content}\\}}'
+
+
+def _decoded_member(column: Column) -> str:
+    return f'{{{column.name}?,"{column.name}":{{{column.name}}}}}'
 
 
 def _member(column: Column, magic: int) -> str:

@@ -5,7 +5,8 @@ Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from kseg.errors import KsegError
@@ -14,6 +15,7 @@ from kseg.formats.fixed import AbortedTransaction
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.index.producer_state import parse_end_marker
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import LEAST
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log.segment_search import SegmentStep, seek_offset
 from kseg.log_file import LogFile
@@ -44,42 +46,60 @@ def _first_of(span: Span) -> int:
     return span[0]
 
 
-def read_isolation(segments: Iterable[SegmentFiles], partition: PartitionLog | None = None) -> Isolation:
-    """The transactions of segments that follow one another.
+def _base_of(segment: SegmentFiles) -> int:
+    return segment.base_offset
 
-    A segment's aborted ones are those of its .txnindex, if each of these has its marker in the log; without one its
-    headers are read. Open ones are those of the partition's last producer snapshot that can be used, and of the headers
-    behind it; without a snapshot of all headers. Raises OpenError if a log can't be opened.
+
+def read_isolation(
+    segments: Sequence[SegmentFiles], partition: PartitionLog | None = None, first_offset: int = LEAST
+) -> Isolation:
+    """The transactions of segments that follow one another, as far as they touch offsets from the first one on.
+
+    Aborted ones are those of each segment's .txnindex, if every entry has its marker in the log. If a segment has none
+    that can be used, headers are read, from a producer snapshot on that can be. Open ones are those of the newest such
+    snapshot and of the headers behind it. Raises OpenError if a log can't be opened.
+
+    Args:
+        segments: all of a partition, or one alone.
+        partition: whose snapshots can be used; None for none.
+        first_offset: the first one wanted.
     """
-    segments = list(segments)
-    aborted: defaultdict[int, set[Span]] = defaultdict(set)
     notes: list[str] = []
-    begun, start = _open_at_snapshot(partition)
+    aborted: defaultdict[int, set[Span]] = defaultdict(set)
+    first_slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
+    indexed = [_indexed(segment, notes) for segment in segments[first_slot:]]
+    is_indexed = all(entries is not None for entries in indexed)
+    begun, start = _open_at_snapshot(partition, len(segments) if is_indexed else first_slot + 1)
+    for entry in chain.from_iterable(entries or () for entries in indexed if is_indexed):
+        aborted[entry.producer_id].add((entry.first_offset, entry.last_offset))
+    has_transactions = False
     for segment in segments:
-        indexed = _indexed(segment, notes)
-        for entry in indexed or ():
-            aborted[entry.producer_id].add((entry.first_offset, entry.last_offset))
-        if indexed is None or segment.base_offset >= start:
-            scan = _Scan(segment, begun if segment.base_offset >= start else {})
-            if indexed is None:
-                scan.add_aborted(aborted)
-            if scan.found_transactions and indexed is None and segment.transaction_index is None:
-                notes.append(f"{segment.path.with_suffix('.txnindex')}: missing: {SCANNED}")
+        if segment.base_offset >= start:
+            for producer_id, span in _aborted_in(segment, begun):
+                has_transactions = True
+                if span is not None:
+                    aborted[producer_id].add(span)
+    missing = sum(segment.transaction_index is None for segment in segments[first_slot:])
+    if missing and has_transactions:
+        notes.append(f"{segments[0].path.parent}: {missing} of {len(indexed)} .txnindex are missing: {SCANNED}")
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
     return Isolation(spans, min(begun.values(), default=None), tuple(notes))
 
 
-def _open_at_snapshot(partition: PartitionLog | None) -> tuple[dict[int, int], int]:
-    """First offsets of open transactions by producer, and the offset where the snapshot that knows them ends; or 0."""
-    if partition is not None and partition.segments:
-        for offset in sorted(set(partition.snapshots) & set(partition.base_offsets), reverse=True):
+def _open_at_snapshot(partition: PartitionLog | None, count: int) -> tuple[dict[int, int], int]:
+    """First offsets of open transactions by producer, of a snapshot, and the offset where it ends; none at LEAST.
+
+    It is the newest that can be used, of those that end where one of the first `count` segments begins.
+    """
+    if partition is not None:
+        for offset in reversed(partition.base_offsets[:count]):
             try:
                 states = partition.read_producer_states(offset)
             except KsegError:
                 continue
             if states is not None:
                 return dict(states.open_transactions), offset
-    return {}, 0
+    return {}, LEAST
 
 
 def _indexed(segment: SegmentFiles, notes: list[str]) -> list[AbortedTransaction] | None:
@@ -109,37 +129,26 @@ def _entry_problem(entry: AbortedTransaction, segment: SegmentFiles, log_file: L
     for header in walk_headers(log_file, step.scan_position):
         if isinstance(header, BatchHeader) and header.last_offset >= entry.last_offset:
             marker = parse_end_marker(log_file.read(header.position, header.size)) if header.is_control else None
-            if marker is not None and header.producer_id == entry.producer_id:
-                if marker.control_type is ControlType.ABORT and header.last_offset == entry.last_offset:
-                    return None
+            is_abort = marker is not None and marker.control_type is ControlType.ABORT
+            if is_abort and (header.producer_id, header.last_offset) == (entry.producer_id, entry.last_offset):
+                return None
             break
     return f"no abort of producer {entry.producer_id} at offset {entry.last_offset}"
 
 
-class _Scan:
-    """The transactions of a segment, of its headers and markers; `begun` is kept up to date."""
+def _aborted_in(segment: SegmentFiles, begun: dict[int, int]) -> Iterator[tuple[int, Span | None]]:
+    """Producers of transactional batches in a segment, with the aborted transaction where one ends.
 
-    def __init__(self, segment: SegmentFiles, begun: dict[int, int]) -> None:
-        self._aborted: list[tuple[int, Span]] = []
-        self.found_transactions = False
-        with segment.open_log() as log_file:
-            for header in walk_headers(log_file):
-                if isinstance(header, BatchHeader) and header.is_transactional:
-                    self.found_transactions = True
-                    self._add(header, log_file, begun, segment.base_offset)
-
-    def _add(self, header: BatchHeader, log_file: LogFile, begun: dict[int, int], base_offset: int) -> None:
-        if not header.is_control:
-            begun.setdefault(header.producer_id, header.last_offset if header.base_offset is None else header.base_offset)
-            return
-        marker = parse_end_marker(log_file.read(header.position, header.size))
-        if marker is None:
-            return
-        first = begun.pop(header.producer_id, base_offset)
-        if marker.control_type is ControlType.ABORT:
-            self._aborted.append((header.producer_id, (first, header.last_offset)))
-
-    def add_aborted(self, aborted: defaultdict[int, set[Span]]) -> None:
-        """Adds the aborted transactions that ended here."""
-        for producer_id, span in self._aborted:
-            aborted[producer_id].add(span)
+    `begun`, the first offsets of open transactions, is kept up to date.
+    """
+    with segment.open_log() as log_file:
+        for header in walk_headers(log_file):
+            if not isinstance(header, BatchHeader) or not header.is_transactional:
+                continue
+            if not header.is_control:
+                begun.setdefault(header.producer_id, header.base_offset or 0)
+                yield header.producer_id, None
+            elif marker := parse_end_marker(log_file.read(header.position, header.size)):
+                first = begun.pop(header.producer_id, header.last_offset)
+                is_aborted = marker.control_type is ControlType.ABORT
+                yield header.producer_id, (first, header.last_offset) if is_aborted else None

@@ -91,11 +91,11 @@ class PartitionWriter:
     def roll(self, reason: Rolled, base_offset: int | None = None) -> None:
         """Closes the segment and begins another, at `next_offset` or the offset given; an empty one is replaced."""
         base = self.next_offset if base_offset is None else base_offset
-        self._close_segment(reason)
-        if base == self.segments[-1].base_offset:
-            self.segments.pop()
-        else:
+        if self._segment.batch_count:
+            self._close_segment(reason)
             self._write_snapshot(base)
+        else:
+            self._segment.discard()
         self.next_offset = base
         self._segment = self._new_segment(base)
 
@@ -169,6 +169,11 @@ class _OpenSegment:
             len(indexes.time_index) // TIME_INDEX_ENTRY_FIELDS.struct.size,
         )
         return why_rolled(closed, NextAppend(header.size, header.last_offset, header.max_timestamp), settings)
+
+    def discard(self) -> None:
+        """Takes the file away again."""
+        self.log.close()
+        Path(self.log.name).unlink()
 
     def append(self, raw: bytes, header: BatchHeader) -> None:
         """Writes the batch."""

@@ -17,6 +17,8 @@ class Kind(Enum):
     TIME = "time"
     BYTES = "bytes"
     HEADERS = "headers"
+    JSON = "json"
+    "A text that is JSON already; there only where it isn't null."
 
 
 class Column(NamedTuple):
@@ -82,3 +84,7 @@ RECORD_COLUMNS = (
     _everywhere("keySize", Kind.NUMBER),
     _everywhere("valueSize", Kind.NUMBER),
 )
+DECODED_COLUMNS = tuple(_everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError"))
+"""What decoders made of a record, and why they couldn't."""
+PLACE_COLUMNS = ("file", "topic", "partition")
+"""Columns that are the same in all of a log: of its path."""

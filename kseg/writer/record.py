@@ -23,11 +23,14 @@ def encode_record(
     *,
     attributes: int = 0,
 ) -> bytes:
-    """A record as it stands in a batch, its length in front. Raises RecordError if it is too large."""
+    """A record as it stands in a batch, its length in front. Raises RecordError if it is too large.
+
+    A time delta beyond int64 wraps around, as the reader's sum does.
+    """
     body = b"".join(
         (
             (attributes & 0xFF).to_bytes(1, "big"),
-            varint(timestamp_delta),
+            varint((timestamp_delta + 2**63) % 2**64 - 2**63),
             varint(offset_delta),
             *_sized(key),
             *_sized(value),

@@ -132,7 +132,7 @@ def test_partition_of_a_log_directory() -> None:
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),
         ([SAMPLE, "--timestamp", "-7"], "below 0 there are"),
-        ([SAMPLE, "--timestamp", "noon"], "'noon' is neither milliseconds"),
+        ([SAMPLE, "--timestamp", "noon"], "'noon' is no time"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:

@@ -45,7 +45,7 @@ def test_second_run_takes_only_what_was_appended(source: Path, tmp_path: Path) -
     exports.write_log(source, 180, 20)
     report = exports.export([source], tmp_path / "out")
     assert exports.offsets(tmp_path / "out", "orders") == list(range(200))
-    assert parquet_files(tmp_path / "out") == [f"orders-0-{0:020}.parquet", f"orders-0-{150:020}.parquet"]
+    assert parquet_files(tmp_path / "out") == [f"part-orders-0-{0:020}.parquet", f"part-orders-0-{150:020}.parquet"]
     assert report.new_files == 1
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from kseg.export.options import MIB
@@ -37,6 +38,11 @@ def test_rows_are_the_logs_records(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", [path for path in FOLDERS if "-" not in path.name], ids=lambda folder: folder.name)
 def test_rows_are_the_logs_records_when_segments_are_cut(folder: Path, tmp_path: Path) -> None:
     assert_rows_are_the_logs_records(folder, 3000, tmp_path)
+
+
+def test_internal_topics_are_not_hidden_from_readers(tmp_path: Path) -> None:
+    report = exports.export([golden.ROOT / "logs" / "4.3.1"], tmp_path / "out")
+    assert pq.read_table(tmp_path / "out").num_rows == sum(part.records_out for part in report.partitions)
 
 
 @pytest.mark.usefixtures("kernel")

@@ -20,28 +20,35 @@ from tests.spark.processes import free_port, is_listening, running, wait_until
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.FileSystem]:
-    """A store with the bucket `kafka`, which s3:// URLs mean."""
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fs.FileSystem]:
+    """A server that s3:// URLs mean."""
     port = free_port()
-    with running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], tmp_path / "moto.log"):
+    log = tmp_path_factory.mktemp("moto") / "log"
+    settings = {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_REGION": "us-east-1",
+    }
+    server = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(server, log), pytest.MonkeyPatch.context() as patch:
         wait_until(lambda: is_listening(port), "moto listens")
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "x",
-            "AWS_SECRET_ACCESS_KEY": "y",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
+        for name, value in settings.items():
+            patch.setenv(name, value)
         remote.file_system.cache_clear()
-        system, _ = remote.locate("s3://kafka")
-        options = fs.S3FileSystem(
-            endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
-        )
-        options.create_dir("kafka")
-        yield system
+        endpoint = f"127.0.0.1:{port}"
+        yield fs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1", allow_bucket_creation=True)
         remote.file_system.cache_clear()
+
+
+@pytest.fixture
+def s3(store: fs.FileSystem) -> Iterator[fs.FileSystem]:
+    """The store with an empty bucket `kafka`."""
+    store.create_dir("kafka")
+    yield store
+    store.delete_dir_contents("kafka")
 
 
 def test_export_from_and_to_s3_is_the_export_from_and_to_disks(s3: fs.FileSystem, tmp_path: Path) -> None:
@@ -70,7 +77,7 @@ def test_read_committed_and_offsets_from_s3(s3: fs.FileSystem, tmp_path: Path) -
 def test_what_failed_attempts_left_is_swept(s3: fs.FileSystem) -> None:
     fs.copy_files(str(golden.ROOT / "docs"), "kafka/logs", destination_filesystem=s3)
     place = open_destination("s3://kafka/out")
-    orphan = "topic=test-1/test-1-0-00000000000000203000-0123abcd-0-0123456789ab-0.parquet"
+    orphan = "topic=test-1/part-test-1-0-00000000000000203000-0123abcd-0-0123456789ab-0.parquet"
     wanted = Export(("s3://kafka/logs",), "s3://kafka/out")
     run_export(wanted, execute_here)
     place.replace(orphan, b"PAR1 torn")

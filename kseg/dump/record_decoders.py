@@ -1,0 +1,196 @@
+"""Decoders of keys and values while a log is printed: those that the user names, and internal topics' own."""
+
+import json
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.formats.names import parse_partition_directory
+from kseg.releases import LATEST
+
+if TYPE_CHECKING:
+    from kseg.batch import Header
+    from kseg.decode.decoded import Decoded, ValueDecoder
+    from kseg.dump.options import DumpOptions
+    from kseg.kernel.contract import Headers
+
+INTERNAL_TOPICS = {
+    "__consumer_offsets": "offsets-decoder",
+    "__transaction_state": "transaction-log-decoder",
+    "__cluster_metadata": "cluster-metadata-decoder",
+    "__remote_log_metadata": "remote-log-metadata-decoder",
+    "__share_group_state": "share-group-state-decoder",
+}
+"""Internal topics and the option of each one's decoder."""
+DECODING_OUTPUTS = ("json", "table")
+"""Forms of output in which internal topics are decoded unasked."""
+
+
+class Texts(NamedTuple):
+    """What a record's key and value became: decoded, None for null or undecoded; and why not, None if it was."""
+
+    key: bytes | None
+    value: bytes | None
+    key_error: str | None = None
+    value_error: str | None = None
+
+
+ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
+
+
+class RecordDecoder:
+    """Gives the kernel the texts of records, and counts what couldn't be decoded.
+
+    failures: offset and reason of the first one, and how many records there were.
+    """
+
+    def __init__(self, read: ReadRecord, *, keeps_raw: bool) -> None:
+        """Takes what reads records.
+
+        Args:
+            read: the decoder.
+            keeps_raw: key and value stay, for JSON, which has both; else the decoded ones take their place.
+        """
+        self._read = read
+        self._keeps_raw = keeps_raw
+        self.failed = 0
+        self.first_failure: tuple[int, str] | None = None
+
+    def __call__(
+        self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
+    ) -> Sequence[bytes | None]:
+        """The texts of a record, as the kernel's contract says."""
+        texts = self._read(key, value, offset, headers)
+        reasons = [reason for reason in (texts.key_error, texts.value_error) if reason is not None]
+        if reasons:
+            self.failed += 1
+            self.first_failure = self.first_failure or (offset, reasons[0])
+        if self._keeps_raw:
+            errors = (_json_string(texts.key_error), _json_string(texts.value_error))
+            return key, value, texts.key, texts.value, *errors
+        shown_key = key if texts.key is None else texts.key
+        shown_value = value if texts.value is None else texts.value
+        return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(texts.value_error)
+
+    def summary_line(self, path: str) -> str | None:
+        """What to say of the failures; None if there were none."""
+        if self.first_failure is None:
+            return None
+        offset, reason = self.first_failure
+        return (
+            f"kseg: {path}: {self.failed} records don't decode and are shown raw; the first at offset {offset}: {reason}"
+        )
+
+
+def _json_string(text: str | None) -> bytes | None:
+    return None if text is None else json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "replace")
+
+
+def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordDecoder | None:
+    """The decoder for a log's records: the one asked for, or that of its topic; None if there is none to be used.
+
+    Raises:
+        UsageError: a decoder's name or option is wrong, or its library isn't installed.
+        OpenError: a schema or registry can't be read.
+    """
+    keeps_raw = options.output == "json"
+    if options.key_decoder is not None or options.value_decoder is not None:
+        return RecordDecoder(_named(options, as_json=keeps_raw), keeps_raw=keeps_raw)
+    if options.internal_decoder is not None and options.output != "text":
+        return RecordDecoder(_internal(options.internal_decoder), keeps_raw=keeps_raw)
+    if options.output in DECODING_OUTPUTS and not (options.key_decoder_class or options.value_decoder_class):
+        name = parse_partition_directory(Path(path).absolute().parent)
+        if name is not None and name.topic in INTERNAL_TOPICS:
+            return RecordDecoder(_internal(INTERNAL_TOPICS[name.topic]), keeps_raw=keeps_raw)
+    return None
+
+
+def check_decoders(options: "DumpOptions") -> None:
+    """Raises what `record_decoder` does for the decoders asked for."""
+    if options.key_decoder is not None or options.value_decoder is not None:
+        _named(options, as_json=False)
+
+
+def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
+    from kseg.batch import Header
+    from kseg.decode.decoded import decoded_text, json_able, json_bytes
+    from kseg.decode.values import DecoderOptions, value_decoder
+
+    needed = DecoderOptions(options.schema, options.message, options.schema_registry)
+    of_key: ValueDecoder | None = None
+    of_value: ValueDecoder | None = None
+    if options.key_decoder is not None:
+        of_key = value_decoder(options.key_decoder, needed, "key")
+    if options.value_decoder is not None:
+        of_value = value_decoder(options.value_decoder, needed, "value")
+
+    def shown(decoded: "Decoded | None") -> bytes | None:
+        if decoded is None or decoded.reason is not None:
+            return None
+        return json_bytes(json_able(decoded.value)) if as_json else decoded_text(decoded.value)
+
+    def read(key: bytes | None, value: bytes | None, _: int, headers: "Headers") -> Texts:
+        named = [Header(name.decode("utf-8", "replace"), content) for name, content in headers]
+        of_keys = _apply(of_key, key, named)
+        of_values = _apply(of_value, value, named)
+        return Texts(shown(of_keys), shown(of_values), of_keys and of_keys.reason, of_values and of_values.reason)
+
+    return read
+
+
+def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "list[Header]") -> "Decoded | None":
+    return None if decoder is None or data is None else decoder(data, headers)
+
+
+# --- internal topics -------------------------------------------------------------------------------------------------
+
+
+def _internal(option: str) -> ReadRecord:
+    """The records of an internal topic as the latest release's tool shows them, in JSON."""
+    if option == "remote-log-metadata-decoder":
+        return _remote_log_metadata()
+    from kseg.decode.internal import decoder_for
+    from kseg.decode.parts import DecodeError
+
+    decode = decoder_for(option, LATEST.numbers)
+
+    def read(key: bytes | None, value: bytes | None, offset: int, _: "Headers") -> Texts:
+        try:
+            parts = decode(key, value, offset)
+        except DecodeError as error:
+            return Texts(None, None, key_error=error.message)
+        shown_key, key_error = _json_or_reason(parts.key)
+        shown_value, value_error = (None, None) if value is None else _json_or_reason(parts.payload)
+        return Texts(shown_key, shown_value, key_error, value_error)
+
+    return read
+
+
+def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
+    """The tool's text if it is JSON; else it says why there is none."""
+    if text is None or text.startswith(b"{"):
+        return text, None
+    return None, text.decode("utf-8", "replace")
+
+
+def _remote_log_metadata() -> ReadRecord:
+    """As JSON, where the tool shows what Java's classes say of themselves."""
+    from kseg.decode.framed import parse_framed
+    from kseg.decode.metadata import cluster_metadata_text
+    from kseg.formats.messages import MessageError
+    from kseg.formats.schemas.remote_log_metadata import RECORDS
+
+    def read(_: bytes | None, value: bytes | None, __: int, ___: "Headers") -> Texts:
+        if value is None:
+            return Texts(None, None)
+        try:
+            return Texts(None, cluster_metadata_text(parse_framed(RECORDS, value)).encode())
+        except MessageError as error:
+            return Texts(None, None, value_error=str(error))
+
+    return read

@@ -1,0 +1,219 @@
+"""Prints what a selection takes of logs: directory by directory, and in each log from where it may begin."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import DamageKind
+from kseg.formats.names import FileKind, parse_file_name
+from kseg.log.selector import Selector
+from kseg.log_file import Damage, LogFile, Run
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext
+    from kseg.dump.record_decoders import RecordDecoder
+    from kseg.kernel.contract import Output
+
+LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
+TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
+
+
+@dataclass(slots=True)
+class Part:
+    """What of logs is selected, while they are printed one after another.
+
+    start: where to begin in the next log; None lets its index tell. skip: how many of what is selected to leave out,
+    since only the last are wanted; left: how many are wanted yet. end: up to where the last log was read.
+    is_followed: a log's torn or zero tail is what isn't written yet.
+    """
+
+    selector: Selector
+    start: int | None = None
+    skip: int = 0
+    left: int | None = None
+    end: int = 0
+    is_followed: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is wanted any more."""
+        return self.left == 0 or self.selector.is_done
+
+
+def read_log(
+    path: str,
+    context: "DumpContext",
+    rendering: Rendering,
+    *,
+    output: "Output | None" = None,
+    on_damage: Callable[[Damage], None] | None = None,
+    finish: Callable[[LogFile, LogSummary], None] | None = None,
+) -> LogSummary:
+    """Prints a log, or what is selected of it, through the renderer. Raises OpenError if it can't be opened.
+
+    Args:
+        path: the log.
+        context: of the dump.
+        rendering: how to print; its filter is set here.
+        output: where to, if not to the context's.
+        on_damage: as in `dump_log`.
+        finish: is given the log, while it is open, with its summary.
+    """
+    output = output or context.output
+    with LogFile(path, context.options.max_bytes) as log_file:
+        if context.part is None:
+            source = None
+        else:
+            rendering, source = _narrowed(log_file, context.part, rendering)
+        summary = dump_log(
+            log_file, rendering, output, source=source, on_damage=on_damage, on_progress=context.show_progress
+        )
+        if context.part is not None and rendering.is_deep:
+            _count(context.part, summary.records)
+        if finish is not None:
+            finish(log_file, summary)
+    return summary
+
+
+def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
+    """Notes what a decoder couldn't decode: wrong data if that is asked for."""
+    line = None if decoder is None else decoder.summary_line(path)
+    if line is not None:
+        context.summaries.append(line)
+        context.found_wrong |= context.options.is_strict
+
+
+def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
+    """The rendering with a filter, and what there is to print."""
+    selection, selector = part.selector.selection, part.selector
+    start = part.start if part.start is not None else selector.start_position(log_file)
+    part.end = log_file.size
+    source = selector.items(log_file, start)
+    if part.is_followed:
+        source = _without_tail(source, part)
+    if not rendering.is_deep:
+        return rendering, _counted(source, part)
+    wanted = selection.record_filter(
+        skip=part.skip, limit=part.left, last_offset=selector.last_offset(log_file.path)
+    )
+    return replace(rendering, record_filter=wanted), source
+
+
+def _count(part: Part, count: int) -> None:
+    part.skip = 0
+    part.start = None
+    if part.left is not None:
+        part.left -= count
+
+
+def _without_tail(items: Iterator[Run | Damage], part: Part) -> Iterator[Run | Damage]:
+    for item in items:
+        if isinstance(item, Damage) and item.kind in TAIL_KINDS:
+            part.end = item.position
+            return
+        yield item
+
+
+def _counted(items: Iterator[Run | Damage], part: Part) -> Iterator[Run | Damage]:
+    """Batches without those to be skipped, up to the limit: where no records are looked at, batches count."""
+    part.start = None
+    for item in items:
+        if isinstance(item, Damage):
+            yield item
+            continue
+        first = min(part.skip, item.row_count)
+        part.skip -= first
+        run = _rows_from(item, first) if first else item
+        if part.left is not None:
+            run = run._replace(row_count=min(run.row_count, part.left))
+            part.left -= run.row_count
+        if run.row_count or not item.row_count:
+            yield run
+        if part.left == 0:
+            return
+
+
+def _rows_from(run: Run, first: int) -> Run:
+    from kseg.kernel.contract import ROW
+
+    return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
+
+
+def dump_selection(
+    paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
+) -> None:
+    """Prints what is selected of some files.
+
+    Args:
+        paths: files; logs of a directory stand together, in the order of their offsets.
+        context: of the dump.
+        dump_one: prints a file, by the context's `part` if it has one.
+
+    Raises:
+        KsegError: a schema, a decoder or a field is wrong.
+    """
+    selection = context.options.selection
+    left = selection.limit
+    parts: list[Part] = []
+    for directory, names in groupby(paths, os.path.dirname):
+        files = list(names)
+        logs = [path for path in files if parse_file_name(path).kind in LOGS]
+        for path in files:
+            if path not in logs:
+                dump_one(path, context)
+        if not logs or left == 0:
+            continue
+        try:
+            part = Part(Selector(selection, Path(directory), _sayer(context)), left=left)
+        except OpenError:
+            for path in logs:
+                dump_one(path, context)  # which says what is wrong
+            continue
+        part.is_followed = selection.is_followed
+        _dump_part(logs, part, context, dump_one)
+        left = part.left
+        parts.append(part)
+    if selection.is_followed:
+        from kseg.dump.follow import follow
+
+        follow(parts, context, dump_one)
+
+
+def _sayer(context: "DumpContext") -> Callable[[str], None]:
+    def say(line: str) -> None:
+        context.summaries.append(f"kseg: {line}")
+
+    return say
+
+
+def _dump_part(
+    logs: list[str], part: Part, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
+) -> None:
+    """Prints the logs of one directory."""
+    tail = part.selector.selection.tail
+    if tail is not None:
+        from kseg.dump.tail import find_tail
+
+        logs, part.start, part.skip = find_tail(logs, tail, part.selector, context)
+    context.part = part
+    try:
+        for path in logs:
+            if part.left == 0:
+                break
+            if _may_hold(path, part.selector):
+                dump_one(path, context)
+            part.start = None
+    finally:
+        context.part = None
+
+
+def _may_hold(path: str, selector: Selector) -> bool:
+    try:
+        return selector.may_hold(Path(path))
+    except KsegError:
+        return True  # which is said when it is opened

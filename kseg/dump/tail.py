@@ -1,0 +1,77 @@
+"""Finds where the last records of a partition begin, reading from its end as little as may be."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.dump.log import Rendering, dump_log, new_output
+from kseg.errors import OpenError
+from kseg.index.offset_index import OffsetIndex
+from kseg.kernel.contract import Program
+from kseg.layouts.compiler import compile_template
+from kseg.log.partition import entry_problem
+from kseg.log.selector import Selector
+from kseg.log_file import Damage, LogFile, Run
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext
+
+STEP = 8
+"""By how much more index entries each attempt goes back."""
+
+
+def find_tail(
+    logs: list[str], count: int, selector: Selector, context: "DumpContext"
+) -> tuple[list[str], int | None, int]:
+    """The logs with the last `count` of what is selected, where to begin in the first, and how many to skip there.
+
+    Records are counted; batches where only these are printed.
+    """
+    counts_batches = context.options.shallow or context.options.only == "batches"
+    wanted = count
+    for number in range(len(logs) - 1, -1, -1):
+        if wanted == 0:
+            return logs[number + 1 :], None, 0
+        try:
+            if not selector.may_hold(Path(logs[number])):
+                continue
+            with LogFile(logs[number], context.options.max_bytes) as log_file:
+                found = 0
+                for start in _starts(log_file, selector):
+                    found = _counted(log_file, start, selector, counts_batches=counts_batches)
+                    if found >= wanted:
+                        selector.is_done = False
+                        return logs[number:], start, found - wanted
+        except OpenError:
+            continue  # which is said when it is printed
+        finally:
+            selector.is_done = False
+        wanted -= found
+    return logs, None, 0
+
+
+def _starts(log_file: LogFile, selector: Selector) -> Iterator[int]:
+    """Positions to count from: of index entries, further and further from the end; at last where to begin anyway."""
+    first = selector.start_position(log_file)
+    segment = selector.segment(log_file.path)
+    if segment is not None and segment.offset_index is not None:
+        back = 1
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            while back <= index.count:
+                entry = index.entry(index.count - back)
+                if entry.position <= first:
+                    break
+                if entry_problem(log_file, entry.offset, entry.position) is None:
+                    yield entry.position
+                back *= STEP
+    yield first
+
+
+def _counted(log_file: LogFile, start: int, selector: Selector, *, counts_batches: bool) -> int:
+    items: Iterator[Run | Damage] = selector.items(log_file, start)
+    if counts_batches:
+        return sum(item.row_count for item in items if isinstance(item, Run))
+    nothing = compile_template("")
+    program = Program((None, None, None), (nothing, nothing, nothing), None)
+    wanted = selector.selection.record_filter(last_offset=selector.last_offset(log_file.path))
+    return dump_log(log_file, Rendering(program, record_filter=wanted), new_output(bytes), source=items).records

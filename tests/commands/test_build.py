@@ -1,0 +1,268 @@
+"""`kseg build`: from dumps, JSON lines, CSV and text to partitions; segments, indexes; what is said of bad input."""
+
+import json
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from kseg.formats.batch import RECORD_BATCH
+from kseg.formats.codes import Codec
+from kseg.log_file import Damage
+from kseg.segment import Segment
+from tests import golden, run
+
+TIME = "1760000000000"
+
+
+def is_uncompressed(path: Path) -> bool:
+    with Segment(path) as segment:
+        return all(not isinstance(item, Damage) and item.codec == Codec.NONE for item in segment.scan())
+
+
+UNCOMPRESSED = [path for path in golden.files(".log") if is_uncompressed(path)]
+COMPRESSED = [path for path in golden.files(".log") if path not in UNCOMPRESSED]
+PARTITION = golden.ROOT / "logs/4.3.1-tiered/__transaction_state-1"
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(golden.ROOT))
+
+
+def kseg(directory: Path, *arguments: str) -> run.Run:
+    return run.kseg(arguments, directory)
+
+
+def dump(directory: Path, *arguments: str) -> bytes:
+    return kseg(directory, "dump", "-q", "-o", "json", *arguments).stdout
+
+
+def build(directory: Path, source: bytes, *options: str) -> run.Run:
+    """Builds `built` of a file."""
+    (directory / "source").write_bytes(source)
+    return kseg(directory, "build", "source", "-o", "built", "--timestamp", TIME, *options)
+
+
+def records(directory: Path, *options: str) -> list[dict[str, object]]:
+    lines = dump(directory, "--only", "records", *options, "built").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def with_what_readers_dont_see(dumped: bytes, path: Path) -> bytes:
+    """A dump with timestampDelta and attributes of each record, which LogAppendTime and readers hide."""
+    objects = [json.loads(line) for line in dumped.splitlines()]
+    stored = iter(
+        [
+            record
+            for batch in Segment(path).batches()
+            if batch.magic == 2
+            for record in RECORD_BATCH.parse(batch.raw).records
+        ]
+    )
+    magic = None
+    for line in objects:
+        magic = line.get("magic", magic)
+        if line["type"] == "record" and magic == 2:
+            record = next(stored)
+            line |= {"timestampDelta": record.timestamp_delta, "attributes": record.attributes}
+    return "".join(json.dumps(line) + "\n" for line in objects).encode()
+
+
+@pytest.mark.parametrize("path", UNCOMPRESSED, ids=name)
+def test_an_uncompressed_segment_comes_back_byte_for_byte(path: Path, tmp_path: Path) -> None:
+    source = with_what_readers_dont_see(dump(golden.ROOT, str(path)), path)
+    assert build(tmp_path, source).status == 0
+    (built,) = (tmp_path / "built").glob("*.log")
+    assert built.read_bytes() == path.read_bytes()
+    assert int(built.stem) == int(path.stem[:20])
+
+
+@pytest.mark.parametrize("path", COMPRESSED, ids=name)
+def test_a_compressed_segment_comes_back_with_its_batches_and_records(path: Path, tmp_path: Path) -> None:
+    assert build(tmp_path, dump(golden.ROOT, str(path))).status == 0
+    assert content(*sorted((tmp_path / "built").glob("*.log"))) == content(path)
+
+
+def content(*paths: Path) -> list[dict[str, object]]:
+    """A dump without what another compression changes; segments too far from their base have become several."""
+    lines = [json.loads(line) for line in dump(golden.ROOT, *map(str, paths)).splitlines()]
+    return [
+        {member: value for member, value in line.items() if member not in ("file", "position", "size", "crc")}
+        for line in lines
+        if line["type"] != "summary"
+    ]
+
+
+def test_a_partition_gets_the_files_that_its_broker_left(tmp_path: Path) -> None:
+    build(tmp_path, dump(golden.ROOT, str(PARTITION)), "--topic-id", topic_id(PARTITION))
+    built = {path.name: path.read_bytes() for path in (tmp_path / "built").iterdir()}
+    assert built == {path.name: path.read_bytes() for path in PARTITION.iterdir()}
+
+
+def topic_id(partition: Path) -> str:
+    return (partition / "partition.metadata").read_text().rpartition(" ")[2]
+
+
+def test_segments_begin_where_the_sources_did(tmp_path: Path) -> None:
+    source = golden.ROOT / "logs/4.3.1/compacted-txn-0"
+    build(tmp_path, dump(golden.ROOT, str(source)))
+    logs = sorted(path.name for path in (tmp_path / "built").glob("*.log"))
+    assert logs == sorted(path.name for path in source.glob("*.log"))
+
+
+def test_what_dump_prints_can_be_piped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one\ntwo\n")))
+    ran = kseg(tmp_path, "build", "--format", "text", "-o", "built", "--timestamp", TIME)
+    assert ran.stdout == b"built/00000000000000000000.log: offsets 0 to 1, 1 batches, 81 bytes\n"
+    assert [record["value"] for record in records(tmp_path)] == ["one", "two"]
+
+
+def test_records_have_the_time_given_or_their_own(tmp_path: Path) -> None:
+    build(tmp_path, b'{"value":"a"}\n{"value":"b","timestamp":5}\n')
+    assert [record["timestamp"] for record in records(tmp_path)] == [int(TIME), 5]
+
+
+def test_without_a_time_it_is_now(tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"{}")
+    kseg(tmp_path, "build", "source", "-o", "built")
+    (record,) = records(tmp_path)
+    assert isinstance(record["timestamp"], int)
+    assert record["timestamp"] > 1_790_000_000_000
+
+
+@pytest.mark.parametrize("magic", ["0", "1", "2"])
+@pytest.mark.parametrize("compression", ["none", "gzip:9", "snappy", "lz4", "zstd:1"])
+def test_every_format_and_codec_verifies(magic: str, compression: str, tmp_path: Path) -> None:
+    source = b"".join(b'{"key":"k%d","value":"%d"}\n' % (number % 7, number) for number in range(500))
+    ran = build(tmp_path, source, "--magic", magic, "--compression", compression, "--batch-size", "900")
+    if compression == "zstd:1" and magic != "2":
+        assert (ran.status, ran.stderr) == (2, b"kseg: source: line 1: format %s has no codec zstd\n" % magic.encode())
+        return
+    assert [record["value"] for record in records(tmp_path)] == [str(number) for number in range(500)]
+    assert kseg(tmp_path, "verify", "built").stdout == b"ok\n"
+
+
+def test_log_append_time_is_the_time_of_all(tmp_path: Path) -> None:
+    build(tmp_path, b'{"timestamp":5}\n{}\n', "--timestamp-type", "LogAppendTime")
+    assert {(record["timestamp"], record["timestampType"]) for record in records(tmp_path)} == {
+        (int(TIME), "LogAppendTime")
+    }
+
+
+def test_csv_columns_become_members(tmp_path: Path) -> None:
+    build(tmp_path, b"offset,key,value,header.h\n3,k,,x\n9,,v,\n", "--format", "csv")
+    first, second = records(tmp_path)
+    assert (first["offset"], first["key"], first["value"], first["headers"]) == (
+        3, "k", None, [{"key": "h", "value": "x"}],
+    )  # fmt: skip
+    assert (second["offset"], second["key"], second["value"], second["headers"]) == (9, None, "v", [])
+
+
+def test_batches_end_at_their_size_or_count(tmp_path: Path) -> None:
+    source = b"x\n" * 100
+    build(tmp_path, source, "--format", "text", "--batch-records", "30")
+    counts = [json.loads(line)["count"] for line in dump(tmp_path, "--only", "batches", "built").splitlines()]
+    assert counts == [30, 30, 30, 10]
+    ran = kseg(
+        tmp_path, "build", "source", "-o", "small", "--format", "text", "--batch-size", "100", "--timestamp", TIME
+    )
+    assert ran.status == 0
+    sizes = [json.loads(line)["size"] for line in dump(tmp_path, "--only", "batches", "small").splitlines()]
+    assert max(sizes) <= 100
+    assert sizes[0] > 90
+
+
+def test_transactions_end_with_their_markers(tmp_path: Path) -> None:
+    source = b'{"value":"a"}\n{"type":"abort"}\n{"value":"b"}\n'
+    build(tmp_path, source, "--producer-id", "7", "--epoch", "2", "--sequence", "5", "--transaction", "commit")
+    lines = [json.loads(line) for line in dump(tmp_path, "built").splitlines()]
+    batches = [line for line in lines if line["type"] == "batch"]
+    assert [(batch["producerId"], batch["producerEpoch"], batch["baseSequence"]) for batch in batches] == [
+        (7, 2, 5), (7, 2, -1), (7, 2, 6), (7, 2, -1),
+    ]  # fmt: skip
+    assert [line["control"]["type"] for line in lines if "control" in line] == ["ABORT", "COMMIT"]
+    aborted = kseg(tmp_path, "dump", "built/00000000000000000000.txnindex").stdout
+    assert b"producerId: 7 firstOffset: 0 lastOffset: 1 lastStableOffset: 2" in aborted
+    assert kseg(tmp_path, "verify", "built").stdout == b"ok\n"
+
+
+def test_an_open_transaction_stays_open(tmp_path: Path) -> None:
+    build(tmp_path, b"{}\n", "--producer-id", "7", "--transaction", "open")
+    lines = [json.loads(line) for line in dump(tmp_path, "built").splitlines()]
+    assert [line["isTransactional"] for line in lines if line["type"] == "batch"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "bases"),
+    [
+        (["--segment-bytes", "200"], b"rolled by size", [0, 2, 4]),
+        (["--roll-ms", "1500"], b"rolled by time", [0, 2, 4]),
+        (["--index-max-bytes", "24", "--index-interval-bytes", "0"], b"rolled by index-full", [0, 2, 4]),
+    ],
+)
+def test_segments_roll_by_kafkas_rules(options: list[str], reason: bytes, bases: list[int], tmp_path: Path) -> None:
+    source = b"".join(b'{"timestamp":%d000,"value":"%b"}\n' % (number, b"v" * 10) for number in range(1, 6))
+    ran = build(tmp_path, source, "--batch-records", "1", *options)
+    assert sorted(int(path.stem) for path in (tmp_path / "built").glob("*.log")) == bases
+    assert ran.stdout.count(reason) == len(bases) - 1
+    assert kseg(tmp_path, "verify", "built").stdout == b"ok\n"
+
+
+def test_a_segment_rolls_where_offsets_are_too_far_from_its_base(tmp_path: Path) -> None:
+    ran = build(tmp_path, b'{"offset":0}\n{"offset":%d}\n' % 2**31, "--batch-records", "1")
+    assert b"rolled by offset-range" in ran.stdout
+    assert (tmp_path / "built" / f"{2**31:020}.log").exists()
+
+
+def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
+    source = dump(golden.ROOT, "docs/test-1-0/00000000000000203000.log")
+    build(tmp_path, source, "--compression", "zstd:3")
+    codecs = {json.loads(line)["compression"] for line in dump(tmp_path, "--only", "batches", "built").splitlines()}
+    assert codecs == {"zstd"}
+    before = [json.loads(line) for line in source.splitlines()]
+    values = [line["value"] for line in before if line["type"] == "record"]
+    assert [record["value"] for record in records(tmp_path)] == values
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (b'{}\n{"key":', [], b"source: line 2: no JSON: Expecting value at column 8"),
+        (b'{"value":5}', [], b"source: line 1: value is 5, not a text or null"),
+        (b'{"offset":5}\n{"offset":5}\n', [], b"source: line 2: the offset 5 doesn't rise: the next one is 6"),
+        (b'{"timestamp":-2}', [], b"source: line 1: the timestamp -2 is negative"),
+        (b'{"headers":{"h":"v"}}', ["--magic", "1"], b"source: line 1: format 1 has no headers"),
+        (b'{"type":"commit"}', [], b"source: line 1: there is no transaction to end: give a producer id, and that "
+         b"batches are transactional"),
+        (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
+        (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' is no codec: none, gzip, snappy, lz4, zstd"),
+        (b"{}", ["--compression", "gzip:11"], b"gzip: the level is from 1 to 9, not 11"),
+        (b"{}", ["--topic-id", "x"], b"--topic-id: 'x' isn't 22 characters of base64url"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_leaves_nothing(
+    source: bytes, options: list[str], message: bytes, tmp_path: Path
+) -> None:
+    ran = build(tmp_path, source, *options)
+    assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: %b\n" % message)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_damage_in_the_dump_is_told(tmp_path: Path) -> None:
+    source = dump(golden.ROOT, "damaged/004-torn-records/00000000000000077901.log")
+    ran = build(tmp_path, source)
+    assert (ran.status, ran.stderr.count(b"\n")) == (0, 1)
+    assert b"torn-tail: what the damage took is left out" in ran.stderr
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "file").write_text("kept")
+    assert build(tmp_path, b"{}").status == 2
+    assert (tmp_path / "built" / "file").read_text() == "kept"
+
+
+def test_quiet_says_nothing(tmp_path: Path) -> None:
+    ran = build(tmp_path, b"{}", "-q")
+    assert (ran.status, ran.stdout, ran.stderr) == (0, b"", b"")

@@ -60,7 +60,7 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Whether nothing is asked."""
-        return self == Selection()
+        return self == EVERYTHING
 
     @property
     def looks_into_records(self) -> bool:
@@ -136,6 +136,10 @@ class Selection:
             return _is_found(of_key, key) and _is_found(of_value, value)
 
         return takes
+
+
+EVERYTHING = Selection()
+"""Nothing is asked."""
 
 
 def _literal(pattern: str | None) -> bytes | None:

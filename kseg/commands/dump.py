@@ -1,13 +1,17 @@
 """`kseg dump`: prints what files hold, as Kafka's DumpLogSegments does."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.commands.options import color_option, selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
 from kseg.releases import parse_release
+
+_FILE = click.Path(path_type=Path)
 
 
 @click.command()
@@ -16,7 +20,16 @@ from kseg.releases import parse_release
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
 @click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.3, latest.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Lines of text, or of JSON.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "csv", "table"]),
+    default="text",
+    show_default=True,
+    help="Lines of text, lines of JSON, records as CSV or as a table.",
+)
+@click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
+@click.option("--template", metavar="TEXT", help="A line for each record: '{offset} {key}'.")
 @click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
 @click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
 @click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")
@@ -34,6 +47,13 @@ from kseg.releases import parse_release
 @click.option(
     "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
 )
+@click.option("--key-decoder", metavar="NAME", help="What decodes keys: string, json, avro, … or module:callable.")
+@click.option("--value-decoder", metavar="NAME", help="What decodes values.")
+@click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set.")
+@click.option("--message", metavar="NAME", help="Full name of the Protobuf message.")
+@click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition, to rebuild a registry from.")
+@click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
+@selection_options
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
@@ -41,6 +61,7 @@ from kseg.releases import parse_release
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
 @click.option("--max-decompressed", type=int, default=DEFAULT_LIMIT, show_default=True, help="Largest body, in bytes.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
 @click.pass_context
 def dump(
@@ -55,20 +76,29 @@ def dump(
 ) -> None:
     """Print what log segments, indexes, snapshots and checkpoints hold, as Kafka's own tool does.
 
-    PATHS are files or directories; none means the current directory.
+    PATHS are files or directories; none means the current directory. Of a selection only what may hold it is read: by
+    names of files, indexes (which are checked), and headers of batches.
 
     \b
     Examples:
       kseg dump 00000000000000203000.log --print-data-log
       kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
       kseg dump -o json --only records orders-0/ | jq .value
+      kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
+      kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
+      kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
     """
     if like is not None and not paths and not files:
         raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
+    fields = options.pop("fields")
     dump_options = DumpOptions(
-        like=None if like is None else parse_release(like), internal_decoder=chosen[0] if chosen else None, **options
+        like=None if like is None else parse_release(like),
+        internal_decoder=chosen[0] if chosen else None,
+        selection=selection_of(options),
+        fields=tuple(name for name in (fields or "").split(",") if name),
+        **options,
     )
     command.exit(dump_files(given or ["."], dump_options, talk=_talk, quiet=quiet, progress=progress))
 

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import PurePath
 
@@ -12,6 +13,7 @@ from kseg.dump.reports import Reports
 from kseg.errors import OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
+from kseg.output.pager import paged
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.releases import Release, at
@@ -34,7 +36,10 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.CLEAN_SHUTDOWN: ("kseg.dump.texts", "dump_text"),
 }
 """Module and function that print each kind of file; a module is imported when a file of its kind is met."""
+_LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
 _JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
+_ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
+_OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
 
 
 def _dumper(place: tuple[str, str]) -> Callable[[str, DumpContext], None]:
@@ -72,16 +77,41 @@ def dump_files(
     with ProgressBar(progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
         context = DumpContext(options, output, talk, Reports(options.release), bar.show, several)
-        for path in paths:
-            _dump_path(path, context)
-        output.flush()
-        flush_stdout()
+        try:
+            _dump_all(paths, context)
+        finally:
+            output.flush()
+            flush_stdout()
     if not quiet:
         for lines in context.reports.lines(None if options.like else REPORTED_LINES):
             talk(lines)
         for line in context.summaries:
             talk(line)
     return 2 if context.failed else int(context.found_wrong)
+
+
+def _dump_all(paths: list[str], context: DumpContext) -> None:
+    with ExitStack() as stack:
+        if context.options.output == "table" and not context.options.selection.is_followed:
+            context.table_output = stack.enter_context(paged())
+        if context.options.selection.is_everything:
+            for path in paths:
+                _dump_path(path, context)
+        else:
+            from kseg.dump.selected import dump_selection
+
+            dump_selection([file for path in paths for file in _files_of(path, context)], context, _dump_or_refuse)
+        context.end_table()
+
+
+def _files_of(path: str, context: DumpContext) -> list[str]:
+    """The file itself, or the logs of a directory."""
+    if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
+        return [path]
+    found = [file for file in files_in(path, context) if parse_file_name(file).kind in _LOGS]
+    if not found:
+        _refuse(OpenError("holds no logs", path), context)
+    return found
 
 
 def _dump_path(path: str, context: DumpContext) -> None:
@@ -134,8 +164,12 @@ def dump_file(path: str, context: DumpContext) -> None:
     kind = kind_to_dump(path, like)
     if kind is FileKind.UNKNOWN and like is not None and not at(layout.NAMES_UNKNOWN_FILES, like):
         return
-    if context.options.output == "json":
-        _dump_json(path, kind, context)
+    options = context.options
+    if options.output != "text" or options.fields or options.template is not None:
+        _dump_rows(path, kind, context)
+        return
+    if context.is_following:
+        _dumper(_DUMPERS[kind])(path, context)
         return
     context.line(layout.DUMPING.format(path=path))
     if kind is not FileKind.UNKNOWN:
@@ -154,12 +188,15 @@ def _check_existence(path: str) -> None:
         raise OpenError(f"can't be opened: {error.strerror}", path) from error
 
 
-def _dump_json(path: str, kind: FileKind, context: DumpContext) -> None:
-    if kind not in (FileKind.LOG, FileKind.METADATA_SNAPSHOT):
-        context.failed += 1
-        context.talk(f"kseg: {path}: only logs can be printed as JSON")
-        return
-    _dumper(_JSON_DUMPER)(path, context)
+def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
+    """Prints a file as objects or rows: of what isn't known too it is told whether it can be opened."""
+    if kind is FileKind.UNKNOWN:
+        _check_existence(path)
+        context.talk(layout.IGNORING.format(path=path))
+    elif kind not in _LOGS:
+        _dumper(_OBJECTS_DUMPER)(path, context)
+    else:
+        _dumper(_JSON_DUMPER if context.options.output == "json" else _ROWS_DUMPER)(path, context)
 
 
 def kind_to_dump(path: str, like: Release | None) -> FileKind:

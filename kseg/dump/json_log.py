@@ -6,10 +6,10 @@ from collections.abc import Callable
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
 from kseg.dump.record_decoders import record_decoder
-from kseg.dump.rows import fields_program
 from kseg.dump.selected import note_failures, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.json import json_program
+from kseg.layouts.rows import fields_program
 from kseg.log_file import Damage
 
 
@@ -32,9 +32,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     program = _program(path, context)
     decoder = record_decoder(options, path)
-    rendering = Rendering(
-        program, decode_control=control_json, limit=options.max_decompressed, decode_all=decoder
-    )
+    rendering = Rendering(program, decode_control=control_json, limit=options.max_decompressed, decode_all=decoder)
     summary = read_log(path, context, rendering, on_damage=_sayer(say))
     context.found_wrong |= bool(summary.damages)
     note_failures(path, decoder, context)

@@ -114,9 +114,7 @@ def dump_log(
     return summary
 
 
-def _items(
-    log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None
-) -> Iterator[Slice | Damage]:
+def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None) -> Iterator[Slice | Damage]:
     runs = source
     if runs is None:
         runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()

@@ -1,15 +1,16 @@
 """What `kseg dump` is asked for, and where its output goes."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.dump.record_decoders import check_decoders
 from kseg.errors import UsageError
 from kseg.releases import LATEST, Release
-from kseg.selection import Selection
+from kseg.selection import EVERYTHING, Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kseg.dump.reports import Reports
     from kseg.dump.selected import Part
     from kseg.kernel.contract import Output
+    from kseg.output.growing_table import GrowingTable
 
 INTERNAL_DECODERS = (
     "offsets-decoder",
@@ -49,8 +51,8 @@ class DumpOptions:
 
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
-    is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are as in
-    kseg.decode.values; with `is_strict` what they can't decode is wrong data.
+    is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
+    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data.
     """
 
     like: Release | None = None
@@ -68,7 +70,7 @@ class DumpOptions:
     output: str = "text"
     only: str | None = None
     max_decompressed: int = DEFAULT_LIMIT
-    selection: Selection = Selection()
+    selection: Selection = EVERYTHING
     fields: tuple[str, ...] = ()
     template: str | None = None
     key_decoder: str | None = None
@@ -89,10 +91,10 @@ class DumpOptions:
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
-    `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells whether
+    `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
     rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
-    opened. `part` is what of the next log is selected; None for all. `is_following`:
-    only what is new is printed, without what stands around it.
+    opened. `part` is what of the next log is selected, None for all; `is_following` when only what is new is printed,
+    without what stands around it. `table_output` is where tables go, None for standard output.
     """
 
     options: DumpOptions
@@ -106,10 +108,35 @@ class DumpContext:
     summaries: list[str] = field(default_factory=list)
     part: "Part | None" = None
     is_following: bool = False
+    table_output: "IO[str] | None" = None
+    _table: "GrowingTable | None" = None
+    _header: str = ""
 
     def line(self, text: str) -> None:
         """Prints a line on stdout."""
         self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def line_once(self, text: str) -> None:
+        """Prints a line unless it is the last one that was printed so: the names of columns."""
+        if text != self._header:
+            self._header = text
+            self.line(text)
+
+    def table(self, names: tuple[str, ...]) -> "GrowingTable":
+        """The table of rows with these columns: the last one if it has the same."""
+        from kseg.output.growing_table import GrowingTable
+
+        header = ",".join(names)
+        if self._table is None or header != self._header:
+            self.end_table()
+            self._header = header
+            self._table = GrowingTable(names, self.table_output or sys.stdout, self.options.color)
+        return self._table
+
+    def end_table(self) -> None:
+        """Prints what the last table still holds."""
+        if self._table is not None:
+            self._table.print_rows()
 
     def add_problem(self, path: str, problem: str) -> None:
         """Notes something wrong in a file, in a line that comes on stderr behind all files."""
@@ -143,5 +170,10 @@ def _check_rows(options: DumpOptions) -> None:
         raise UsageError("--template is a line of text: leave --fields and -o out")
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
         raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
+    if options.fields or options.template is not None:
+        from kseg.layouts.rows import check_fields, template_program
+
+        check_fields(options.fields)
+        template_program(options.template or "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
         raise UsageError("--key-decoder and --value-decoder: leave other decoders out")

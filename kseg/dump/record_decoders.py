@@ -78,9 +78,8 @@ class RecordDecoder:
         if self.first_failure is None:
             return None
         offset, reason = self.first_failure
-        return (
-            f"kseg: {path}: {self.failed} records don't decode and are shown raw; the first at offset {offset}: {reason}"
-        )
+        counted = f"{self.failed} records don't decode and are shown raw"
+        return f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
 
 
 def _json_string(text: str | None) -> bytes | None:

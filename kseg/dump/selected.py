@@ -98,9 +98,7 @@ def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rend
         source = _without_tail(source, part)
     if not rendering.is_deep:
         return rendering, _counted(source, part)
-    wanted = selection.record_filter(
-        skip=part.skip, limit=part.left, last_offset=selector.last_offset(log_file.path)
-    )
+    wanted = selection.record_filter(skip=part.skip, limit=part.left, last_offset=selector.last_offset(log_file.path))
     return replace(rendering, record_filter=wanted), source
 
 
@@ -144,9 +142,7 @@ def _rows_from(run: Run, first: int) -> Run:
     return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
-def dump_selection(
-    paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
-) -> None:
+def dump_selection(paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> None:
     """Prints what is selected of some files.
 
     Args:

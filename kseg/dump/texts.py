@@ -18,7 +18,7 @@ LARGEST_TEXT = 1 << 26
 
 def dump_text(path: str, context: "DumpContext") -> None:
     """Prints a text file; of a malformed one only what is wrong, on stderr. Raises OpenError if it can't be opened."""
-    content = _read(path)
+    content = read_text(path)
     try:
         if len(content) > LARGEST_TEXT:
             raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large")
@@ -29,7 +29,8 @@ def dump_text(path: str, context: "DumpContext") -> None:
         context.output.write("".join(lines).encode())
 
 
-def _read(path: str) -> bytes:
+def read_text(path: str) -> bytes:
+    """The content of a text file, up to LARGEST_TEXT and one byte more. Raises OpenError if it can't be read."""
     try:
         if not Path(path).is_file():  # a pipe must not make the opening wait
             Path(path).stat()

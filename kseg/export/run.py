@@ -149,7 +149,7 @@ def in_processes(count: int) -> Execute:
         from multiprocessing import get_context
 
         with ProcessPoolExecutor(min(count, len(orders)), get_context("spawn")) as pool:
-            waiting = [pool.submit(_execute_one, order, job) for order in orders]
+            waiting = [pool.submit(execute_one, order, job) for order in orders]
             try:
                 for future in as_completed(waiting):
                     yield future.result()
@@ -159,5 +159,6 @@ def in_processes(count: int) -> Execute:
     return execute
 
 
-def _execute_one(order: WorkOrder, job: Job) -> Result:
+def execute_one(order: WorkOrder, job: Job) -> Result:
+    """Executes one order, in whichever process."""
     return execute_order(order, job, open_destination(job.destination))

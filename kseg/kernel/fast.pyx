@@ -12,6 +12,8 @@ from libc.string cimport memchr, memcmp, memcpy
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from functools import lru_cache
+
 from kseg.kernel.contract import Problem as ProblemValue
 from kseg.kernel.contract import RecordProblem
 
@@ -797,6 +799,12 @@ cdef class CompiledTemplate:
             free(self.template.words)
 
 
+@lru_cache(maxsize=256)
+def compiled(template):
+    """The template in C's memory; the same one for all files."""
+    return CompiledTemplate(template)
+
+
 cdef inline uint8_t* put_word(uint8_t* out, const uint8_t* literals, WordTable* table, int64_t number) noexcept nogil:
     cdef int64_t index = number - table.first
     if index < 0 or index >= table.count:
@@ -847,15 +855,20 @@ cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
     line.texts[1] = sized(&record, varint(&record))
     if record.failed or not read_headers(&record, line) or record.at != record.end:
         return False
-    line.slots[OFFSET] = <int64_t>(<uint64_t>line.slots[BASE_OFFSET] + <uint64_t>offset_delta)
+    line.slots[OFFSET] = sum_of(line.slots[BASE_OFFSET], offset_delta)
     if line.slots[TIMESTAMP_TYPE] == 1:
         line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
     else:
-        line.slots[TIMESTAMP] = <int64_t>(<uint64_t>line.slots[BASE_TIMESTAMP] + <uint64_t>timestamp_delta)
+        line.slots[TIMESTAMP] = sum_of(line.slots[BASE_TIMESTAMP], timestamp_delta)
     line.slots[SEQUENCE] = sequence_after(line.slots[BASE_SEQUENCE], offset_delta)
     line.slots[KEY_SIZE] = line.texts[0].size
     line.slots[VALUE_SIZE] = line.texts[1].size
     return True
+
+
+cdef inline int64_t sum_of(int64_t number, int64_t delta) noexcept nogil:
+    """Wraps around as Java's long does."""
+    return <int64_t>(<uint64_t>number + <uint64_t>delta)
 
 
 cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
@@ -927,7 +940,7 @@ cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t positi
     slots[IS_TRANSACTIONAL] = attributes >> 4 & 1
     slots[IS_CONTROL] = attributes >> 5 & 1
     slots[HAS_DELETE_HORIZON] = attributes >> 6 & 1
-    slots[LAST_OFFSET] = <int64_t>(<uint64_t>slots[BASE_OFFSET] + <uint64_t><int64_t>int32_at(at + 23))
+    slots[LAST_OFFSET] = sum_of(slots[BASE_OFFSET], int32_at(at + 23))
     slots[BASE_TIMESTAMP] = int64_at(at + 27)
     slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = int64_at(at + 35)
     slots[PRODUCER_ID] = int64_at(at + 43)
@@ -991,7 +1004,7 @@ cdef Inner survey(const uint8_t* at, const uint8_t* end) noexcept nogil:
 
 cdef inline int64_t inner_shift(int64_t magic, int64_t wrapper_offset, int64_t last_stored) noexcept nogil:
     """What to add to stored offsets: v0 stores them absolute; v1 relative, unless the wrapper's offset is 0."""
-    return wrapper_offset - last_stored if magic == 1 and wrapper_offset else 0
+    return <int64_t>(<uint64_t>wrapper_offset - <uint64_t>last_stored) if magic == 1 and wrapper_offset else 0
 
 
 cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_t shift, Line* line) noexcept nogil:
@@ -1002,7 +1015,7 @@ cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_
     if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
             or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
         return -1
-    line.slots[OFFSET] = <int64_t>(<uint64_t>int64_at(at) + <uint64_t>shift)
+    line.slots[OFFSET] = sum_of(int64_at(at), shift)
     if line.slots[TIMESTAMP_TYPE] == 1:
         line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
     return size
@@ -1188,7 +1201,7 @@ cdef class Renderer:
         cdef CompiledTemplate owner
         if template is None:
             return NULL
-        owner = CompiledTemplate(template)
+        owner = compiled(template)
         if owner.template.fixed_size > self.out.capacity:
             raise ValueError("a template longer than the output's buffer")
         self.owners.append(owner)
@@ -1316,7 +1329,7 @@ cdef class Renderer:
             return self.put_batch(self.batch_templates[magic], True)
         inner = survey(body.at, body.at + body.size)
         shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
-        line.slots[BASE_OFFSET] = inner.first_offset + shift
+        line.slots[BASE_OFFSET] = sum_of(inner.first_offset, shift)
         line.slots[COUNT] = inner.count
         self.put_batch(self.batch_templates[magic], True)
         if inner.count == 0 or (shift < 0 and magic == 1):
@@ -1347,7 +1360,7 @@ cdef class Renderer:
 
     cdef int note_offset(self) except -1 nogil:
         cdef int64_t offset = self.line.slots[OFFSET]
-        if self.has_last_offset and offset != self.last_offset + 1:
+        if self.has_last_offset and offset != sum_of(self.last_offset, 1):
             with gil:
                 self.gaps.append((self.last_offset, offset))
         self.has_last_offset = True

@@ -84,7 +84,9 @@ RECORD_COLUMNS = (
     _everywhere("keySize", Kind.NUMBER),
     _everywhere("valueSize", Kind.NUMBER),
 )
-DECODED_COLUMNS = tuple(_everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError"))
+DECODED_COLUMNS = tuple(
+    _everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError")
+)
 """What decoders made of a record, and why they couldn't."""
 PLACE_COLUMNS = ("file", "topic", "partition")
 """Columns that are the same in all of a log: of its path."""

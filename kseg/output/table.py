@@ -1,7 +1,10 @@
 """Tables: aligned lines of plain text, and rich ones for a terminal."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from kseg.output.pager import paged
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -83,14 +86,18 @@ def write_rich_table(
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(force_terminal=color, no_color=None if color is None else not color, highlight=False)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
         table.add_column(column.title, justify="left" if column.width < 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(_plain(column.text(row)) for column in columns), style=style(row) if style else None)
-    console.width = max(console.width, console.measure(table, options=console.options.update(width=_ENDLESS)).maximum)
-    console.print(table)
+    with paged() as out:
+        is_terminal = sys.stdout.isatty() or None if color is None else color
+        no_color = None if color is None else not color
+        console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False)
+        widest = console.measure(table, options=console.options.update(width=_ENDLESS)).maximum
+        console.width = max(console.width, widest)
+        console.print(table)
 
 
 def _plain(text: str) -> "Text":

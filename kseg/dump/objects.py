@@ -1,0 +1,219 @@
+"""Indexes, snapshots and text files as objects: lines of JSON, CSV, tables; what is wrong with them too."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kseg.dump.log import new_output
+from kseg.dump.reports import Reports
+from kseg.errors import KsegError
+from kseg.formats import checkpoint
+from kseg.formats.fixed import (
+    ABORTED_TRANSACTION_FIELDS,
+    PRODUCER_ENTRY_FIELDS,
+    PRODUCER_SNAPSHOT_HEADER_FIELDS,
+)
+from kseg.formats.names import FileKind, parse_file_name
+from kseg.index.entry_file import EntryFile
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.time_index import TimeIndex
+from kseg.times import iso_time
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext
+
+Members = Mapping[str, object]
+_REPORTS = (
+    ("mismatches", "index-mismatch", ("indexOffset", "logOffset")),
+    ("timestamp_mismatches", "timestamp-mismatch", ("indexTimestamp", "logTimestamp")),
+    ("out_of_order_timestamps", "timestamp-out-of-order", ("indexTimestamp", "previousTimestamp")),
+    ("offsets_not_found", "offset-not-found", ("indexOffset", "foundOffset")),
+)
+"""What Reports collect, its kind as a finding, and the names of its two numbers."""
+
+
+def dump_objects(path: str, context: "DumpContext") -> None:
+    """Prints a file's entries; findings follow as objects, or in CSV and tables on stderr.
+
+    Raises OpenError if it can't be opened.
+    """
+    kind = parse_file_name(path).kind
+    # The text's own checks, with the text thrown away.
+    checked = replace(context, output=new_output(bytes), reports=Reports(context.options.release), summaries=[])
+    _check(path, kind, checked)
+    context.found_wrong |= checked.found_wrong
+    try:
+        for members in _ENTRIES[kind](path):
+            _print({"type": kind.value, **members}, context)
+    except KsegError as error:
+        if not checked.summaries:
+            raise
+        context.talk(f"kseg: {path}: {error.message}") if context.options.output != "json" else None
+    _print_findings(path, checked, context)
+
+
+def _check(path: str, kind: FileKind, context: "DumpContext") -> None:
+    from kseg.dump.indexes import dump_offset_index, dump_time_index
+    from kseg.dump.snapshots import dump_producer_snapshot
+    from kseg.dump.texts import dump_text
+    from kseg.dump.transactions import dump_transaction_index
+
+    checks: dict[FileKind, Callable[[str, DumpContext], None]] = {
+        FileKind.OFFSET_INDEX: dump_offset_index,
+        FileKind.TIME_INDEX: dump_time_index,
+        FileKind.TRANSACTION_INDEX: dump_transaction_index,
+        FileKind.PRODUCER_SNAPSHOT: dump_producer_snapshot,
+    }
+    checks.get(kind, dump_text)(path, context)
+
+
+def _print(members: Members, context: "DumpContext") -> None:
+    """An object; in CSV and tables its values, under the names of its kind."""
+    output = context.options.output
+    if output == "json":
+        context.line(json.dumps(members, ensure_ascii=False, separators=(",", ":")))
+        return
+    names = tuple(name for name in members if name != "type")
+    values = [_flat(members[name]) for name in names]
+    if output == "table":
+        context.table(names).add(values)
+        return
+    if output == "text":
+        context.line(
+            " ".join(f"{name}: {'null' if value is None else value}" for name, value in zip(names, values, strict=True))
+        )
+        return
+    context.line_once(",".join(names))
+    context.line(",".join(_csv(value) for value in values))
+
+
+def _flat(value: object) -> str | int | float | bool | None:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _csv(value: str | int | float | bool | None) -> str:
+    if isinstance(value, str):
+        doubled = value.replace('"', '""')
+        return f'"{doubled}"'
+    return "" if value is None else str(value).lower()
+
+
+def _print_findings(path: str, checked: "DumpContext", context: "DumpContext") -> None:
+    if context.options.output != "json":
+        context.summaries += checked.summaries
+        return
+    for line in checked.summaries:
+        _print({"type": "finding", "file": path, "detail": line.removeprefix(f"kseg: {path}: ")}, context)
+    for attribute, kind, names in _REPORTS:
+        for pairs in getattr(checked.reports, attribute).values():
+            for numbers in zip(*pairs.as_found(), strict=True):
+                found = dict(zip(names, numbers, strict=True))
+                _print({"type": "finding", "file": path, "kind": kind, **found}, context)
+
+
+# --- entries ---------------------------------------------------------------------------------------------------------
+
+
+def _offset_index(path: str) -> Iterator[Members]:
+    with OffsetIndex(path) as index:
+        for entry in index.entries():
+            yield {"file": path, "offset": entry.offset, "position": entry.position}
+
+
+def _time_index(path: str) -> Iterator[Members]:
+    with TimeIndex(path) as index:
+        for entry in index.entries():
+            yield {
+                "file": path,
+                "timestamp": entry.timestamp,
+                "time": iso_time(entry.timestamp),
+                "offset": entry.offset,
+            }
+
+
+def _transaction_index(path: str) -> Iterator[Members]:
+    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    index = EntryFile(path, ABORTED_TRANSACTION_FIELDS)
+    try:
+        for piece in index.pieces(index.capacity):
+            for entry in piece:
+                yield {"file": path, **dict(zip(names, entry, strict=True))}
+    finally:
+        index.close()
+
+
+def _producer_snapshot(path: str) -> Iterator[Members]:
+    names = (
+        "producerId",
+        "producerEpoch",
+        "lastSequence",
+        "lastOffset",
+        "offsetDelta",
+        "timestamp",
+        "coordinatorEpoch",
+        "currentTxnFirstOffset",
+    )
+    snapshot = EntryFile(path, PRODUCER_ENTRY_FIELDS, start=PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size)
+    try:
+        header = snapshot.read(0, PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size)
+        if len(header) < PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size:
+            return
+        _, _, count = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.unpack(header)
+        for piece in snapshot.pieces(min(count, snapshot.capacity)):
+            for entry in piece:
+                members = dict(zip(names, entry, strict=True))
+                yield {"file": path, **members, "time": iso_time(members["timestamp"])}
+    finally:
+        snapshot.close()
+
+
+def _content(path: str) -> bytes:
+    from kseg.dump.texts import read_text
+
+    return read_text(path)
+
+
+def _offset_checkpoint(path: str) -> Iterator[Members]:
+    for entry in checkpoint.parse_offset_checkpoint(_content(path)).entries:
+        yield {"file": path, "topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
+
+
+def _leader_epoch_checkpoint(path: str) -> Iterator[Members]:
+    for entry in checkpoint.parse_leader_epoch_checkpoint(_content(path)).entries:
+        yield {"file": path, "epoch": entry.epoch, "startOffset": entry.start_offset}
+
+
+def _partition_metadata(path: str) -> Iterator[Members]:
+    metadata = checkpoint.parse_partition_metadata(_content(path))
+    yield {"file": path, "version": metadata.version, "topicId": metadata.topic_id}
+
+
+def _meta_properties(path: str) -> Iterator[Members]:
+    yield {"file": path, "properties": dict(checkpoint.parse_meta_properties(_content(path)).properties)}
+
+
+def _quorum_state(path: str) -> Iterator[Members]:
+    state = json.loads(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(_content(path))))
+    yield {"file": path, **state}
+
+
+def _clean_shutdown(path: str) -> Iterator[Members]:
+    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(_content(path)))
+    yield {"file": path, **(json.loads(marker) if marker else {})}
+
+
+_ENTRIES: dict[FileKind, Callable[[str], Iterator[Members]]] = {
+    FileKind.OFFSET_INDEX: _offset_index,
+    FileKind.TIME_INDEX: _time_index,
+    FileKind.TRANSACTION_INDEX: _transaction_index,
+    FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
+    FileKind.OFFSET_CHECKPOINT: _offset_checkpoint,
+    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
+    FileKind.PARTITION_METADATA: _partition_metadata,
+    FileKind.META_PROPERTIES: _meta_properties,
+    FileKind.QUORUM_STATE: _quorum_state,
+    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
+}

@@ -1,0 +1,101 @@
+"""Prints records as rows: a template of the user's, chosen fields, CSV, a table."""
+
+import json
+from typing import TYPE_CHECKING
+
+from kseg.dump.decoders import class_decoder, control_json
+from kseg.dump.log import Rendering, new_output
+from kseg.dump.logs import summary_lines
+from kseg.dump.record_decoders import record_decoder
+from kseg.dump.selected import note_failures, read_log
+from kseg.kernel.contract import Program
+from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, fields_program, template_program
+
+if TYPE_CHECKING:
+    from kseg.dump.options import DumpContext, DumpOptions
+    from kseg.output.growing_table import Cell, GrowingTable
+
+
+def prints_rows(options: "DumpOptions") -> bool:
+    """Whether a log's records are printed as rows; JSON has its own way."""
+    if options.output == "text":
+        return bool(options.fields) or options.template is not None
+    return options.output in ("csv", "table")
+
+
+def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]:
+    """The names of the columns."""
+    if options.fields:
+        return options.fields
+    if options.output == "csv":
+        return DEFAULT_CSV_FIELDS
+    return ("file", *DEFAULT_FIELDS) if several_files else DEFAULT_FIELDS
+
+
+def dump_log_as_rows(path: str, context: "DumpContext") -> None:
+    """Prints a log's records; what is damaged is told on stderr. Raises OpenError if it can't be opened."""
+    options = context.options
+    decoder = record_decoder(options, path)
+    decode = None
+    if decoder is None and (options.key_decoder_class or options.value_decoder_class):
+        decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
+    rendering = Rendering(
+        _program(path, context), decode, control_json, limit=options.max_decompressed, decode_all=decoder
+    )
+    names = fields_of(options, several_files=context.several_files)
+    if options.output == "table":
+        rows = TableRows(context.table(names), names)
+        output = new_output(rows.take)
+        summary = read_log(path, context, rendering, output=output)
+        output.flush()
+        if context.is_following:
+            rows.table.print_rows()
+    else:
+        if options.output == "csv":
+            context.line_once(",".join(names))
+        summary = read_log(path, context, rendering)
+    if summary.damages:
+        context.found_wrong = True
+        context.summaries += summary_lines(path, summary)
+    note_failures(path, decoder, context)
+
+
+def _program(path: str, context: "DumpContext") -> Program:
+    options = context.options
+    if options.template is not None:
+        return template_program(options.template)
+    form = "json" if options.output == "table" else options.output
+    return fields_program(form, fields_of(options, several_files=context.several_files), path)
+
+
+class TableRows:
+    """Takes JSON lines as the kernel writes them, and puts them into a table."""
+
+    def __init__(self, table: "GrowingTable", names: tuple[str, ...]) -> None:
+        self.table = table
+        self._names = names
+        self._rest = b""
+
+    def take(self, piece: memoryview) -> None:
+        """Takes some bytes, which may end inside a line."""
+        *lines, self._rest = (self._rest + bytes(piece)).split(b"\n")
+        for line in lines:
+            members = json.loads(line)
+            self.table.add([_cell(members, name) for name in self._names])
+
+
+def _cell(members: dict[str, object], name: str) -> "Cell":
+    if name not in members:
+        return f"base64:{members[f'{name}Base64']}"
+    value = members[name]
+    if name == "headers" and isinstance(value, list):
+        return ", ".join(_header_text(header) for header in value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return value  # type: ignore[return-value]  # JSON has no others
+
+
+def _header_text(header: dict[str, str | None]) -> str:
+    key = header.get("key", f"base64:{header.get('keyBase64')}")
+    value = header.get("value", f"base64:{header.get('valueBase64')}")
+    return f"{key}={'null' if value is None else value}"

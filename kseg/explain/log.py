@@ -1,0 +1,128 @@
+"""Batches, v0 and v1 entries, and damages of a log, field by field; inside compressed bodies and control records too."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from construct import Array
+
+from kseg.batch import Batch
+from kseg.codecs import decompress
+from kseg.explain.field import Check, Field
+from kseg.explain.walk import UNREADABLE, walk
+from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
+from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
+from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
+from kseg.formats.legacy import LOG_ENTRY
+from kseg.log_file import Damage
+
+_CRC_COVERS_FROM = {0: MAGIC_POSITION, 1: MAGIC_POSITION, 2: 21}
+"""Magic to the position in its batch of the first byte that the CRC covers."""
+_ATTRIBUTES_POSITION = {0: 17, 1: 17, 2: 22}
+"""Magic to the position of the byte with the codec."""
+DAMAGE_WALKED = 1 << 20
+"""Bytes of a damage that are looked at; the rest is told as one stretch."""
+_SHOWN = 64
+
+
+def batch_fields(batch: Batch) -> list[Field]:
+    """The fields of a batch, up to its last byte."""
+    fields = walk(_grammar(batch.raw), batch.raw, batch.position)
+    for field in _all(fields):
+        if field.path in ("header.crc", "message.crc"):
+            _check_crc(field, batch)
+    if batch.codec != Codec.NONE:
+        _open_body(fields, batch)
+    elif batch.is_control:
+        _open_control_records(fields)
+    return fields
+
+
+def _grammar(raw: bytes) -> Any:
+    magic = raw[MAGIC_POSITION]
+    if magic < 2:
+        return LOG_ENTRY
+    is_compressed = len(raw) > _ATTRIBUTES_POSITION[2] and raw[_ATTRIBUTES_POSITION[2]] & CODEC_MASK
+    return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
+
+
+def _all(fields: list[Field]) -> Iterator[Field]:
+    for field in fields:
+        yield field
+        yield from _all(field.children)
+
+
+def _check_crc(field: Field, batch: Batch) -> None:
+    start = batch.position + _CRC_COVERS_FROM[min(batch.magic, 2)]
+    field.check = Check(batch.crc, batch.compute_crc(), start, batch.position + batch.size)
+    if not field.check.holds:
+        field.problem = f"crc is 0x{batch.crc:08x}, computed 0x{field.check.computed:08x}"
+
+
+def _open_body(fields: list[Field], batch: Batch) -> None:
+    """What is in the compressed records, or in a wrapper's value."""
+    name = "message.value" if batch.is_legacy else "records"
+    compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
+    if compressed is None:
+        return
+    body = decompress(batch.codec, batch.magic, memoryview(compressed.raw))
+    compressed.problem = body.failure
+    if batch.is_legacy:
+        compressed.body = list(_entries(body.data))
+    else:
+        compressed.body = walk(Array(max(batch.header_count or 0, 0), RECORD), body.data, 0, name)
+
+
+def _entries(body: bytes) -> Iterator[Field]:
+    """The log entries in a wrapper."""
+    at, number = 0, 0
+    while at < len(body):
+        size = LOG_OVERHEAD + max(int.from_bytes(body[at + 8 : at + LOG_OVERHEAD], "big", signed=True), 0)
+        entry = body[at : at + size]
+        yield from walk(LOG_ENTRY, entry, at, f"entries[{number}]")
+        at += size
+        number += 1
+
+
+def _open_control_records(fields: list[Field]) -> None:
+    contents = {field.path: field for field in _all(fields) if field.name in ("key", "value")}
+    for path, key in contents.items():
+        if not path.endswith("].key"):
+            continue
+        key.children = walk(CONTROL_RECORD_KEY, key.raw, key.position, key.path)[0].children or key.children
+        number = next((field.value for field in key.children if field.name == "type"), None)
+        grammar = CONTROL_VALUES.get(number) if number in list(ControlType) else None  # type: ignore[call-overload]
+        value = contents.get(path.removesuffix("key") + "value")
+        if grammar is not None and value is not None and value.raw:
+            read = walk(grammar, value.raw, value.position, value.path)
+            value.children = [*read[0].children, *read[1:]] if read[0].children else read
+
+
+def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
+    """What can be read of a damaged stretch; `raw` is its beginning, DAMAGE_WALKED bytes at most."""
+    read: list[Field] = []
+    if damage.kind is DamageKind.ZERO_TAIL:
+        return [_rest(damage, raw, 0, "zero tail")]
+    if len(raw) > MAGIC_POSITION:
+        read = _as_far_as_it_goes(damage, raw)
+    size = sum(field.size for field in read)
+    if size < damage.size:
+        read.append(_rest(damage, raw, size, UNREADABLE))
+    if read and read[-1].path == UNREADABLE:
+        read[-1].problem = damage.detail
+    return read
+
+
+def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
+    magic = raw[MAGIC_POSITION]
+    size = LOG_OVERHEAD + int.from_bytes(raw[8:LOG_OVERHEAD], "big", signed=True)
+    if damage.kind in (DamageKind.BAD_LENGTH, DamageKind.BAD_MAGIC) or magic > 2 or size <= LOG_OVERHEAD:
+        return walk(
+            BATCH_HEADER, raw[: BATCH_HEADER.sizeof()] if magic == 2 else raw[: MAGIC_POSITION + 1], damage.position
+        )
+    read = walk(_grammar(raw), raw[:size], damage.position)
+    return read[:-1] if read[-1].path == UNREADABLE else read
+
+
+def _rest(damage: Damage, raw: bytes, at: int, path: str) -> Field:
+    content = raw[at : at + _SHOWN]
+    return Field(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)

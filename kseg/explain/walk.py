@@ -1,0 +1,282 @@
+"""Walks a grammar along bytes, and notes every field on the way.
+
+Names and meanings are the grammar's own. Where bytes don't fit it, what was read stays, the rest is one field with the
+reason as its problem.
+"""
+
+from io import BytesIO
+from typing import Any
+
+from construct import (
+    Adapter,
+    Array,
+    ConstructError,
+    Container,
+    Default,
+    FixedSized,
+    Flag,
+    FocusedSeq,
+    FormatField,
+    IfThenElse,
+    Prefixed,
+    RangeError,
+    Rebuild,
+    Renamed,
+    StreamError,
+    StringEncoded,
+    Struct,
+    Switch,
+    Transformed,
+    evaluate,
+)
+
+from kseg.explain.field import Bits, Field
+from kseg.formats.varint import UVARINT, VARINT, VARLONG
+
+UNREADABLE = "unreadable"
+_INTEGERS = {
+    ">b": "int8",
+    ">B": "uint8",
+    ">h": "int16",
+    ">H": "uint16",
+    ">i": "int32",
+    ">I": "uint32",
+    ">l": "int32",
+    ">L": "uint32",
+    ">q": "int64",
+    ">Q": "uint64",
+}
+_VARINTS = ((UVARINT, "uvarint"), (VARINT, "varint"), (VARLONG, "varlong"))
+
+
+def walk(grammar: Any, raw: bytes, position: int = 0, path: str = "") -> list[Field]:
+    """The fields of some bytes, in order, from the first to the last byte.
+
+    Args:
+        grammar: a construct that describes them.
+        raw: the bytes.
+        position: that of the first one in the file.
+        path: what stands before each field's name.
+    """
+    work = _Walk(raw, position)
+    fields: list[Field] = []
+    problem = None
+    try:
+        work.visit(grammar, path, "", Container(_params=Container(), _parsing=True, _building=False), fields)
+    except ConstructError as error:
+        problem = _reason(error)
+    if len(fields) == 1 and fields[0].children and not path:
+        fields = fields[0].children
+    read = max((field.position - position + field.size for field in fields), default=0)
+    if problem is not None or read < len(raw):
+        fields.append(_unreadable(raw[read:], position + read, problem or "nothing is known of these bytes"))
+    return fields
+
+
+def _unreadable(raw: bytes, position: int, problem: str) -> Field:
+    return Field(UNREADABLE, position, len(raw), "bytes", raw, "", raw, problem=problem)
+
+
+def _reason(error: ConstructError) -> str:
+    return str(error).strip().splitlines()[-1]
+
+
+def unwrapped(grammar: Any) -> tuple[Any, str, str]:
+    """A grammar's inside, its name and its meaning."""
+    name, meaning = "", ""
+    while isinstance(grammar, Renamed | Rebuild | Default):
+        if isinstance(grammar, Renamed):
+            name, meaning = name or grammar.name or "", meaning or str(grammar.docs or "")
+        grammar = grammar.subcon
+    return grammar, name, meaning
+
+
+def kind_of(grammar: Any) -> str:
+    """What a leaf is called: int32, varint, bytes, ...."""
+    for varint, name in _VARINTS:
+        if grammar is varint:
+            return name
+    if isinstance(grammar, FormatField):
+        return _INTEGERS.get(grammar.fmtstr, "number")
+    if isinstance(grammar, IfThenElse):
+        return "bytes or null"
+    if isinstance(grammar, StringEncoded):
+        return "string"
+    return kind_of(grammar.subcon) if isinstance(grammar, Adapter) else "bytes"
+
+
+def is_bits(grammar: Any) -> bool:
+    """Whether a grammar is a structure of bits."""
+    return isinstance(grammar, Transformed) and isinstance(grammar.subcon, Struct)
+
+
+def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
+    """Name, lowest bit, count, meaning of a structure's bits, highest first; and whether they are a truth."""
+    found = []
+    left = 8 * grammar.sizeof()
+    for subcon in grammar.subcon.subcons:
+        inner, name, meaning = unwrapped(subcon)
+        is_flag = inner is Flag
+        count = 1 if is_flag else inner.length
+        left -= count
+        found.append((name, left, count, meaning, is_flag))
+    return found
+
+
+class _Walk:
+    """The bytes, and how far they are read."""
+
+    def __init__(self, raw: bytes, position: int) -> None:
+        self.raw = raw
+        self.position = position
+        self.stream = BytesIO(raw)
+
+    def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        """Reads a field and adds it to `out`, also if it can be read only in part; gives its value."""
+        grammar, _, own_meaning = unwrapped(grammar)
+        meaning = meaning or own_meaning
+        match grammar:
+            case Struct():
+                return self._structure(grammar, path, meaning, context, out)
+            case Array():
+                return self._list(grammar, path, meaning, context, out)
+            case FocusedSeq():
+                return self._counted(grammar, path, meaning, context, out)
+            case Switch():
+                chosen = grammar.cases.get(evaluate(grammar.keyfunc, context), grammar.default)
+                return self.visit(chosen, path, meaning, context, out)
+            case IfThenElse():
+                return self._choice(grammar, path, meaning, context, out)
+            case FixedSized():
+                return self._bounded(evaluate(grammar.length, context), grammar.subcon, path, meaning, context, out)
+            case Prefixed():
+                size = self.visit(grammar.lengthfield, f"{path}.length", "bytes that follow", context, out)
+                return self._bounded(size, grammar.subcon, path, meaning, context, out)
+            case StringEncoded():
+                return self._text(grammar, path, meaning, context, out)
+        if is_bits(grammar):
+            return self._bits(grammar, path, meaning, out)
+        return self._leaf(grammar, path, meaning, context, out)
+
+    def _structure(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        inner = _inner_context(context, self.stream)
+        start, children = self.stream.tell(), list[Field]()
+        try:
+            for subcon in grammar.subcons:
+                _, name, _ = unwrapped(subcon)
+                value = self.visit(subcon, _joined(path, name), "", inner, children)
+                if name:
+                    inner[name] = value
+        finally:
+            self._add_whole(out, path, start, "structure", meaning, children)
+        return inner
+
+    def _list(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        count = evaluate(grammar.count, context)
+        if count < 0:
+            raise RangeError(f"the count is {count}")
+        start, children, values = self.stream.tell(), list[Field](), []
+        try:
+            for number in range(count):
+                values.append(self.visit(grammar.subcon, f"{path}[{number}]", "", context, children))
+        finally:
+            self._add_whole(out, path, start, "list", meaning, children)
+        return values
+
+    def _counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        """A list with its count in front."""
+        inner = _inner_context(context, self.stream)
+        start, children = self.stream.tell(), list[Field]()
+        try:
+            for subcon in grammar.subcons:
+                _, name, _ = unwrapped(subcon)
+                is_focus = name == grammar.parsebuildfrom
+                own_path = path if is_focus else f"{path}.{name}"
+                inner[name] = self.visit(subcon, own_path, "" if is_focus else "elements that follow", inner, children)
+        finally:
+            self._add_whole(out, path, start, "list", meaning, children)
+        return inner[grammar.parsebuildfrom]
+
+    def _choice(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        chosen = grammar.thensubcon if evaluate(grammar.condfunc, context) else grammar.elsesubcon
+        return self.visit(chosen, path, meaning, context, out)
+
+    def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        """What lies within the next bytes; those that are left over are a field of their own."""
+        start, whole = self.stream.tell(), self.stream
+        end = start + max(size, 0)
+        self.stream = BytesIO(self.raw[: min(end, len(self.raw))])
+        self.stream.seek(start)
+        try:
+            value = self.visit(subcon, path, meaning, context, out)
+            if size < 0 or end > len(self.raw):
+                raise StreamError(f"the size is {size}, {len(self.raw) - start} bytes are left")
+            if self.stream.tell() < end:
+                rest = self.stream.tell()
+                out.append(_unreadable(self.raw[rest:end], self.position + rest, f"{end - rest} bytes too many"))
+        finally:
+            whole.seek(self.stream.tell())
+            self.stream = whole
+        self.stream.seek(end)
+        return value
+
+    def _text(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        content = self.visit(grammar.subcon, path, meaning, context, out)
+        out[-1].kind = "string"
+        try:
+            out[-1].value = content.decode(grammar.encoding)
+        except UnicodeDecodeError:
+            out[-1].problem = "not UTF-8"
+        return content
+
+    def _bits(self, grammar: Any, path: str, meaning: str, out: list[Field]) -> Any:
+        start, size = self.stream.tell(), grammar.sizeof()
+        raw = self._read(size)
+        number = int.from_bytes(raw, "big")
+        bits = []
+        values = Container()
+        for name, first, count, what, is_flag in bit_fields(grammar):
+            value = number >> first & (1 << count) - 1
+            values[name] = bool(value) if is_flag else value
+            bits.append(Bits(name, first, count, values[name], what))
+        out.append(Field(path, self.position + start, size, f"{8 * size} bits", number, meaning, raw, tuple(bits)))
+        return values
+
+    def _leaf(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        start = self.stream.tell()
+        try:
+            value = grammar._parsereport(self.stream, context, path)
+        except ConstructError:
+            self.stream.seek(start)
+            raise
+        end = self.stream.tell()
+        if end > start:
+            raw = self.raw[start:end]
+            out.append(Field(path, self.position + start, end - start, kind_of(grammar), value, meaning, raw))
+        return value
+
+    def _read(self, size: int) -> bytes:
+        start = self.stream.tell()
+        raw = self.stream.read(size)
+        if len(raw) < size:
+            self.stream.seek(start)
+            raise StreamError(f"{size} bytes are needed, {len(raw)} are left")
+        return raw
+
+    def _add_whole(
+        self, out: list[Field], path: str, start: int, kind: str, meaning: str, children: list[Field]
+    ) -> None:
+        if children:
+            size = children[-1].position + children[-1].size - self.position - start
+            position = self.position + start
+            out.append(Field(path, position, size, kind, None, meaning, b"", children=children))
+
+
+def _inner_context(context: Any, stream: BytesIO) -> Any:
+    inner = Container(_=context, _params=context._params, _parsing=True, _building=False, _sizing=False, _io=stream)
+    inner._root = context.get("_root", context)
+    return inner
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path and name else path or name

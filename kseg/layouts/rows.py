@@ -1,0 +1,137 @@
+"""Lines of a user's own: `--template`, and rows of `--fields` as text, JSON or CSV."""
+
+import json
+from os import PathLike
+from pathlib import Path
+
+from kseg.errors import UsageError
+from kseg.formats.names import parse_partition_directory
+from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
+from kseg.layouts.compiler import compile_template
+from kseg.output.columns import (
+    BATCH_COLUMNS,
+    DECODED_COLUMNS,
+    PLACE_COLUMNS,
+    RECORD_COLUMNS,
+    Column,
+    Kind,
+)
+
+DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
+"""Columns of tables, and of CSV with what it takes to tell records apart."""
+DEFAULT_CSV_FIELDS = ("file", "offset", "timestamp", "time", "timestampType", "key", "value", "headers", "isValid")
+COLUMNS: dict[str, Column] = {column.name: column for column in (*BATCH_COLUMNS, *RECORD_COLUMNS, *DECODED_COLUMNS)}
+"""By name; of a name that batches and records have it is the record's."""
+FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
+"""What `--fields` takes."""
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
+
+
+def template_program(template: str) -> Program:
+    r"""A program that prints a line for each record; `\n`, `\t`, `\0` in it stand for these characters.
+
+    Raises UsageError for an unknown field or unpaired braces.
+    """
+    for written, meant in _ESCAPES.items():
+        template = template.replace(written, meant)
+    return _program((compile_template(template + "\n"),) * 3)
+
+
+def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
+    """A program that prints a row for each record: `form` is text, json or csv.
+
+    Raises UsageError for a name that isn't one of FIELD_NAMES.
+    """
+    check_fields(names)
+    places = _places(path)
+    rows = [_row(form, names, magic, places) for magic in range(3)]
+    return _program((rows[0], rows[1], rows[2]))
+
+
+def check_fields(names: tuple[str, ...]) -> None:
+    """Raises UsageError for a name that isn't one of FIELD_NAMES."""
+    unknown = [name for name in names if name not in FIELD_NAMES]
+    if unknown:
+        raise UsageError(f"--fields: no field {unknown[0]}; there are {', '.join(FIELD_NAMES)}")
+
+
+def _program(records: tuple[Template, Template, Template]) -> Program:
+    return Program((None, None, None), records, (records[2],) * CONTROL_TEMPLATES)
+
+
+def _places(path: str | PathLike[str]) -> dict[str, object]:
+    directory = parse_partition_directory(Path(path).absolute().parent)
+    known = (None, None) if directory is None else (directory.topic, directory.partition)
+    return dict(zip(PLACE_COLUMNS, (str(path), *known), strict=True))
+
+
+def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, object]) -> Template:
+    show = {"text": _text, "json": _json, "csv": _csv}[form]
+    cells = [
+        show(name, _literal_value(form, places[name]) if name in places else _Column(COLUMNS[name], magic))
+        for name in names
+    ]
+    if form == "json":
+        return compile_template("\\{" + ",".join(cells) + "\\}\n")
+    return compile_template((" " if form == "text" else ",").join(cells) + "\n")
+
+
+class _Column:
+    """A column in a format: its kind, and its template; None if the format doesn't have it."""
+
+    def __init__(self, column: Column, magic: int) -> None:
+        self.kind = column.kind
+        self.template = (column.v0, column.v1, column.v2)[magic]
+
+
+def _literal_value(form: str, value: object) -> str:
+    """A value that is the same in all rows, as a form writes it; braces are no holes."""
+    if form == "json":
+        text = json.dumps(value, ensure_ascii=False)
+    elif form == "csv" and isinstance(value, str):
+        doubled = value.replace('"', '""')
+        text = f'"{doubled}"'
+    else:
+        text = ("null" if form == "text" else "") if value is None else str(value)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text.replace("{", "\\{").replace("}", "\\}")
+
+
+def _text(name: str, value: str | _Column) -> str:
+    if isinstance(value, str):
+        return f"{name}: {value}"
+    if value.kind in (Kind.BYTES, Kind.JSON):
+        return f"{name}: {{{name}?{{{name}}}}}{{{name}!null}}"
+    if value.kind is Kind.HEADERS:
+        return f"{name}: {{headers:json}}"
+    return f"{name}: {_time_or(name, value) or 'null'}"
+
+
+def _json(name: str, value: str | _Column) -> str:
+    if isinstance(value, str):
+        return f'"{name}":{value}'
+    if value.kind is Kind.BYTES:
+        return f'"{name}{{{name}:json}}'
+    if value.kind is Kind.JSON:
+        return f'"{name}":{{{name}?{{{name}}}}}{{{name}!null}}'
+    if value.kind is Kind.HEADERS:
+        return f'"{name}":{{headers:json}}'
+    if value.template is None:
+        return f'"{name}":null'
+    return f'"{name}":"{value.template}"' if value.kind is Kind.WORD else f'"{name}":{value.template}'
+
+
+def _csv(name: str, value: str | _Column) -> str:
+    if isinstance(value, str):
+        return value
+    if value.kind in (Kind.BYTES, Kind.JSON):
+        return f"{{{name}:csv}}"
+    if value.kind is Kind.HEADERS:
+        return "{headers:csv}"
+    template = _time_or(name, value) or ""
+    return "" if template == "null" else template.replace("null", "")
+
+
+def _time_or(name: str, column: _Column) -> str | None:
+    """The column's template; a time without JSON's quotes."""
+    return "{time}" if column.kind is Kind.TIME and column.template is not None else column.template

@@ -1,0 +1,60 @@
+"""A pager for what is longer than the screen, as git has it."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+DEFAULT_PAGER = "less"
+LESS_OPTIONS = "FRSX"
+"""Ends at once if all fits on a screen, shows colours, doesn't fold lines, leaves the screen as it is."""
+
+
+@contextmanager
+def paged() -> Iterator[IO[str]]:
+    """Where to write what may be long: a pager if standard output is a terminal, else that itself.
+
+    KSEG_PAGER names it, or PAGER; `cat` or an empty name means none.
+    """
+    command = pager_command()
+    if command is None:
+        yield sys.stdout
+        return
+    environment = {"LESS": LESS_OPTIONS, **os.environ}
+    try:
+        pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True, errors="backslashreplace")  # noqa: S603  the user's own command
+    except OSError:
+        yield sys.stdout
+        return
+    assert pager.stdin is not None
+    try:
+        yield pager.stdin
+    except BrokenPipeError:
+        pass  # the user has seen enough
+    finally:
+        _end(pager)
+
+
+def _end(pager: "subprocess.Popen[str]") -> None:
+    try:
+        if pager.stdin is not None:
+            pager.stdin.close()
+    except BrokenPipeError:
+        pass
+    while True:
+        try:
+            pager.wait()
+        except KeyboardInterrupt:
+            continue  # the pager has its own use for it
+        return
+
+
+def pager_command() -> list[str] | None:
+    """The pager to be used; None for none."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return None
+    name = os.environ.get("KSEG_PAGER", os.environ.get("PAGER", DEFAULT_PAGER))
+    return None if name in ("", "cat") else shlex.split(name)

@@ -2,8 +2,8 @@
 
 python -m bench.spark [--megabytes 400] [--repeat 3] [--data-set 16k-none …]
 
-Four partitions, copies of one segment that Kafka's record classes made. CPU seconds count all processes of a way, the JVM
-too; a session is started once. `plain` writes the same rows from memory, read beforehand: what Parquet alone costs.
+Four partitions, copies of one segment that Kafka's record classes made. CPU seconds count all processes of a way, the
+JVM too; a session is started once. `plain` writes the same rows from memory, read beforehand: what Parquet alone costs.
 """
 
 import argparse

@@ -16,6 +16,7 @@ COMMANDS = {
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
     "reindex": "Make indexes anew from the logs.",
+    "explain": "Read bytes aloud: each field with its bytes, value and meaning.",
     "build": "Make a partition's directory of records.",
     "groups": "Show consumer groups, their members, and what they had committed.",
     "txns": "Show transactions, and which of them hang.",

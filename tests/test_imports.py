@@ -18,7 +18,7 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 # Libraries that are slow to import or may not be there, and the packages whose modules may import them at their top.
 HOMES: dict[str, tuple[str, ...]] = {
-    "construct": ("kseg.formats", "kseg.decode"),
+    "construct": ("kseg.formats", "kseg.decode", "kseg.explain"),
     "crc32c": (),
     "fastavro": (),
     "lz4": (),

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Bits(NamedTuple):
-    """Bits of a field, from bit `first` (the lowest is 0) on, and what they are."""
+    """Bits of a field, `width` of them from bit `first` (the lowest is 0) on, and what they are."""
 
     name: str
     first: int
-    count: int
+    width: int
     value: int | bool
     meaning: str
 

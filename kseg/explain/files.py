@@ -1,8 +1,10 @@
 """Any of Kafka's files, piece by piece: batches, entries, lines, each with its fields."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kseg import kernel
 from kseg.batch import Batch
@@ -14,22 +16,35 @@ from kseg.formats import checkpoint
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.formats.snapshot import CRC_START, PRODUCER_SNAPSHOT
+from kseg.log_file import Damage
 from kseg.segment import Segment
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True)
+class Item:
     """A piece of a file: a batch, an entry, a damage, a line, or the whole file where it has no such pieces.
 
-    first_offset, last_offset: of a batch; None for others. problem: what is wrong with it as a whole.
+    first_offset, last_offset: of a batch; None for others, and the first also for wrappers. Fields are read when they
+    are asked for.
     """
 
     title: str
     position: int
     size: int
-    fields: list[Field]
+    read: Callable[[], list[Field]]
+    find_problem: Callable[[], str | None] = lambda: None
     first_offset: int | None = None
     last_offset: int | None = None
-    problem: str | None = None
+
+    @cached_property
+    def fields(self) -> list[Field]:
+        """The fields, from the first to the last byte."""
+        return self.read()
+
+    @cached_property
+    def problem(self) -> str | None:
+        """What is wrong with it as a whole; None if nothing is."""
+        return self.find_problem()
 
 
 def explain_file(path: Path) -> Iterator[Item]:
@@ -66,19 +81,24 @@ def _log_items(path: Path) -> Iterator[Item]:
                 number += 1
             else:
                 raw = segment.file.read(found.position, min(found.size, DAMAGE_WALKED))
-                fields = damage_fields(found, raw)
                 if found.size:
-                    yield Item(f"damage: {found.kind}", found.position, found.size, fields, problem=found.detail)
+                    yield _damage_item(found, raw)
 
 
 def _batch_item(batch: Batch, number: int) -> Item:
-    first = batch.base_offset if batch.header_base_offset is not None else None
-    problem = batch.problem()
-    detail = None if problem is None else problem.detail
+    def find_problem() -> str | None:
+        problem = batch.problem()
+        return None if problem is None else problem.detail
+
     what = "batch" if batch.magic >= 2 else "entry"
     title = f"{what} {number}, format {batch.magic}, last offset {batch.last_offset}"
-    fields = batch_fields(batch)
-    return Item(title, batch.position, batch.size, fields, first, batch.last_offset, detail)
+    offsets = (batch.header_base_offset, batch.last_offset)
+    return Item(title, batch.position, batch.size, lambda: batch_fields(batch), find_problem, *offsets)
+
+
+def _damage_item(damage: Damage, raw: bytes) -> Item:
+    title = f"damage: {damage.kind}"
+    return Item(title, damage.position, damage.size, lambda: damage_fields(damage, raw), lambda: damage.detail)
 
 
 _ENTRIES: dict[FileKind, tuple[Any, str]] = {
@@ -104,14 +124,18 @@ def _entry_items(path: Path, grammar: Any, relative: str) -> Iterator[Item]:
             field = next(field for field in fields if field.path == relative)
             field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
         problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
-        yield Item(f"entry {number}", at, len(raw), fields, problem=problem)
+        yield _read_item(f"entry {number}", at, len(raw), fields, problem)
 
 
 def _zero_tail(content: bytes, at: int) -> Item:
     size = len(content) - at
     meaning = "the unwritten rest of a preallocated file"
     field = Field("zero tail", at, size, "bytes", None, meaning, content[at : at + 64])
-    return Item("zero tail", at, size, [field])
+    return _read_item("zero tail", at, size, [field])
+
+
+def _read_item(title: str, position: int, size: int, fields: list[Field], problem: str | None = None) -> Item:
+    return Item(title, position, size, lambda: fields, lambda: problem)
 
 
 def _snapshot_items(content: bytes) -> Iterator[Item]:
@@ -123,7 +147,7 @@ def _snapshot_items(content: bytes) -> Iterator[Item]:
             field.check = Check(stored, computed, CRC_START, len(content))
             if not field.check.holds:
                 field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
-    yield Item("producer snapshot", 0, len(content), fields)
+    yield _read_item("producer snapshot", 0, len(content), fields)
 
 
 _CHECKPOINT = ("version of the file: 0", "number of entries")
@@ -151,5 +175,5 @@ def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
         field = Field(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)
         wrong = problem if problem is not None and problem.startswith(f"line {number + 1}:") else None
-        yield Item(f"line {number + 1}", at, len(raw), [field], problem=wrong)
+        yield _read_item(f"line {number + 1}", at, len(raw), [field], wrong)
         at += len(raw)

@@ -1,4 +1,4 @@
-"""Batches, v0 and v1 entries, and damages of a log, field by field; inside compressed bodies and control records too."""
+"""Batches, v0 and v1 entries, and damages of a log, field by field, inside compressed bodies too."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -99,28 +99,28 @@ def _open_control_records(fields: list[Field]) -> None:
 
 def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
     """What can be read of a damaged stretch; `raw` is its beginning, DAMAGE_WALKED bytes at most."""
-    read: list[Field] = []
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
-    if len(raw) > MAGIC_POSITION:
-        read = _as_far_as_it_goes(damage, raw)
+    read = _as_far_as_it_goes(damage, raw)
+    if read[-1].path == UNREADABLE:
+        read.pop()
     size = sum(field.size for field in read)
     if size < damage.size:
         read.append(_rest(damage, raw, size, UNREADABLE))
-    if read and read[-1].path == UNREADABLE:
         read[-1].problem = damage.detail
     return read
 
 
 def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
-    magic = raw[MAGIC_POSITION]
+    """The fields of the header where its length or magic is wrong, else of all that is there."""
+    magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + int.from_bytes(raw[8:LOG_OVERHEAD], "big", signed=True)
-    if damage.kind in (DamageKind.BAD_LENGTH, DamageKind.BAD_MAGIC) or magic > 2 or size <= LOG_OVERHEAD:
-        return walk(
-            BATCH_HEADER, raw[: BATCH_HEADER.sizeof()] if magic == 2 else raw[: MAGIC_POSITION + 1], damage.position
-        )
-    read = walk(_grammar(raw), raw[:size], damage.position)
-    return read[:-1] if read[-1].path == UNREADABLE else read
+    if magic is None or magic > 2:
+        return walk(BATCH_HEADER, raw[: MAGIC_POSITION + 1], damage.position)
+    if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:
+        grammar = BATCH_HEADER if magic == 2 else LOG_ENTRY
+        return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else MAGIC_POSITION + 2], damage.position)
+    return walk(_grammar(raw), raw[:size], damage.position)
 
 
 def _rest(damage: Damage, raw: bytes, at: int, path: str) -> Field:

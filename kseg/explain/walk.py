@@ -178,7 +178,8 @@ class _Walk:
         start, children, values = self.stream.tell(), list[Field](), []
         try:
             for number in range(count):
-                values.append(self.visit(grammar.subcon, f"{path}[{number}]", "", context, children))
+                value = self.visit(grammar.subcon, f"{path}[{number}]", "", context, children)
+                values.append(value)
         finally:
             self._add_whole(out, path, start, "list", meaning, children)
         return values

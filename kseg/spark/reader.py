@@ -53,8 +53,25 @@ class OrderExecutor:
             if self.request.text("table") == "damages":
                 yield from _damages(order)
                 continue
-            wanted = (batch.select(self.columns) for batch in order.batches() if batch.num_rows)
+            wanted = (_as_connector(batch).select(self.columns) for batch in order.batches() if batch.num_rows)
             yield from coalesced(wanted, self.options.max_bytes, ROWS)
+
+
+def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """A record without headers has null in the connector's rows, and an empty list in kseg's.
+
+    Only here: null lists make Spark's way to Arrow slow, which an export doesn't take.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = batch.schema.get_field_index("headers")
+    if place < 0:
+        return batch
+    lists = batch.column(place)
+    is_empty = pc.equal(pc.list_value_length(lists), 0)
+    nulled = pa.ListArray.from_arrays(lists.offsets, lists.values, type=lists.type, mask=is_empty)
+    return batch.set_column(place, batch.schema.field(place), nulled)
 
 
 def _damages(reader: OrderReader) -> Iterator["pa.RecordBatch"]:

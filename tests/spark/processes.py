@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE = 120
+PATIENCE = 400
 POLL_SECONDS = 0.1
 
 

@@ -40,10 +40,11 @@ order.execute_order = execute_with_faults
 
 
 class Cluster(NamedTuple):
-    """A master's URL, and its workers' processes."""
+    """A master's URL; processes of its workers, and of those that submitted jobs, each leader of a group."""
 
     master: str
     workers: list["subprocess.Popen[bytes]"]
+    drivers: list["subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
@@ -66,7 +67,12 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         for number in range(2):
             log = tmp_path / f"worker{number}.log"
             wait_until(lambda log=log: "Successfully registered" in log.read_text(), "the worker is registered")
-        yield Cluster(f"spark://127.0.0.1:{port}", workers)
+        made = Cluster(f"spark://127.0.0.1:{port}", workers, [])
+        yield made
+        for process in made.drivers:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 @pytest.fixture
@@ -108,6 +114,7 @@ def start(cluster: Cluster, source: Path, out: Path, *, seconds: float = 0, fail
             env={**os.environ, **LOCAL},
             start_new_session=True,
         )
+    cluster.drivers.append(process)
     return Exporting(process, output, folder)
 
 
@@ -118,7 +125,7 @@ def assert_each_record_is_there_once(out: Path) -> None:
 
 
 def finish(exporting: Exporting) -> dict[str, object]:
-    status = exporting.process.wait(300)
+    status = exporting.process.wait(600)
     errors = (exporting.faults / "errors").read_text(errors="replace")
     assert status == 0, errors[-3000:]
     summary: dict[str, object] = json.loads(exporting.output.read_text().splitlines()[-1])

@@ -41,7 +41,7 @@ def test_rows_are_the_logs_records(release: str, spark: "SparkSession") -> None:
     folder = golden.ROOT / "logs" / release
     columns = "concat(topic, '-', partition) name", "offset", "unix_micros(timestamp) time", "timestampType kind"
     frame = read(spark, folder, includeHeaders="true", includeControl="true")
-    rows = frame.selectExpr(*columns, "key", "value", "headers").collect()
+    rows = frame.selectExpr(*columns, "key", "value", "coalesce(headers, array()) headers").collect()
     written = {
         (row.name, row.offset, row.time, row.kind, row.key, row.value, tuple(map(tuple, row.headers))) for row in rows
     }

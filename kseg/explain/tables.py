@@ -1,0 +1,136 @@
+"""The formats' tables, made of the grammars: what `kseg explain --format` prints, and docs/formats.md holds."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from construct import Array, FixedSized, FocusedSeq, Prefixed, SizeofError, Struct, Switch
+
+from kseg.explain.walk import bit_fields, is_bits, kind_of, unwrapped
+from kseg.formats import batch, control, index, legacy, snapshot
+
+
+class Format(NamedTuple):
+    """A format: its title, what it is, and its grammar."""
+
+    title: str
+    about: str
+    grammar: Any
+
+
+class Row(NamedTuple):
+    """A field of a format, or bits of it.
+
+    position: None behind fields of no fixed size. size: in bytes, None if it isn't fixed. bits: `3`, `0-2`.
+    """
+
+    position: int | None
+    name: str
+    kind: str
+    size: int | None
+    bits: str
+    meaning: str
+
+
+FORMATS: dict[str, Format] = {
+    "log-entry": Format("Log entry, v0 and v1", "What a .log held up to 0.10; its message follows.", legacy.LOG_ENTRY),
+    "message-v0": Format("Message, v0", "Up to 0.9.", legacy.MESSAGE_V0),
+    "message-v1": Format("Message, v1", "0.10.0 to 0.10.2.", legacy.MESSAGE_V1),
+    "record-batch": Format("Record batch, v2", "From 0.11; the records follow, compressed as one.", batch.BATCH_HEADER),
+    "record": Format("Record, v2", "In a batch, one after another.", batch.RECORD),
+    "record-header": Format("Header of a record", "In a v2 record.", batch.RECORD_HEADER),
+    "offset-index": Format(
+        "Entry of an .index", "8 bytes; a preallocated file ends in zeros.", index.OFFSET_INDEX_ENTRY
+    ),
+    "time-index": Format("Entry of a .timeindex", "12 bytes; from 0.10.1.", index.TIME_INDEX_ENTRY),
+    "transaction-index": Format("Entry of a .txnindex", "34 bytes; from 0.11.", index.ABORTED_TRANSACTION),
+    "producer-snapshot": Format("Producer snapshot", "A .snapshot; from 0.11.", snapshot.PRODUCER_SNAPSHOT),
+    "producer-entry": Format("Producer in a snapshot", "46 bytes.", snapshot.PRODUCER_ENTRY),
+    "control-record-key": Format("Key of a control record", "From 0.11.", control.CONTROL_RECORD_KEY),
+    "end-txn-marker": Format("Value of ABORT and COMMIT", "From 0.11.", control.END_TXN_MARKER),
+    "leader-change": Format("Value of LEADER_CHANGE", "KRaft.", control.LEADER_CHANGE),
+    "snapshot-header": Format("Value of SNAPSHOT_HEADER", "KRaft.", control.SNAPSHOT_HEADER),
+    "snapshot-footer": Format("Value of SNAPSHOT_FOOTER", "KRaft.", control.SNAPSHOT_FOOTER),
+    "kraft-version": Format("Value of KRAFT_VERSION", "KRaft, from 3.8.", control.KRAFT_VERSION),
+    "kraft-voters": Format("Value of KRAFT_VOTERS", "KRaft, from 3.8.", control.VOTERS),
+}
+"""By the name that `--format` takes."""
+
+
+def format_rows(name: str) -> list[Row]:
+    """The fields of a format in order."""
+    rows = list(_rows(FORMATS[name].grammar, ""))
+    position: int | None = 0
+    placed = []
+    for row in rows:
+        placed.append(row._replace(position=position) if not row.bits else row)
+        if not row.bits:
+            position = None if position is None or row.size is None else position + row.size
+    return placed
+
+
+def _rows(grammar: Any, path: str) -> Iterator[Row]:
+    """Rows without their positions."""
+    for subcon in grammar.subcons:
+        inner, name, meaning = unwrapped(subcon)
+        if not name or name.startswith("_"):
+            continue
+        own = f"{path}{name}"
+        if isinstance(inner, Struct):
+            yield from _rows(inner, f"{own}.")
+        elif is_bits(inner):
+            size = inner.sizeof()
+            yield Row(None, own, f"{8 * size} bits", size, "", meaning)
+            for bit_name, first, count, what, _ in bit_fields(inner):
+                bits = str(first) if count == 1 else f"{first}-{first + count - 1}"
+                yield Row(None, f"{own}.{bit_name}", "bits", None, bits, what)
+        else:
+            yield Row(None, own, _kind(inner), _size(inner), "", meaning)
+
+
+def _kind(grammar: Any) -> str:
+    if isinstance(grammar, Array | FocusedSeq):
+        return "list"
+    if isinstance(grammar, FixedSized | Switch):
+        return "structure"
+    return "bytes" if isinstance(grammar, Prefixed) else kind_of(grammar)
+
+
+def _size(grammar: Any) -> int | None:
+    try:
+        size: int = grammar.sizeof()
+    except (SizeofError, KeyError, AttributeError):
+        return None
+    return size
+
+
+def format_page(names: tuple[str, ...] = tuple(FORMATS)) -> str:
+    """Tables of formats in Markdown."""
+    return "\n".join(section for name in names for section in _section(name))
+
+
+def _section(name: str) -> Iterator[str]:
+    title, about, _ = FORMATS[name]
+    yield f"## {title} (`{name}`)\n\n{about}\n\n| at | field | type | bytes | meaning |\n|---|---|---|---|---|"
+    for row in format_rows(name):
+        at = (
+            f"{'bits' if '-' in row.bits else 'bit'} {row.bits}"
+            if row.bits
+            else ""
+            if row.position is None
+            else str(row.position)
+        )
+        size = "" if row.size is None else str(row.size)
+        yield f"| {at} | {row.name} | {row.kind} | {size} | {row.meaning} |"
+    yield ""
+
+
+PAGE_TITLE = """# Formats
+
+What the grammars in `kseg/formats/` say; `kseg explain --format all` prints this page. Integers are big-endian. A field
+behind one of no fixed size has no number in the first column.
+"""
+
+
+def whole_page() -> str:
+    """What docs/formats.md holds."""
+    return f"{PAGE_TITLE}\n{format_page()}"

@@ -1,0 +1,165 @@
+"""Fields of bytes as text, JSON, HTML and SVG."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kseg.explain.field import Field
+from kseg.explain.words import json_value, opened_varint, shown_bits, shown_value
+from kseg.output.stdout import write_stdout
+from kseg.output.table import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from kseg.explain.files import Item
+
+_STYLES = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
+"""Neighbouring fields have different ones; a field's name has its bytes'."""
+_BYTES_SHOWN = 12
+_VALUE_SHOWN = 60
+_PAGE_WIDTH = 160
+
+
+def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
+    """An object for the piece, and one per field of it, in order; fields of a decompressed body behind the body's."""
+    yield {
+        "type": "item",
+        "file": file,
+        "item": number,
+        "title": item.title,
+        "position": item.position,
+        "size": item.size,
+        "problem": item.problem,
+    }
+    yield from _field_objects(item.fields, number, None)
+
+
+def _field_objects(fields: Iterable[Field], number: int, within: str | None) -> Iterator[dict[str, object]]:
+    for leaf in (leaf for field in fields for leaf in field.leaves()):
+        yield _field_object(leaf, number, within)
+        yield from _field_objects(leaf.body, number, leaf.path)
+
+
+def _field_object(field: Field, number: int, within: str | None) -> dict[str, object]:
+    """`within`: the path of the compressed field in whose content the position is; null for the file itself."""
+    members: dict[str, object] = {
+        "type": "field",
+        "item": number,
+        "field": field.path,
+        "within": within,
+        "position": field.position,
+        "size": field.size,
+        "hex": field.raw.hex(),
+        "kind": field.kind,
+        "value": json_value(field.value),
+        "meaning": field.meaning,
+    }
+    if field.bits:
+        members["bits"] = [bits._asdict() for bits in field.bits]
+    if field.check is not None:
+        members["check"] = {**field.check._asdict(), "holds": field.check.holds}
+    if field.problem is not None:
+        members["problem"] = field.problem
+    return members
+
+
+def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
+    """Writes pieces of a file to standard output, with colours on a terminal."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    is_terminal = (sys.stdout.isatty() or None) if color is None else color
+    no_color = None if color is None else not color
+    console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False, width=1 << 16)
+    for item in items:
+        _print_item(item, console)
+        write_stdout(out.getvalue().encode("utf-8", "surrogateescape"))
+        out.seek(0)
+        out.truncate()
+
+
+def document(items: "Iterable[Item]", form: str, title: str) -> str:
+    """Pieces of a file as a document for a browser: `html` or `svg`."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(record=True, file=StringIO(), width=_PAGE_WIDTH, force_terminal=True, highlight=False)
+    for item in items:
+        _print_item(item, console)
+    return console.export_html(inline_styles=True) if form == "html" else console.export_svg(title=title)
+
+
+def _print_item(item: "Item", console: "Console") -> None:
+    from rich.text import Text
+
+    console.print(Text(f"{item.title}: position {item.position}, {item.size} bytes", style="bold"), soft_wrap=True)
+    if item.problem is not None:
+        console.print(Text(f"  {printable(item.problem)}", style="bold red"), soft_wrap=True)
+    for line in _lines(item.fields, 1, [0]):
+        console.print(line, soft_wrap=True)
+
+
+def _lines(fields: Iterable[Field], depth: int, place: list[int]) -> Iterator["Text"]:
+    """`place` counts fields, so that neighbours differ in colour."""
+    for field in fields:
+        if field.children:
+            yield _heading(field, depth)
+            if field.check is not None or field.problem is not None:
+                yield from _details(field, depth)
+            yield from _lines(field.children, depth + 1, place)
+            continue
+        yield _field_line(field, depth, _STYLES[place[0] % len(_STYLES)])
+        place[0] += 1
+        yield from _details(field, depth)
+        if field.body:
+            yield _note(f"decompressed, {sum(inner.size for inner in field.body)} bytes:", depth + 1, "bold")
+            yield from _lines(field.body, depth + 2, place)
+
+
+def _heading(field: Field, depth: int) -> "Text":
+    return _note(field.name, depth, "bold")
+
+
+def _field_line(field: Field, depth: int, style: str) -> "Text":
+    from rich.text import Text
+
+    hex_text = field.raw[:_BYTES_SHOWN].hex(" ") + (" …" if field.size > _BYTES_SHOWN else "")
+    value = printable(shown_value(field))
+    if len(value) > _VALUE_SHOWN:
+        value = f"{value[:_VALUE_SHOWN]}… ({field.size} bytes)"
+    line = Text(f"{field.position:>10}  ")
+    line.append(f"{hex_text:<38}", style)
+    line.append(f"{'  ' * depth}{field.name:<{32 - 2 * depth}} ", style)
+    line.append(f"{field.kind:<14} ", "dim")
+    line.append(value)
+    if field.meaning:
+        line.append(f"  {printable(field.meaning)}", "dim")
+    line.rstrip()
+    return line
+
+
+def _details(field: Field, depth: int) -> Iterator["Text"]:
+    """Bits, groups of a varint, what a checksum covers, what is wrong."""
+    for bits in field.bits:
+        yield _note(f"{shown_bits(bits)}  {bits.meaning}", depth + 1, "dim")
+    groups = opened_varint(field)
+    if groups is not None:
+        yield _note(groups, depth + 1, "dim")
+    if field.check is not None:
+        check = field.check
+        outcome = "holds" if check.holds else f"is wrong: computed 0x{check.computed:08x}"
+        covered = f"covers bytes {check.start} to {check.end - 1}; {outcome}"
+        yield _note(covered, depth + 1, "dim" if check.holds else "bold red")
+    elif field.problem is not None:
+        yield _note(printable(field.problem), depth + 1, "bold red")
+
+
+def _note(text: str, depth: int, style: str) -> "Text":
+    from rich.text import Text
+
+    return Text(f"{' ' * 50}{'  ' * depth}{text}", style=style)

@@ -14,11 +14,12 @@ from kseg.commands.options import talk
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.build import BATCH_SIZE, BatchSettings, Built, build_partition
+from kseg.log.build import BATCH_SIZE, BatchSettings, build_partition
 from kseg.log.partition_writer import PartitionSettings
-from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, Rolled, RollSettings
+from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
 from kseg.new_directory import new_directory
 from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.written import segment_lines
 from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
 from kseg.writer.source import SourceItem
@@ -109,7 +110,8 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     for note in built.notes:
         talk(f"kseg: {_name(source)}: line {note.line}: {note.text}")
     if not quiet:
-        _report(built, directory)
+        for line in segment_lines(built.segments, directory):
+            write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
     flush_stdout()
 
 
@@ -182,11 +184,3 @@ def _reader(form: str, key_separator: str | None) -> Callable[[Iterable[bytes]],
     if form == "json":
         return read_json_lines
     return read_csv if form == "csv" else lambda lines: read_text_lines(lines, key_separator)
-
-
-def _report(built: Built, directory: Path) -> None:
-    for segment in built.segments:
-        offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
-        rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
-        line = f"{directory / f'{segment.base_offset:020}.log'}: {offsets}, {segment.batch_count} batches, "
-        write_stdout(f"{line}{segment.size} bytes{rolled}\n".encode("utf-8", "surrogateescape"))

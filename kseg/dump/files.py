@@ -13,7 +13,6 @@ from kseg.dump.reports import Reports
 from kseg.errors import OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
-from kseg.output.pager import paged
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.releases import Release, at
@@ -93,6 +92,8 @@ def dump_files(
 def _dump_all(paths: list[str], context: DumpContext) -> None:
     with ExitStack() as stack:
         if context.options.output == "table" and not context.options.selection.is_followed:
+            from kseg.output.pager import paged
+
             context.table_output = stack.enter_context(paged())
         if context.options.selection.is_everything:
             for path in paths:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.errors import OpenError
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import read_tail
 from kseg.output.stdout import flush_stdout
 
 if TYPE_CHECKING:
@@ -20,26 +20,29 @@ PAUSE = 0.2
 class _Followed:
     """A directory that is followed: the segment that is read, and up to where.
 
-    It begins at the end of the last segment that was there when its part was printed.
+    It begins where its part was printed to, or where the last segment ended then.
     """
 
     def __init__(self, part: "Part") -> None:
         self.part = part
         segments = part.selector.partition.segments
-        self._directory = part.selector.partition.path
         self._base_offset = segments[-1].base_offset if segments else -1
-        self._position = part.end if segments else 0
+        self._position = 0
+        if segments and part.last_path == str(segments[-1].path):
+            self._position = part.end
+        elif segments and part.selector.selection.tail is not None:
+            last = read_tail(segments[-1]).last
+            self._position = 0 if last is None else last.end
 
     def poll(self, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> bool:
         """Prints what is new; gives whether anything was."""
         # Listed before the current one is read: when there is a next one, the current one doesn't grow any more.
         try:
-            listed = PartitionLog(self._directory)
+            self.part.selector.list_again()
         except OpenError:
             return False
-        self.part.selector.partition = listed
         has_new = False
-        for segment in listed.segments:
+        for segment in self.part.selector.partition.segments:
             if segment.base_offset < self._base_offset or self.part.is_full:
                 continue
             if segment.base_offset > self._base_offset:
@@ -65,7 +68,11 @@ def follow(parts: list["Part"], context: "DumpContext", dump_one: Callable[[str,
     followed = [_Followed(part) for part in parts]
     context.is_following = True
     while any(not each.part.is_full for each in followed):
-        has_new = [each.poll(context, dump_one) for each in followed if not each.part.is_full]
+        has_new = []
+        for each in followed:
+            has_new.append(not each.part.is_full and each.poll(context, dump_one))
+            for other in followed:
+                other.part.left = each.part.left
         context.output.flush()
         flush_stdout()
         if not any(has_new):

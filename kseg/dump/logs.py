@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json, deprecated_class_lines
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
-from kseg.dump.record_decoders import record_decoder
 from kseg.dump.reports import absolute_path
 from kseg.dump.selected import TAIL_KINDS, note_failures, read_log
 from kseg.formats.names import FileKind, parse_file_name
@@ -28,10 +27,13 @@ def dump_log_file(path: str, context: DumpContext) -> None:
             context.line(line)
     if not context.is_following:
         context.line(_first_line(path, options))
-    decode, decoder = _decoder(options), record_decoder(options, path)
-    rendering = replace(_rendering(options, decode), decode_all=decoder)
-    if decoder is not None and not rendering.is_deep:
-        rendering = replace(rendering, decode_all=None)
+    decode = _decoder(options)
+    rendering, decoder = _rendering(options, decode), None
+    if rendering.is_deep and (options.key_decoder is not None or options.value_decoder is not None):
+        from kseg.dump.record_decoders import record_decoder
+
+        decoder = record_decoder(options, path)
+        rendering = replace(rendering, decode_all=decoder)
     summary = read_log(
         path, context, rendering, finish=lambda log_file, summary: _trailing_bytes(path, log_file, summary, context)
     )

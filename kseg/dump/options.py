@@ -7,7 +7,6 @@ from typing import IO, TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
-from kseg.dump.record_decoders import check_decoders
 from kseg.errors import UsageError
 from kseg.releases import LATEST, Release
 from kseg.selection import EVERYTHING, Selection
@@ -152,7 +151,6 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)
-    check_decoders(options)
     if options.like is None:
         return
     for name, (option, since) in OPTION_RELEASES.items():
@@ -177,3 +175,7 @@ def _check_rows(options: DumpOptions) -> None:
         template_program(options.template or "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
         raise UsageError("--key-decoder and --value-decoder: leave other decoders out")
+    if decodes:
+        from kseg.dump.record_decoders import check_decoders
+
+        check_decoders(options)

@@ -1,6 +1,5 @@
 """Decoders of keys and values while a log is printed: those that the user names, and internal topics' own."""
 
-import json
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -83,6 +82,8 @@ class RecordDecoder:
 
 
 def _json_string(text: str | None) -> bytes | None:
+    import json
+
     return None if text is None else json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
 
 

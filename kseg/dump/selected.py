@@ -11,13 +11,13 @@ from kseg.dump.log import LogSummary, Rendering, dump_log
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
-from kseg.log.selector import Selector
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
     from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
+    from kseg.log.selector import Selector
 
 LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
@@ -29,14 +29,15 @@ class Part:
 
     start: where to begin in the next log; None lets its index tell. skip: how many of what is selected to leave out,
     since only the last are wanted; left: how many are wanted yet. end: up to where the last log was read.
-    is_followed: a log's torn or zero tail is what isn't written yet.
+    last_path: its path. is_followed: a log's torn or zero tail is what isn't written yet.
     """
 
-    selector: Selector
+    selector: "Selector"
     start: int | None = None
     skip: int = 0
     left: int | None = None
     end: int = 0
+    last_path: str | None = None
     is_followed: bool = False
 
     @property
@@ -92,7 +93,7 @@ def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rend
     """The rendering with a filter, and what there is to print."""
     selection, selector = part.selector.selection, part.selector
     start = part.start if part.start is not None else selector.start_position(log_file)
-    part.end = log_file.size
+    part.end, part.last_path = log_file.size, str(log_file.path)
     source = selector.items(log_file, start)
     if part.is_followed:
         source = _without_tail(source, part)
@@ -153,6 +154,8 @@ def dump_selection(paths: list[str], context: "DumpContext", dump_one: Callable[
     Raises:
         KsegError: a schema, a decoder or a field is wrong.
     """
+    from kseg.log.selector import Selector
+
     selection = context.options.selection
     left = selection.limit
     parts: list[Part] = []
@@ -208,7 +211,7 @@ def _dump_part(
         context.part = None
 
 
-def _may_hold(path: str, selector: Selector) -> bool:
+def _may_hold(path: str, selector: "Selector") -> bool:
     try:
         return selector.may_hold(Path(path))
     except KsegError:

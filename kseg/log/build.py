@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kseg.formats.codes import CODEC_MASK, Codec, ControlType, TimestampType
-from kseg.log.partition_writer import PartitionSettings, PartitionWriter, WrittenSegment
-from kseg.log.roll import Rolled, RollSettings
+from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
+from kseg.log.roll import Rolled
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.builder import LAST_SEQUENCE
@@ -25,10 +25,6 @@ from kseg.writer.source import (
 
 BATCH_SIZE = 16384
 """`batch.size` of a producer."""
-
-
-_NEVER = RollSettings(2**62, 2**62, 2**62)
-"""Where the source's segments are kept, only one whose offsets are too far apart is rolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ class _Build:
         if start.base_offset < self._writer.next_offset and not is_first:
             raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
         if self._keep_segments:
-            self._writer.settings = replace(self._writer.settings, roll=_NEVER)
+            self._writer.settings = replace(self._writer.settings, roll=NEVER)
         self._writer.roll(Rolled.UNKNOWN, start.base_offset)
 
     def _add_record(self, record: SourceRecord) -> None:

@@ -1,5 +1,6 @@
 """A partition's directory written batch by batch, as a broker does it: segments that roll, indexes, checkpoints."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -14,12 +15,17 @@ from kseg.formats.fixed import (
 )
 from kseg.index.headers import BatchHeader, parse_header
 from kseg.index.producer_snapshot import CRC_COVERS_FROM, PRODUCER_SNAPSHOT_VERSION
-from kseg.index.producer_state import ProducerStates, parse_end_marker
+from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kseg.log.roll import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
+from kseg.new_directory import copy_range
 
 _WRITE_BUFFER = 1 << 18
+
+
+NEVER = RollSettings(2**62, 2**62, 2**62)
+"""Where a source's segments are kept: only one whose offsets are too far apart is rolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +83,29 @@ class PartitionWriter:
 
         Its offsets must lie at or above `next_offset`.
         """
-        header = parse_header(raw, 0, self._segment.indexes.size, is_valid=True)
+        header = parse_header(raw, 0, 0, is_valid=True)
+        self._roll_before(header)
+        self._segment.write(raw)
+        marker = parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None
+        self._add(header, marker)
+
+    def copy(self, source: int, header: BatchHeader, marker: EndMarker | None = None) -> None:
+        """Appends a batch of an open file; batches that lie one after another there are copied at once, by the kernel.
+
+        source: the file's descriptor, which must stay open until the segment is closed. header: the batch's there.
+        marker: what it ends, if it is such a control batch.
+        """
+        self._roll_before(header)
+        self._segment.copy(source, header.position, header.size)
+        self._add(header, marker)
+
+    def _roll_before(self, header: BatchHeader) -> None:
         reason = self._segment.why_rolled(header, self.settings.roll)
         if reason is not Rolled.UNKNOWN:
             self.roll(reason, header.base_offset if header.magic >= 2 else None)
-            header = header._replace(position=0)
-        marker = parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None
-        self._segment.append(raw, header)
-        self._segment.indexes.add(header, marker)
+
+    def _add(self, header: BatchHeader, marker: EndMarker | None) -> None:
+        self._segment.add(header, marker)
         self._add_epoch(header)
         self.next_offset = header.last_offset + 1
 
@@ -125,6 +146,7 @@ class PartitionWriter:
 
     def _close_segment(self, reason: Rolled) -> None:
         segment, indexes = self._segment, self._segment.indexes
+        segment.finish_copy()
         segment.log.close()
         indexes.finish()
         stem = self.directory / f"{indexes.base_offset:020}"
@@ -154,6 +176,7 @@ class _OpenSegment:
         self.indexes = indexes
         self.batch_count = 0
         self._first_timestamp = -1
+        self._copied: tuple[int, int, int] | None = None
 
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
         """Which rule asks for a new segment before this batch; UNKNOWN if none does."""
@@ -175,12 +198,33 @@ class _OpenSegment:
         self.log.close()
         Path(self.log.name).unlink()
 
-    def append(self, raw: bytes, header: BatchHeader) -> None:
-        """Writes the batch."""
+    def add(self, header: BatchHeader, marker: EndMarker | None) -> None:
+        """Takes note of a batch that was written."""
         if not self.batch_count:
             self._first_timestamp = header.max_timestamp
-        self.log.write(raw)
         self.batch_count += 1
+        self.indexes.add(header, marker)
+
+    def write(self, raw: bytes) -> None:
+        """Writes bytes."""
+        self.finish_copy()
+        self.log.write(raw)
+
+    def copy(self, source: int, position: int, size: int) -> None:
+        """Notes a stretch of an open file to be copied, joined with the one before if it touches that."""
+        if self._copied is not None and self._copied[0] == source and sum(self._copied[1:]) == position:
+            self._copied = (source, self._copied[1], self._copied[2] + size)
+            return
+        self.finish_copy()
+        self._copied = (source, position, size)
+
+    def finish_copy(self) -> None:
+        """Copies the stretch that is noted."""
+        if self._copied is not None:
+            self.log.flush()
+            copy_range(self._copied[0], self.log.fileno(), *self._copied[1:])
+            self.log.seek(0, os.SEEK_END)
+            self._copied = None
 
 
 def build_producer_snapshot(states: ProducerStates) -> bytes:

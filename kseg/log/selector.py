@@ -40,15 +40,18 @@ class Selector:
         self.is_done = False
         self._say = say
         self._said: set[str] = set()
-        self.partition = PartitionLog(directory)
+        self._directory = directory
+        self.list_again()
+
+    def list_again(self) -> None:
+        """Lists the directory as it is now. Raises OpenError if it can't be listed."""
+        self.partition = PartitionLog(self._directory)
+        self._segments = {segment.path.name: segment for segment in self.partition.segments}
         self._isolation: Isolation | None = None
 
     def segment(self, path: Path) -> SegmentFiles | None:
         """The partition's segment of a log; None for a log that no broker would read."""
-        found = self.partition.floor_segment(self.partition.base_offsets[-1]) if self.partition.segments else None
-        if found is not None and found.path.name == path.name:
-            return found
-        return next((segment for segment in self.partition.segments if segment.path.name == path.name), None)
+        return self._segments.get(path.name)
 
     def may_hold(self, path: Path) -> bool:
         """Whether a log may hold anything wanted, by its name, its successor's, and its largest time."""
@@ -57,7 +60,7 @@ class Selector:
             return True
         if self.is_done or segment.base_offset > self.selection.last_offset:
             return False
-        place = self.partition.base_offsets.index(segment.base_offset) + 1
+        place = (self.partition.floor_slot(segment.base_offset) or 0) + 1
         following = self.partition.base_offsets[place : place + 1]
         if following and following[0] <= self.selection.first_offset:
             return False

@@ -4,8 +4,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from kseg.output.pager import paged
-
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -91,6 +89,8 @@ def write_rich_table(
         table.add_column(column.title, justify="left" if column.width < 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(_plain(column.text(row)) for column in columns), style=style(row) if style else None)
+    from kseg.output.pager import paged
+
     with paged() as out:
         is_terminal = sys.stdout.isatty() or None if color is None else color
         no_color = None if color is None else not color

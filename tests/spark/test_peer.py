@@ -134,7 +134,6 @@ def test_both_give_the_same_rows(isolation: str, spark: "SparkSession", broker: 
     counts = rows_by_topic(connector)
     assert rows_by_topic(ours) == counts
     assert set(counts) == set(broker.topics)
-    print(f"{isolation}: {sum(counts.values())} rows of {len(counts)} topics: {counts}")
     assert connector.exceptAll(ours).count() == 0
     assert ours.exceptAll(connector).count() == 0
 

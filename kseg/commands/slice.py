@@ -1,0 +1,72 @@
+"""`kseg slice`: a piece of a partition, batches copied as they are."""
+
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import zone_option
+from kseg.errors import UsageError
+from kseg.log.log_dir import find_partitions
+from kseg.log.slice import SliceSettings, slice_partition
+from kseg.new_directory import new_directory
+from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.written import segment_lines
+from kseg.times import parse_time, parse_zone
+
+
+@click.command("slice")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("-o", "--output", "directory", required=True, type=click.Path(path_type=Path), help="The new directory.")
+@click.option("--from-offset", type=click.IntRange(min=0), help="Leave out batches that end before it.")
+@click.option("--to-offset", type=click.IntRange(min=0), help="Leave out batches that begin at it or behind.")
+@click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
+@click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
+@zone_option
+@click.option("--drop-offset", type=click.IntRange(min=0), multiple=True, help="Leave out this record. Repeatable.")
+@click.option("--drop-key", multiple=True, help="Leave out all records of this key. Repeatable.")
+@click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
+def slice(  # noqa: A001  the command's name
+    path: Path,
+    directory: Path,
+    from_offset: int | None,
+    to_offset: int | None,
+    from_time: str | None,
+    to_time: str | None,
+    zone: str,
+    drop_offset: tuple[int, ...],
+    drop_key: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Cut a piece out of a partition: whole batches, copied as they are, with indexes made anew.
+
+    PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
+    their batches with --drop-offset and --drop-key: only these batches are made anew.
+
+    \b
+    Examples:
+      kseg slice orders-0/ --from-offset 203000 --to-offset 204000 -o piece/orders-0
+      kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 -o day/orders-0
+      kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
+    """
+    partitions = list(find_partitions([path]))
+    if len(partitions) != 1:
+        raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
+    if directory.resolve().is_relative_to(path.resolve()):
+        raise UsageError("lies within what is cut: nothing is written there", directory)
+    place = parse_zone(zone)
+    settings = SliceSettings(
+        from_offset,
+        to_offset,
+        None if from_time is None else parse_time(from_time, place),
+        None if to_time is None else parse_time(to_time, place),
+        frozenset(drop_offset),
+        frozenset(key.encode("utf-8", "surrogateescape") for key in drop_key),
+    )
+    with new_directory(directory) as unfinished:
+        sliced = slice_partition(partitions[0], unfinished, settings)
+        if not sliced.segments:
+            raise UsageError("has nothing of what is asked for", path)
+    counts = f"{sliced.copied} batches copied, {sliced.rebuilt} made anew, {sliced.dropped} records left out"
+    for line in () if quiet else (*segment_lines(sliced.segments, directory), counts):
+        write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+    flush_stdout()

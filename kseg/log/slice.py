@@ -1,0 +1,175 @@
+"""`slice`: whole batches of a partition copied as they are; single records left out of theirs."""
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kseg.batch import Batch
+from kseg.errors import KsegError
+from kseg.formats.codes import NO_TIMESTAMP, DamageKind
+from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.log.partition import PARTITION_METADATA, PartitionLog, SegmentFiles, read_small_file
+from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
+from kseg.log.roll import Rolled
+from kseg.log_file import Damage, LogFile
+from kseg.writer.rebuild import without_records
+
+
+@dataclass(frozen=True, slots=True)
+class SliceSettings:
+    """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
+
+    Times are milliseconds. None: no bound. drop_offsets, drop_keys: records to leave out; their batches are made anew, all others stay as they
+    are.
+    """
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    drop_offsets: frozenset[int] = frozenset()
+    drop_keys: frozenset[bytes] = frozenset()
+
+
+@dataclass(slots=True)
+class Sliced:
+    """What was written: segments, batches copied, batches made anew, and records left out of these."""
+
+    segments: list[WrittenSegment] = field(default_factory=list)
+    copied: int = 0
+    rebuilt: int = 0
+    dropped: int = 0
+
+
+def slice_partition(partition: PartitionLog, directory: Path, settings: SliceSettings) -> Sliced:
+    """Writes a part of a partition into a directory that is there; offsets stay.
+
+    Only headers are read, and batches that may hold records to be dropped; all others are copied inside the kernel.
+
+    Raises:
+        KsegError: if a log that is needed is damaged: `salvage` reads such.
+        OSError: where the system can't read or write.
+    """
+    work = _Slice(partition, directory, settings)
+    with ExitStack() as files:
+        for segment in _needed(partition, settings):
+            log_file = files.enter_context(segment.open_log())
+            descriptor = os.open(segment.path, os.O_RDONLY)
+            files.callback(os.close, descriptor)
+            work.take_segment(log_file, descriptor, segment)
+        work.finish()
+    content = read_small_file(partition.path / PARTITION_METADATA)
+    if content is not None and work.sliced.segments:
+        (directory / PARTITION_METADATA).write_bytes(content)
+    return work.sliced
+
+
+def _needed(partition: PartitionLog, settings: SliceSettings) -> list[SegmentFiles]:
+    """The segments that can hold what is asked for by offset."""
+    segments = list(partition.segments)
+    if settings.to_offset is not None:
+        segments = [segment for segment in segments if segment.base_offset < settings.to_offset]
+    if settings.from_offset is not None:
+        first = partition.floor_slot(settings.from_offset)
+        segments = segments[first or 0 :]
+    return segments
+
+
+class _Slice:
+    """A new partition in the making."""
+
+    def __init__(self, partition: PartitionLog, directory: Path, settings: SliceSettings) -> None:
+        self.sliced = Sliced()
+        self._partition = partition
+        self._directory = directory
+        self._settings = settings
+        self._states: ProducerStates | None = None
+        self._writer: PartitionWriter | None = None
+
+    def take_segment(self, log_file: LogFile, descriptor: int, segment: SegmentFiles) -> None:
+        """Copies what is wanted of a segment. Raises KsegError at damage."""
+        if self._states is None:
+            self._states = self._partition.read_producer_states(segment.base_offset) or ProducerStates()
+        is_new = True
+        next_offset = segment.base_offset
+        for item in walk_headers(log_file):
+            if isinstance(item, Damage):
+                _refuse(item, log_file)
+                break
+            first = next_offset if item.base_offset is None else item.base_offset
+            marker = _marker(log_file, item)
+            if not self._is_wanted(item, first):
+                if self._writer is None:
+                    self._states.add(item, marker)
+            else:
+                if is_new:
+                    self._begin_segment(segment.base_offset if item.position == 0 else first)
+                    is_new = False
+                raw = self._with_dropped(log_file, item, first)
+                self._take_batch(raw, descriptor, item, marker)
+            next_offset = item.last_offset + 1
+
+    def _begin_segment(self, base_offset: int) -> None:
+        if self._writer is None:
+            settings = PartitionSettings(roll=NEVER)
+            self._writer = PartitionWriter(self._directory, base_offset, settings, self._states)
+        else:
+            self._writer.roll(Rolled.UNKNOWN, base_offset)
+
+    def _is_wanted(self, header: BatchHeader, first_offset: int) -> bool:
+        wanted = self._settings
+        if wanted.from_offset is not None and header.last_offset < wanted.from_offset:
+            return False
+        if wanted.to_offset is not None and first_offset >= wanted.to_offset:
+            return False
+        if wanted.from_ms is not None and header.max_timestamp < wanted.from_ms:
+            return False
+        return wanted.to_ms is None or _first_timestamp(header) < wanted.to_ms
+
+    def _take_batch(self, raw: bytes | None, descriptor: int, header: BatchHeader, marker: EndMarker | None) -> None:
+        """Takes a batch's new bytes or, if there are none, what stands in the file."""
+        assert self._writer is not None
+        if raw is None:
+            self._writer.copy(descriptor, header, marker)
+            self.sliced.copied += 1
+        elif raw:
+            self._writer.append(raw)
+            self.sliced.rebuilt += 1
+
+    def _with_dropped(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> bytes | None:
+        """The batch without the records to be dropped, nothing if it goes as a whole; None if it stays as it is."""
+        offsets, keys = self._settings.drop_offsets, self._settings.drop_keys
+        has_offset = any(first_offset <= offset <= header.last_offset for offset in offsets)
+        if header.is_control or not (has_offset or keys):
+            return None
+        batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+        dropped = {record.offset for record in batch.records() if record.offset in offsets or record.key in keys}
+        if not dropped:
+            return None
+        self.sliced.dropped += len(dropped)
+        return without_records(batch, dropped)
+
+    def finish(self) -> None:
+        """Closes the last segment."""
+        if self._writer is not None:
+            self._writer.close()
+            self.sliced.segments = self._writer.segments
+
+
+def _refuse(damage: Damage, log_file: LogFile) -> None:
+    if damage.kind is not DamageKind.ZERO_TAIL:
+        raise KsegError(f"{damage.detail}: `kseg salvage` saves what is intact", log_file.path, damage.position)
+
+
+def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
+    if not header.is_control or header.producer_id < 0:
+        return None
+    return parse_end_marker(log_file.read(header.position, header.size))
+
+
+def _first_timestamp(header: BatchHeader) -> int:
+    """The first record's time, as far as the header tells it; of a batch without one its largest."""
+    is_base = header.magic >= 2 and not header.is_log_append_time and header.base_timestamp > NO_TIMESTAMP
+    return header.base_timestamp if is_base else header.max_timestamp

@@ -1,0 +1,85 @@
+"""`kseg where`, and the hashes that it goes by."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kseg.partitioner import Partitioner, coordinator_partition, java_string_hash, key_partition, murmur2
+from kseg.segment import Segment
+from tests import golden, run
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        # Known values of Kafka's UtilsTest.testMurmur2.
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_murmur2_is_kafkas(key: bytes, hashed: int) -> None:
+    assert murmur2(key) == hashed % 2**32
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"), [("", 0), ("abc", 96354), ("polygenelubricants", -(2**31)), ("😀", 1772899), ("ü", 252)]
+)
+def test_string_hash_is_javas(text: str, hashed: int) -> None:
+    assert java_string_hash(text) == hashed
+
+
+def test_the_hash_without_an_absolute_value_is_partition_0() -> None:
+    assert coordinator_partition("polygenelubricants") == 0
+
+
+def test_crc32_is_librdkafkas() -> None:
+    assert key_partition(b"123456789", 1000, Partitioner.CRC32) == 0xCBF43926 % 1000
+
+
+def test_groups_lie_where_brokers_put_them() -> None:
+    """Keys of __consumer_offsets: int16 version, then the group as a string with an int16 length."""
+    seen = 0
+    for path in golden.files(".log"):
+        topic, _, partition = path.parent.name.rpartition("-")
+        if topic != "__consumer_offsets" or not partition.isdigit():
+            continue
+        with Segment(path) as segment:
+            for batch in segment.batches():
+                for record in () if batch.is_control else batch.records():
+                    assert record.key is not None
+                    group = record.key[4 : 4 + int.from_bytes(record.key[2:4], "big")].decode()
+                    assert coordinator_partition(group, 2) == int(partition)
+                    seen += 1
+    assert seen > 100
+
+
+def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
+    return run.kseg(["where", *arguments], directory)
+
+
+def test_a_group_is_found_without_files() -> None:
+    assert kseg("--group", "abc").stdout == b"__consumer_offsets-4 of 50 partitions\n"
+    assert kseg("--transactional-id", "abc").stdout == b"__transaction_state-4 of 50 partitions\n"
+    assert kseg("--key", "abc", "--partitions", "10").stdout == b"partition 7 of 10\n"
+
+
+def test_the_directory_is_shown(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"orders-{number}").mkdir()
+        (tmp_path / f"orders-{number}" / f"{0:020}.log").touch()
+    ran = kseg("--key", "abc", "--topic", "orders", ".", "-o", "json", directory=tmp_path)
+    assert json.loads(ran.stdout) == {
+        "type": "where", "topic": "orders", "partition": 0, "partitions": 3, "directories": ["orders-0"],
+    }  # fmt: skip
+    assert ran.status == 0
+    assert kseg("--group", "abc", ".", directory=tmp_path).status == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--key", "a"], ["--key", "a", "--group", "b"]])
+def test_what_is_missing_is_said(arguments: list[str]) -> None:
+    assert kseg(*arguments).status == 2

@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
 from kseg.codecs import DEFAULT_LIMIT, UNKNOWN_CODEC, Body, decompress, lz4_decompress_safe, wrapper_value
@@ -15,8 +15,13 @@ from kseg.log_file import Damage, Run
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
+    _Result: TypeAlias = "Slice | Damage | Future[Slice | Damage]"
+
 SLICE_SIZE = 1 << 18
 """Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
+ENOUGH = 1 << 23
+"""Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
+MOST_THREADS = 4
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
@@ -46,10 +51,12 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         size: bytes of the file; small ones aren't worth threads.
         limit: bytes that a body may become at most.
     """
-    threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(MOST_THREADS, processors)
     if threads == 1 or size < WORTH_THREADS:
         for item in items:
-            yield from (_decompressed(piece, limit) if isinstance(piece, Slice) else piece for piece in _pieces(item))
+            for piece in _pieces(item):
+                yield from _parts(piece, _decompressed(piece, limit), limit)
     else:
         yield from _in_threads(items, limit, threads)
 
@@ -72,19 +79,19 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
 
 def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iterator[Slice | Damage]:
     pool: Executor | None = None
-    under_way: deque[Slice | Damage | Future[Slice]] = deque()
+    under_way: deque[tuple[Slice | Damage, _Result]] = deque()
     try:
         for item in items:
             for piece in _pieces(item):
                 if isinstance(piece, Slice) and piece.run.codecs & ~_QUICK:
                     pool = pool or _pool(threads)
-                    under_way.append(pool.submit(_decompressed, piece, limit))
+                    under_way.append((piece, pool.submit(_decompressed, piece, limit)))
                 else:
-                    under_way.append(_decompressed(piece, limit) if isinstance(piece, Slice) else piece)
-                while len(under_way) > threads + 1 or (under_way and _is_ready(under_way[0])):
-                    yield _result(under_way.popleft())
+                    under_way.append((piece, _decompressed(piece, limit)))
+                while len(under_way) > threads or (under_way and _is_ready(under_way[0][1])):
+                    yield from _taken(under_way.popleft(), limit)
         while under_way:
-            yield _result(under_way.popleft())
+            yield from _taken(under_way.popleft(), limit)
     finally:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -96,27 +103,42 @@ def _pool(threads: int) -> "Executor":
     return ThreadPoolExecutor(threads, "kseg-bodies")
 
 
-def _is_ready(piece: "Slice | Damage | Future[Slice]") -> bool:
-    return isinstance(piece, Slice | Damage) or piece.done()
+def _is_ready(result: "_Result") -> bool:
+    return isinstance(result, Slice | Damage) or result.done()
 
 
-def _result(piece: "Slice | Damage | Future[Slice]") -> Slice | Damage:
-    return piece if isinstance(piece, Slice | Damage) else piece.result()
+def _taken(work: "tuple[Slice | Damage, _Result]", limit: int) -> Iterator[Slice | Damage]:
+    piece, result = work
+    return _parts(piece, result if isinstance(result, Slice | Damage) else result.result(), limit)
 
 
-def _decompressed(piece: Slice, limit: int) -> Slice:
-    run, first, last, _, _ = piece
-    if run.codecs == _ONLY_UNCOMPRESSED:
+def _parts(piece: Slice | Damage, part: Slice | Damage, limit: int) -> Iterator[Slice | Damage]:
+    """A piece's parts, of which the first is done: more than one where its bodies are unusually large."""
+    yield part
+    while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
+        part = _decompressed(Slice(piece.run, part.last, piece.last, None), limit)
+        yield part
+
+
+def _decompressed(piece: Slice | Damage, limit: int) -> Slice | Damage:
+    """A piece with its bodies, up to the row with which they become ENOUGH bytes."""
+    if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
         return piece
+    run, first, last, _, _ = piece
     bodies = kernel.load().Bodies(last - first)
     waiting: Iterable[int] = range(first, last)
     if run.codecs & _LZ4 and (function := lz4_decompress_safe()):
-        waiting = bodies.unlz4(run.buffer, run.rows, first, function, limit)
+        last, waiting = bodies.unlz4(run.buffer, run.rows, first, function, limit, ENOUGH)
     damages: list[tuple[int, Damage]] = []
+    size = 0
     for row in waiting:
+        if size >= ENOUGH:
+            last = row
+            break
         body = _body(run, row, limit)
         if body is None:
             continue
+        size += len(body.data)
         if body.data or body.failure is None:
             bodies[row - first] = body.data
         if body.failure is not None:

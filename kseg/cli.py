@@ -26,6 +26,7 @@ COMMANDS = {
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
     "export": "Export topics to Parquet files, by processes of this machine.",
     "spark-export": "Export topics to Parquet files, by Spark: on this machine or a cluster.",
+    "completion": "Print what makes bash, zsh or fish complete commands and options.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
@@ -76,29 +77,36 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; gives its exit status."""
+    """Runs a command line, the process's own if none is given; gives its exit status."""
     try:
         return cli.main(arguments, "kseg", standalone_mode=False, auto_envvar_prefix="KSEG") or 0
     except click.ClickException as error:
         error.show()
         return 2
     except ClosedPipeError:
-        _drop_stdout()
+        _end(arguments)
         return CLOSED_PIPE
     except KsegError as error:
         if os.environ.get("KSEG_DEBUG"):
             raise
         click.echo(f"kseg: {error}", err=True)
-        _drop_stdout()
+        _end(arguments)
         return 2
     except (KeyboardInterrupt, click.Abort):
-        _drop_stdout()
+        _end(arguments)
         return INTERRUPTED
 
 
-def _drop_stdout() -> None:
-    """Keeps Python from writing what is left in its buffer when it ends: that would fail once more."""
+def _end(arguments: Sequence[str] | None) -> None:
+    """Keeps Python from writing what is left in its buffer when the process ends: that would fail once more.
+
+    A caller's own standard output stays as it is.
+    """
+    if arguments is not None:
+        return
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
     except (OSError, ValueError):
         return  # stdout is no file of the system's: nothing is written at the end

@@ -30,6 +30,7 @@ _SNAPPY_LARGEST_RATIO = 64
 _PIECE = 1 << 16
 _GZIP_PIECE = 256
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 1 << 16
 _GZIP_USUAL_RATIO = 16
 
 
@@ -83,12 +84,12 @@ def wrapper_value(entry: memoryview) -> memoryview | None:
 
 
 def _readable_start(
-    pieces: Callable[[memoryview], Iterator[bytes]], errors: tuple[type[Exception], ...], body: memoryview, most: int
+    pieces: Callable[[memoryview, int], Iterator[bytes]], errors: tuple[type[Exception], ...], body: memoryview, most: int
 ) -> bytes:
     """What a damaged body gives before it fails, up to the limit."""
     found, size = [], 0
     try:
-        for piece in pieces(body):
+        for piece in pieces(body, most):
             found.append(piece[: most - size])
             size += len(found[-1])
             if size >= most:
@@ -120,32 +121,26 @@ def _gzip_errors() -> tuple[type[Exception], ...]:
 
 def _gunzip(body: memoryview, most: int) -> bytes:
     """Members in a row; Java takes anything else behind a member for the end."""
-    data, rest = _gunzip_member(body, most)
-    if not rest.startswith(_GZIP_MAGIC):
-        return data
-    members = [data]
-    while rest.startswith(_GZIP_MAGIC):
-        most -= len(members[-1])
-        data, rest = _gunzip_member(memoryview(rest), most)
-        members.append(data)
-    return b"".join(members)
+    pieces: list[bytes] = []
+    size = at = 0
+    while at == 0 or body[at : at + 2] == _GZIP_MAGIC:
+        inflate = _zlib().decompressobj(wbits=31)
+        while not inflate.eof:
+            window: bytes | memoryview = body[at : at + _GZIP_WINDOW]
+            if not window:
+                raise _BodyError("the stream ends early")
+            at += len(window)
+            while window and size <= most:
+                pieces.append(inflate.decompress(window, min(most + 1 - size, _GZIP_USUAL_RATIO * _GZIP_WINDOW)))
+                size += len(pieces[-1])
+                window = inflate.unconsumed_tail
+            if size > most:
+                raise _too_large(most)
+            at -= len(inflate.unused_data)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _gunzip_member(body: memoryview, most: int) -> tuple[bytes, bytes]:
-    """A member's content, and the bytes behind the member."""
-    inflate = _zlib().decompressobj(wbits=31)
-    claimed = int.from_bytes(body[-4:], "little")  # the last member's size, usually the only one's
-    data: bytes = inflate.decompress(body, min(most, claimed, _GZIP_USUAL_RATIO * len(body)) + 1)
-    if inflate.unconsumed_tail and len(data) <= most:
-        data += inflate.decompress(inflate.unconsumed_tail, most + 1 - len(data))
-    if len(data) > most:
-        raise _too_large(most)
-    if not inflate.eof:
-        raise _BodyError("the stream ends early")
-    return data, inflate.unused_data
-
-
-def _gunzip_pieces(body: memoryview) -> Iterator[bytes]:
+def _gunzip_pieces(body: memoryview, _: int) -> Iterator[bytes]:
     """Up to the very byte where it fails: zlib gives nothing of a piece that it can't finish."""
     inflate = zlib.decompressobj(wbits=31)
     for at in range(0, len(body), _GZIP_PIECE):
@@ -180,7 +175,7 @@ def _unsnap(body: memoryview, most: int) -> bytes:
     return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
 
-def _unsnap_pieces(body: memoryview, most: int = DEFAULT_LIMIT) -> Iterator[bytes]:
+def _unsnap_pieces(body: memoryview, most: int) -> Iterator[bytes]:
     """Blocks of a xerial stream, whose header may come again in the middle; or the one raw block."""
     if bytes(body[:8]) != _XERIAL_MAGIC:
         yield _snappy_block(body, most)
@@ -274,7 +269,7 @@ def _without_content_size(frame: Any, body: memoryview, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def _unlz4_pieces(body: memoryview) -> Iterator[bytes]:
+def _unlz4_pieces(body: memoryview, _: int) -> Iterator[bytes]:
     frame = _lz4().LZ4FrameDecompressor()
     for at in range(0, len(body), 256):
         if frame.eof:
@@ -358,7 +353,7 @@ def _zstd_frame_size(body: memoryview) -> int | None:
 
 def _unzstd_by_pieces(body: memoryview, most: int) -> bytes:
     pieces, size = [], 0
-    for piece in _unzstd_pieces(body):
+    for piece in _unzstd_pieces(body, most):
         pieces.append(piece)
         size += len(piece)
         if size > most:
@@ -366,23 +361,21 @@ def _unzstd_by_pieces(body: memoryview, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def _unzstd_pieces(body: memoryview) -> Iterator[bytes]:
+def _unzstd_pieces(body: memoryview, _: int) -> Iterator[bytes]:
     """Frames in a row. The input goes in bit by bit, since one block of 4 bytes can become 128 KiB."""
-    rest: bytes | memoryview = body
-    while rest:
+    at = 0
+    while at < len(body):
         frame = _zstd().decompressobj()
-        fed = 0
-        while not frame.eof and fed < len(rest):
-            yield frame.decompress(rest[fed : fed + _ZSTD_PIECE])
-            fed += _ZSTD_PIECE
+        while not frame.eof and at < len(body):
+            yield frame.decompress(body[at : at + _ZSTD_PIECE])
+            at = min(at + _ZSTD_PIECE, len(body)) - len(frame.unused_data)
         if not frame.eof:
             raise _BodyError("the last frame ends early")
-        rest = frame.unused_data + bytes(rest[fed:])
 
 
 class _Library(NamedTuple):
     whole: Callable[[memoryview, int], bytes]
-    pieces: Callable[[memoryview], Iterator[bytes]]
+    pieces: Callable[[memoryview, int], Iterator[bytes]]
     errors: Callable[[], tuple[type[Exception], ...]]
 
 

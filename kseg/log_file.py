@@ -27,11 +27,13 @@ BUFFER_SIZE = 1 << 20
 TRUSTED_SIZE = 8 << 20
 """Up to this size a length is believed before the batch's CRC has been looked at."""
 RING_SIZE = 8
-"""Buffers that take turns, so that runs can be worked on while later ones are read."""
+"""Buffers that take turns, so that runs can be worked on while later ones are read: bodies.MOST_THREADS and four."""
 ROWS_CAPACITY = 1 << 14
 SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32
 """Bytes of work that the searches for the next batch may cost together, for each byte of the file."""
+SEARCH_COST_FREE = 1 << 30
+"""What they may cost in any file: a second's work."""
 HEADER_WINDOW = MAGIC_POSITION + 10
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -155,14 +157,14 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
-        self._budget = max(SEARCH_COST_LIMIT * self.size, TRUSTED_SIZE)
+        self._budget = max(SEARCH_COST_LIMIT * self.size, SEARCH_COST_FREE)
         spaces, tables = self._spaces(), self._tables()
         rows = next(tables)
         position, at, buffer = start, 0, memoryview(b"")
         while position + at < self.size:
             if at >= len(buffer):
                 position, at = position + at, 0
-                buffer = self._fill(position, min(BUFFER_SIZE, self.size - position), next(spaces))
+                buffer = self._fill(position, min(BUFFER_SIZE, self.size - position), spaces)
                 if len(buffer) == 0:
                     return  # the file was cut while it was read
             count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
@@ -176,7 +178,7 @@ class LogFile:
             if wanted:
                 self._budget -= wanted
                 position, at = position + at, 0
-                buffer = self._fill(position, wanted, next(spaces))
+                buffer = self._fill(position, wanted, spaces)
                 continue
             item, size = read_on(position + at, here, Stop(stop))
             yield item
@@ -185,7 +187,7 @@ class LogFile:
     def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
         """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
         left = self.size - position
-        if stop != Stop.END or len(here) >= left or self._budget < 0:
+        if stop != Stop.END or len(here) >= left:
             return 0
         if not is_whole:
             return min(BUFFER_SIZE, left)
@@ -202,7 +204,7 @@ class LogFile:
         if stop == Stop.BAD_CRC and claimed is not None:
             self._budget -= claimed
             if self._ends_well(position + claimed) and not self._holds_batches(position, claimed):
-                return self._invalid_batch(position, here, claimed), claimed
+                return self._invalid_batch(position, here, claimed)
         damage = self._damage(position, here, stop)
         return damage, damage.size
 
@@ -210,15 +212,19 @@ class LogFile:
         if len(here) > MAGIC_POSITION:
             claimed = int.from_bytes(here[8:12], "big", signed=True) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                return self._invalid_batch(position, here, claimed), claimed
+                return self._invalid_batch(position, here, claimed)
         damage = self._damage(position, here, stop)
         return damage, damage.size
 
-    def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> Run:
+    def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
+        """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
         if len(here) < claimed:
             here = self._fill(position, claimed)
+        if len(here) < claimed:
+            left = self.size - position
+            return Damage(DamageKind.TORN_TAIL, position, left, "the file was cut while it was read"), left
         codec = here[22 if 2 <= here[MAGIC_POSITION] < 128 and len(here) > 22 else 17] & 7
-        return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec)
+        return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec), claimed
 
     def _spaces(self) -> Iterator[bytearray]:
         return _in_turn(lambda: bytearray(min(BUFFER_SIZE, self.size)))
@@ -226,8 +232,9 @@ class LogFile:
     def _tables(self) -> Iterator[Rows]:
         return _in_turn(lambda: new_rows(min(ROWS_CAPACITY, self.size // HEADER_WINDOW + 1)))
 
-    def _fill(self, position: int, size: int, space: bytearray | None = None) -> memoryview:
-        buffer = space if space is not None and size <= len(space) else bytearray(size)
+    def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
+        """Bytes of the file, in the next space of the ring if they fit into one: a space isn't taken for nothing."""
+        buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
         filled = 0
         while filled < size:
             try:
@@ -240,7 +247,7 @@ class LogFile:
         if self._cache is not None:
             self._cache.was_read(position, filled)
         filled_buffer = memoryview(buffer)[:filled]
-        if space is not None:
+        if spaces is not None:
             self._held = position, filled_buffer
         return filled_buffer
 
@@ -314,6 +321,8 @@ class LogFile:
             asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
             return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
         kind, detail = self._what_stopped(position, buffer, stop)
+        if self._budget < 0:
+            detail += "; the search for what follows was given up, since it took too long"
         end = self.size if found is None else found
         next_offset = None if found is None else int.from_bytes(self.read(found, 8), "big", signed=True)
         return Damage(kind, position, end - position, detail, next_offset)
@@ -321,12 +330,14 @@ class LogFile:
     def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
         if len(buffer) <= MAGIC_POSITION:
             return DamageKind.BAD_LENGTH, "too few bytes for a header"
-        if stop == Stop.BAD_MAGIC:
+        size = int.from_bytes(buffer[8:12], "big", signed=True)
+        left = self.size - position - LOG_OVERHEAD
+        if stop == Stop.BAD_MAGIC or (
+            buffer[MAGIC_POSITION] not in MINIMUM_SIZE_FIELD and MINIMUM_SIZE_FIELD[0] <= size <= left
+        ):
             return DamageKind.BAD_MAGIC, f"magic is {int.from_bytes(buffer[16:17], 'big', signed=True)}"
         if stop == Stop.BAD_CRC:
             return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and no header where it should end"
-        size = int.from_bytes(buffer[8:12], "big", signed=True)
-        left = self.size - position - LOG_OVERHEAD
         return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
@@ -340,6 +351,9 @@ class LogFile:
     def crc_damage(self, position: int, size: int) -> Damage:
         """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
         buffer = memoryview(self.read(position, HEADER_WINDOW))
+        if self._claimed_size(buffer) is None:  # a batch to Kafka's reader alone
+            kind, detail = self._what_stopped(position, buffer, Stop.END)
+            return Damage(kind, position, 0, detail)
         next_header = self.read(position + size, 8)
         next_offset = int.from_bytes(next_header, "big", signed=True) if len(next_header) == 8 else None
         return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)

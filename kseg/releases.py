@@ -8,6 +8,10 @@ from kseg.errors import UsageError
 T = TypeVar("T")
 
 
+_UNNAMED_PATCH = 99
+"""`2.0` means the last patch release of 2.0."""
+
+
 class Release(NamedTuple):
     """A release of Kafka; 0.x has four numbers (0.10.2.2), later ones three."""
 
@@ -15,16 +19,12 @@ class Release(NamedTuple):
 
     def __str__(self) -> str:
         """As Kafka names it."""
-        return ".".join(map(str, self.numbers))
+        return ".".join(str(number) for number in self.numbers if number != _UNNAMED_PATCH)
 
 
 OLDEST = Release((0, 8, 2))
 LATEST = Release((4, 3, 1))
 KNOWN = ((0, 8), LATEST.numbers[:2])
-_UNNAMED_PATCH = 99
-"""`2.0` means the last patch release of 2.0."""
-
-
 def parse_release(text: str) -> Release:
     """The release that `0.8` … `4.3`, `2.0.1` or `latest` names; without a patch number the last one of its line.
 

@@ -95,14 +95,22 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
             from kseg.output.pager import paged
 
             context.table_output = stack.enter_context(paged())
-        if context.options.selection.is_everything:
+        if context.options.selection.is_everything and not _prints_records(context.options):
             for path in paths:
                 _dump_path(path, context)
+        elif context.options.selection.is_everything:
+            for file in [file for path in paths for file in _files_of(path, context)]:
+                _dump_or_refuse(file, context)
         else:
             from kseg.dump.selected import dump_selection
 
             dump_selection([file for path in paths for file in _files_of(path, context)], context, _dump_or_refuse)
         context.end_table()
+
+
+def _prints_records(options: DumpOptions) -> bool:
+    """Whether all rows are to have the same columns, those of records: of directories only logs are printed then."""
+    return options.output in ("csv", "table") or bool(options.fields) or options.template is not None
 
 
 def _files_of(path: str, context: DumpContext) -> list[str]:
@@ -165,8 +173,7 @@ def dump_file(path: str, context: DumpContext) -> None:
     kind = kind_to_dump(path, like)
     if kind is FileKind.UNKNOWN and like is not None and not at(layout.NAMES_UNKNOWN_FILES, like):
         return
-    options = context.options
-    if options.output != "text" or options.fields or options.template is not None:
+    if context.options.output == "json" or _prints_records(context.options):
         _dump_rows(path, kind, context)
         return
     if context.is_following:

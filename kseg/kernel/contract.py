@@ -27,10 +27,21 @@ class Bodies(Protocol):
 
     def __setitem__(self, index: int, body: bytes) -> None: ...
 
-    def unlz4(self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int) -> list[int]:
-        """Decompresses what it can by liblz4's LZ4_decompress_safe at that address; gives the rows that are left.
+    def unlz4(
+        self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int, enough: int
+    ) -> tuple[int, list[int]]:
+        """Decompresses what it can by liblz4's LZ4_decompress_safe at the address `function`.
 
-        `limit` is the largest body to accept, in bytes.
+        Args:
+            buffer: where the rows lie.
+            rows: the table.
+            first: the row of the first body.
+            function: address of liblz4's function.
+            limit: bytes that one body may become at most.
+            enough: bytes in all from which no further row is begun.
+
+        Returns:
+            The row where it ended, and those before it that are left to the library's own interface.
         """
 
 

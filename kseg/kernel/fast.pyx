@@ -1860,6 +1860,8 @@ cdef class Bodies:
         return self.count
 
     def __setitem__(self, Py_ssize_t index, bytes body):
+        if not 0 <= index < self.count:
+            raise IndexError("no such body")
         self.objects[index] = body
 
     cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1:
@@ -1872,30 +1874,32 @@ cdef class Bodies:
                 result[i] = from_object(self.objects[first + i])
         return 0
 
-    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function, int64_t limit):
-        """Decompresses the usual lz4 frames of rows from `first` on; gives the rows that are left.
+    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function, int64_t limit,
+              int64_t enough):
+        """Decompresses the usual lz4 frames of rows from `first` on; see the contract.
 
-        function: address of liblz4's LZ4_decompress_safe. Usual is what Kafka writes: independent blocks of up to
-        64 KiB, no checksums but the header's; and no more than `limit` bytes come out. Everything else, damage too, is
-        left to the library's own interface.
+        Usual is what Kafka writes: independent blocks of up to 64 KiB, no checksums but the header's. Everything else,
+        damage too, is left to the library's own interface.
         """
-        cdef Py_ssize_t i, left = 0
+        cdef Py_ssize_t i, end = 0
         cdef const uint8_t* base = &buffer[0]
         cdef int64_t start
         check_rows(buffer.shape[0], rows, first, first + self.count)
         with nogil:
             for i in range(self.count):
+                if self.arena.used >= enough:
+                    break
                 start = self.arena.used
                 if self.frame_of(base + rows[(first + i) * ROW], rows[(first + i) * ROW + 1],
-                                 <lz4_decompress_safe>function) and self.arena.used - start <= limit:
+                                 <lz4_decompress_safe>function, limit):
                     self.starts[i] = start
                     self.sizes[i] = self.arena.used - start
                 else:
                     self.arena.used = start
-                    left += 1
-        return [first + i for i in range(self.count) if self.starts[i] < 0] if left else []
+                end = i + 1
+        return first + end, [first + i for i in range(end) if self.starts[i] < 0]
 
-    cdef int frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress) except -1 nogil:
+    cdef int frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress, int64_t limit) except -1 nogil:
         """A row's frame into the arena; False where it isn't usual."""
         cdef Line line
         cdef Cursor frame
@@ -1916,9 +1920,9 @@ cdef class Bodies:
             return False
         if header[6] != 0x82 and at[MAGIC_AT] != 0:  # v0's checksum is wrong by design
             return False
-        return self.blocks_of(&frame, decompress)
+        return self.blocks_of(&frame, decompress, self.arena.used + limit)
 
-    cdef int blocks_of(self, Cursor* frame, lz4_decompress_safe decompress) except -1 nogil:
+    cdef int blocks_of(self, Cursor* frame, lz4_decompress_safe decompress, int64_t most) except -1 nogil:
         cdef const uint8_t* at
         cdef uint8_t* target
         cdef uint32_t size
@@ -1943,3 +1947,5 @@ cdef class Bodies:
                 if got < 0:
                     return False
             self.arena.used -= LZ4_BLOCK - got
+            if self.arena.used > most:
+                return False

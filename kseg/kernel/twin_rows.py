@@ -17,9 +17,11 @@ class Bodies(list["bytes | None"]):
     def __init__(self, count: int) -> None:
         super().__init__([None] * count)
 
-    def unlz4(self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int) -> list[int]:
+    def unlz4(
+        self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int, enough: int
+    ) -> tuple[int, list[int]]:
         """Gives the rows that are left to the library's own interface: all of them."""
-        return list(range(first, first + len(self)))
+        return first + len(self), list(range(first, first + len(self)))
 
 
 def take_rows(

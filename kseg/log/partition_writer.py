@@ -24,7 +24,7 @@ from kseg.new_directory import copy_range
 _WRITE_BUFFER = 1 << 18
 
 
-NEVER = RollSettings(2**62, 2**62, 2**62)
+NEVER = RollSettings(1 << 70, 1 << 70, 1 << 70)
 """Where a source's segments are kept: only one whose offsets are too far apart is rolled."""
 
 

@@ -21,8 +21,8 @@ from kseg.writer.rebuild import without_records
 class SliceSettings:
     """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
 
-    Times are milliseconds. None: no bound. drop_offsets, drop_keys: records to leave out; their batches are made anew, all others stay as they
-    are.
+    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; their batches are made anew,
+    all others stay as they are.
     """
 
     from_offset: int | None = None
@@ -107,9 +107,16 @@ class _Slice:
                 if is_new:
                     self._begin_segment(segment.base_offset if item.position == 0 else first)
                     is_new = False
+                self._check_rises(log_file, item, first)
                 raw = self._with_dropped(log_file, item, first)
                 self._take_batch(raw, descriptor, item, marker)
             next_offset = item.last_offset + 1
+
+    def _check_rises(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> None:
+        assert self._writer is not None
+        if first_offset < self._writer.next_offset:
+            detail = f"the offset {first_offset} doesn't rise: `kseg salvage` puts batches in order"
+            raise KsegError(detail, log_file.path, header.position)
 
     def _begin_segment(self, base_offset: int) -> None:
         if self._writer is None:

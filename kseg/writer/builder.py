@@ -130,7 +130,8 @@ class RecordsBuilder:
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> None:
         """Adds a record at the next offset. Raises RecordError if it can't be held."""
-        self.append_at(self.next_offset, timestamp, key, value, headers)
+        if self.magic < 2 or self._extend_quickly(((timestamp, key, value, headers),)) is not None:
+            self.append_at(self.next_offset, timestamp, key, value, headers)
 
     def append_at(
         self,
@@ -187,7 +188,7 @@ class RecordsBuilder:
             return
         records = iter(records)
         while (left := self._extend_quickly(records)) is not None:
-            self.append(*left)  # the first of all, or one that the quick way doesn't take
+            self.append_at(self.next_offset, *left)  # the first of all, or one that the quick way doesn't take
 
     def _extend_quickly(self, records: Iterable[Appended]) -> Appended | None:
         """Adds records whose numbers take a byte or two; gives the first other one, which isn't added."""

@@ -31,6 +31,8 @@ Members = Mapping[str, object]
 
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 """Types of objects that end a transaction."""
+_PASSED_OVER = frozenset({"finding", *FileKind})
+"""Types of objects of other files than logs, and of what is wrong with them."""
 
 
 def read_json_lines(lines: Iterable[bytes]) -> Iterator[SourceItem]:
@@ -70,6 +72,8 @@ class _Reader:
         kind = members.get("type", "record")
         if kind == "record":
             yield from self._record(members, line)
+            return
+        if kind in _PASSED_OVER:
             return
         yield from self.finish()
         yield from self._start_of_segment(members, line)

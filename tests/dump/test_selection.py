@@ -3,7 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,9 +120,7 @@ NO_CONTROL = Wanted(["--no-control"], lambda record: not record["isControl"])
 def selections(draw: st.DrawFn) -> tuple[str, list[Wanted]]:
     """A partition, and what is wanted of it: numbers and texts that it has, or some near them."""
     partition = draw(st.sampled_from(PARTITIONS))
-    records = records_of(partition) or [
-        {"offset": 0, "timestamp": 0, "key": None, "value": None, "producerId": -1}
-    ]
+    records = records_of(partition) or [{"offset": 0, "timestamp": 0, "key": None, "value": None, "producerId": -1}]
     near = st.integers(-2, 2)
     record = st.integers(0, len(records) - 1).map(records.__getitem__)
     headers = [header["key"] for record in records for header in record.get("headers", ()) if "key" in header]
@@ -167,7 +169,10 @@ def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen
 def test_limit_and_tail_are_the_ends_of_all(count: int) -> None:
     partition = "logs/2.8.2/roll-time-0"
     whole = [shown(record) for record in records_of(partition)]
-    for option, wanted in (("--limit", whole[:count]), ("--tail", whole[len(whole) - count if count < len(whole) else 0 :])):
+    for option, wanted in (
+        ("--limit", whole[:count]),
+        ("--tail", whole[len(whole) - count if count < len(whole) else 0 :]),
+    ):
         lines = dumped(partition, "-o", "json", "--only", "records", option, str(count)).stdout.splitlines()
         assert [shown(json.loads(line)) for line in lines] == wanted
 
@@ -250,7 +255,7 @@ def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
         first = number * SEGMENT_BATCHES
         batches = (big_batch(place) for place in range(first, first + SEGMENT_BATCHES))
         write_segment(root / "plain" / "orders-0", batches, first * BATCH_RECORDS)
-    assert run.kseg(["reindex", "plain/orders-0", "--output", "indexed"], root).status in (0, 1)
+    run.kseg(["reindex", "plain/orders-0", "--output", "indexed"], root)
     return root
 
 
@@ -261,7 +266,7 @@ def big_batch(place: int) -> NewBatch:
 
 
 @pytest.fixture
-def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Sizes of all reads of log and index files."""
     sizes: list[int] = []
     pread, preadv = os.pread, os.preadv
@@ -278,4 +283,121 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(os, "pread", counted_pread)
     monkeypatch.setattr(os, "preadv", counted_preadv)
-    yield sizes
+    return sizes
+
+
+@pytest.fixture(scope="module")
+def indexed(big_partition: Path) -> Path:
+    """The partition with its indexes beside the logs."""
+    for index in (big_partition / "indexed").rglob("*index"):
+        index.rename(big_partition / "plain" / "orders-0" / index.name)
+    return big_partition / "plain"
+
+
+NARROW = ["--from-time", str(1000 * STEP_MS), "--to-time", str(1003 * STEP_MS)]
+NARROW_OFFSETS = ["--from-offset", str(1000 * BATCH_RECORDS), "--to-offset", str(1003 * BATCH_RECORDS)]
+
+
+@pytest.mark.parametrize("narrow", [NARROW, NARROW_OFFSETS], ids=["times", "offsets"])
+def test_narrow_range_of_a_big_partition_reads_little_of_it(
+    narrow: list[str], indexed: Path, bytes_read: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = sum(log.stat().st_size for log in indexed.rglob("*.log"))
+    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *narrow], indexed)
+    assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
+    assert (ran.status, ran.stderr) == (0, b"")
+    with capsys.disabled():
+        sys.stdout.write(f"\n{narrow[0]}: {sum(bytes_read)} of {size} bytes read\n")
+    assert sum(bytes_read) < size / 5
+
+
+def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    shutil.copytree(indexed / "orders-0", partition)
+    index = partition / f"{800 * BATCH_RECORDS:020}.index"
+    entries = index.read_bytes()
+    index.write_bytes(b"".join(entries[at : at + 4] + b"\0\0\0\x07" for at in range(0, len(entries), 8)))
+    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *NARROW_OFFSETS], tmp_path)
+    assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
+    assert f"{index.name}: the entry".encode() in ran.stderr
+    assert b"points at no intact batch: the log is scanned instead" in ran.stderr
+    assert run.kseg(["dump", "orders-0", "-q", "--template", "{offset}", *NARROW_OFFSETS], tmp_path).stderr == b""
+
+
+def test_only_what_may_be_wanted_is_decompressed(tmp_path: Path) -> None:
+    log = golden.ROOT / "logs/4.3.1/zstd-0"
+    whole = records_of("logs/4.3.1/zstd-0")
+    last = whole[-1]
+    code = (
+        "import sys; from kseg.cli import main; main(sys.argv[1:]); print('zstandard' in sys.modules, file=sys.stderr)"
+    )
+    arguments = ["dump", str(log), "-q", "--template", "{offset}", "--producer-id", "123456"]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, cwd=tmp_path)
+    assert (ran.stdout, ran.stderr.split()[-1]) == (b"", b"False")
+    arguments = ["dump", str(log), "-q", "--template", "{offset}", "--from-offset", str(last["offset"])]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, cwd=tmp_path)
+    assert (ran.stdout.split(), ran.stderr.split()[-1]) == ([b"%d" % last["offset"]], b"True")
+
+
+# --- following -------------------------------------------------------------------------------------------------------
+
+
+def test_follow_goes_on_over_a_torn_end_and_a_new_segment_and_ends_with_130(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    log = write_segment(partition, [NewBatch([NewRecord(None, b"a")], 0)])
+    arguments = ["dump", str(partition), "-q", "--template", "{offset} {value}", "--follow", "--tail", "1"]
+    command = [str(Path(sys.executable).parent / "kseg"), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"0 a\n"
+        second = batch_bytes(NewBatch([NewRecord(None, b"b")], 1))
+        with log.open("ab") as file:
+            file.write(second[:40])
+            file.flush()
+            file.write(second[40:])
+        assert follower.stdout.readline() == b"1 b\n"
+        write_segment(partition, [NewBatch([NewRecord(None, b"c")], 2)], 2)
+        assert follower.stdout.readline() == b"2 c\n"
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(timeout=20) == 130
+        assert follower.stderr is not None
+        assert follower.stderr.read().strip() == b""
+
+
+def test_follow_ends_at_its_limit(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0)])
+    ran = run.kseg(["dump", "orders-0", "--template", "{value}", "--follow", "--limit", "1"], tmp_path)
+    assert (ran.status, ran.stdout) == (0, b"a\n")
+
+
+# --- usage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--key-regex", "("], "--key-regex (: "),
+        (["--sample", "2"], "--sample 2: give a share such as 0.01 or 1%"),
+        (["--from-time", "noon"], "'noon' is no time"),
+        (["--from-time", "now", "--tz", "Mars/Base"], "--tz Mars/Base: no such zone"),
+        (["--key", "hex:zz"], "'hex:zz': "),
+        (["--like", "2.8", "--limit", "1"], "--like prints whole files"),
+        (["--shallow", "--grep", "x"], "takes reading them"),
+        (["--control", "--isolation", "read_committed"], "there are no control records"),
+        (["--fields", "offset,nothing"], "--fields: no field nothing; there are file, topic,"),
+        (["--template", "{nothing}"], "no field nothing"),
+        (["--template", "{offset}", "-o", "csv"], "--template is a line of text"),
+        (["--value-decoder", "nothing"], "--value-decoder nothing: there are string,"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
+    ran = run.kseg(["dump", "docs/test-1-0/00000000000000203000.log", *arguments], golden.ROOT)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert complaint in ran.stderr.decode()
+
+
+def test_times_are_in_the_zone_that_is_named() -> None:
+    texts = (["--from-time", "2020-02-13T12:38:18.775Z"], ["--from-time", "2020-02-13 13:38:18.775", "--tz", "+01:00"])
+    first, second = (dumped("docs/test-1-0", "--template", "{offset}", *text).stdout for text in texts)
+    assert first == second
+    assert first.startswith(b"2")

@@ -52,6 +52,12 @@ def test_a_new_file_begins_a_segment() -> None:
     assert items == [SegmentStart(1, 7), SegmentStart(2, 9)]
 
 
+def test_what_dump_says_of_other_files_is_passed_over() -> None:
+    others = [{"type": kind, "file": "t-0/x"} for kind in ("index", "timeindex", "snapshot", "finding")]
+    assert read(*others) == []
+    assert read(BATCH, {"offset": 5}, *others) == read(BATCH, {"offset": 5})
+
+
 def test_empty_lines_are_passed_over_and_counted() -> None:
     assert read(b"\n", {"type": "abort"}, b"  ", {"type": "commit"}) == [
         TransactionEnd(2, ControlType.ABORT),

@@ -1,0 +1,30 @@
+"""`kseg completion`: what makes a shell complete kseg's commands and options."""
+
+import click
+
+from kseg.output.stdout import flush_stdout, write_stdout
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete kseg's commands, options and paths.
+
+    \b
+    Examples:
+      kseg completion bash >> ~/.bashrc
+      kseg completion zsh > ~/.zfunc/_kseg
+      kseg completion fish > ~/.config/fish/completions/kseg.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from kseg.cli import cli
+
+    made = get_completion_class(shell)
+    assert made is not None
+    # The text alone: click's own method would look for bash, to warn of an old one.
+    writer = made(cli, {}, "kseg", "_KSEG_COMPLETE")
+    write_stdout((writer.source_template % writer.source_vars()).encode())
+    flush_stdout()

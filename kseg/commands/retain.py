@@ -1,0 +1,82 @@
+"""`kseg retain`: which segments retention would delete, and when."""
+
+import time
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import paths_argument
+from kseg.errors import UsageError
+from kseg.log.log_dir import find_partitions
+from kseg.log.retain import retain_partition, write_retained
+from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
+from kseg.new_directory import new_directory
+from kseg.output.json_lines import write_json
+from kseg.output.retain import COLUMNS, retained_object, timeline
+from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.table import aligned_lines, printable
+from kseg.times import parse_time
+
+_HOUR_MS = 3_600_000
+
+
+@click.command()
+@paths_argument
+@click.option("--retention-ms", type=int, help="As retention.ms, before --retention-hours; -1 none.")
+@click.option("--retention-hours", type=int, help=f"As log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 none.")
+@click.option("--retention-bytes", type=int, default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none.")
+@click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "timeline"]),
+    default="text",
+    show_default=True,
+    help="Of the report.",
+)
+@click.option(
+    "-o", "--output", "directory", type=click.Path(path_type=Path), help="Copy the partition without what would go."
+)
+def retain(
+    paths: tuple[Path, ...],
+    retention_ms: int | None,
+    retention_hours: int | None,
+    retention_bytes: int,
+    now: str | None,
+    form: str,
+    directory: Path | None,
+) -> None:
+    """Show which segments retention would delete, and when, by time, by size and by log start offset.
+
+    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
+    copied into a new directory, without the segments that would go.
+
+    \b
+    Examples:
+      kseg retain orders-0/ --retention-hours 24
+      kseg retain /var/lib/kafka --retention-bytes 1073741824 --format json
+      kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
+    """
+    if retention_ms is None:
+        hours = RETENTION_MS // _HOUR_MS if retention_hours is None else retention_hours
+        retention_ms = hours * _HOUR_MS if hours >= 0 else UNLIMITED
+    now_ms = time.time_ns() // 1_000_000 if now is None else parse_time(now)
+    settings = RetentionSettings(now_ms, retention_ms, retention_bytes)
+    partitions = list(find_partitions(paths))
+    if directory is not None and len(partitions) != 1:
+        raise UsageError(f"-o copies one partition, {len(partitions)} are here")
+    for partition in partitions:
+        retained = retain_partition(partition, settings)
+        if directory is not None:
+            if directory.resolve().is_relative_to(partition.path.resolve()):
+                raise UsageError("lies within what is copied: nothing is written there", directory)
+            with new_directory(directory) as unfinished:
+                write_retained(partition, retained, unfinished)
+        if form == "json":
+            for each in retained:
+                write_json(retained_object(partition, each))
+            continue
+        lines = aligned_lines(COLUMNS, retained) if form == "text" else timeline(retained, now_ms)
+        for line in (printable(str(partition.path)), *(f"  {line}" for line in lines)):
+            write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+    flush_stdout()

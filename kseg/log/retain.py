@@ -1,0 +1,69 @@
+"""`retain`: what retention would delete of a partition, and when; a copy with that done."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from kseg.log.listing import ListingSettings, SegmentListing, list_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.roll import Retention, RetentionSettings
+from kseg.new_directory import copy_range
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """A segment, what retention does with it, and at what time (milliseconds) it goes by its age; None if never."""
+
+    segment: SegmentListing
+    modified_ms: int
+    expires_ms: int | None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether retention leaves it."""
+        return self.segment.retention in (Retention.KEEP, None)
+
+
+def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> list[Retained]:
+    """Every segment of a partition with what `cleanup.policy=delete` would do with it, oldest first.
+
+    A segment expires when it is older than retention.ms and all before it are gone too. Source:
+    UnifiedLog.deleteOldSegments.
+    """
+    listing = list_partition(partition, ListingSettings(settings))
+    modified = {segment.base_offset: segment.log.modified_ms for segment in partition.segments if segment.log}
+    retained, latest = [], 0
+    for segment in listing.segments:
+        largest = segment.largest_timestamp if segment.largest_timestamp >= 0 else modified[segment.base_offset]
+        latest = max(latest, largest + settings.retention_ms + 1)
+        expires = latest if settings.retention_ms >= 0 and segment.size else None
+        retained.append(Retained(segment, modified[segment.base_offset], expires))
+    return retained
+
+
+def write_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> None:
+    """Copies a partition without the segments that go into a directory that is there.
+
+    Producer snapshots below the first segment that is kept go too, as a broker deletes them; other files stay as they
+    are. Raises OSError where the system can't read or write.
+    """
+    gone = {each.segment.base_offset for each in retained if not each.is_kept}
+    kept = [segment for segment in partition.segments if segment.base_offset not in gone]
+    first = kept[0].base_offset if kept else None
+    files = [file for segment in kept for file in segment.files]
+    files += [file for offset, file in partition.snapshots.items() if first is None or offset >= first]
+    files += [*partition.metadata_snapshots, *partition.others]
+    for file in files:
+        _copy(file.path, directory / file.name)
+
+
+def _copy(path: Path, target_path: Path) -> None:
+    source = os.open(path, os.O_RDONLY)
+    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        status = os.fstat(source)
+        copy_range(source, target, 0, status.st_size)
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finally:
+        os.close(source)
+        os.close(target)

@@ -1,0 +1,288 @@
+"""CSV, tables, fields and decoders of `kseg dump`, and other files as objects."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+from base64 import b64decode
+from pathlib import Path
+from struct import pack
+
+import pytest
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from tests import golden, run
+from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+pytestmark = pytest.mark.usefixtures("kernel")
+NASTY = '\x1b[2J\x1b]0;owned\x07[red]mark[/red] "quoted"\r\n\x9b31m\u202e'
+
+
+def dumped(directory: Path, *arguments: str) -> run.Run:
+    return run.kseg(["dump", *arguments], directory)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Nulls, empty texts, quotes, bytes that aren't UTF-8, text that looks like Base64, headers."""
+    records = [
+        NewRecord(None, b""),
+        NewRecord(b"", None),
+        NewRecord(b"\xff\0", b'say "no",\nplease', headers=[("trace", b"1"), ("raw", b"\xff"), ("none", None)]),
+        NewRecord(b"base64:AA==", NASTY.encode()),
+    ]
+    write_segment(tmp_path / "orders-3", [NewBatch(records)])
+    return tmp_path
+
+
+def test_csv_comes_back_with_nulls_and_bytes(partition: Path) -> None:
+    ran = dumped(partition, "orders-3", "-o", "csv", "--fields", "topic,partition,offset,key,value,headers")
+    assert ran.stdout.startswith(
+        b'topic,partition,offset,key,value,headers\n"orders",3,0,,"","[]"\n"orders",3,1,"",,"[]"\n'
+    )
+    rows = list(csv.reader(io.StringIO(ran.stdout.decode(), newline="")))[1:]
+    assert b64decode(rows[2][3].removeprefix("base64:")) == b"\xff\0"
+    assert rows[2][4] == 'say "no",\nplease'
+    names = [header.get("key") for header in json.loads(rows[2][5])]
+    assert names == ["trace", "raw", "none"]
+    assert b64decode(rows[3][3].removeprefix("base64:")) == b"base64:AA=="
+    assert rows[3][4] == NASTY
+
+
+def test_fields_of_json_are_those_asked_for_in_their_order(partition: Path) -> None:
+    ran = dumped(partition, "orders-3", "-o", "json", "--fields", "value,offset,magic,isControl", "--limit", "1")
+    assert ran.stdout == b'{"value":"","offset":0,"magic":2,"isControl":false}\n'
+
+
+def test_fields_of_text_are_named(partition: Path) -> None:
+    ran = dumped(partition, "orders-3", "--fields", "offset,time,key,value", "--limit", "2")
+    assert ran.stdout.splitlines() == [
+        b"offset: 0 time: 2023-11-14T22:13:20.000Z key: null value: ",
+        b"offset: 1 time: 2023-11-14T22:13:20.000Z key:  value: null",
+    ]
+
+
+def test_old_formats_have_nulls_for_what_they_lack() -> None:
+    ran = dumped(
+        golden.ROOT,
+        "logs/classes-3.9.1/v0-none",
+        "-o",
+        "csv",
+        "--fields",
+        "offset,timestamp,time,producerId",
+        "--limit",
+        "1",
+    )
+    assert re.fullmatch(rb"offset,timestamp,time,producerId\n\d+,,,\n", ran.stdout)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def in_terminal(directory: Path, *arguments: str, columns: int = 100) -> str:
+    """What a terminal of some width gets."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (40, columns))
+    command = [str(Path(sys.executable).parent / "kseg"), *arguments]
+    environment = {**os.environ, "TERM": "xterm-256color", "KSEG_PAGER": "cat"}
+    environment = {name: value for name, value in environment.items() if name not in ("NO_COLOR", "COLUMNS")}
+    with subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, cwd=directory, env=environment
+    ) as ran:
+        os.close(follower)
+        pieces = []
+        while select.select([leader], [], [], 30)[0]:
+            try:
+                pieces.append(os.read(leader, 4096))
+            except OSError:
+                break
+            if not pieces[-1]:
+                break
+        ran.wait(timeout=30)
+    os.close(leader)
+    return b"".join(pieces).decode()
+
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_payload_full_of_escapes_leaves_terminal_and_table_intact(partition: Path) -> None:
+    shown = in_terminal(partition, "dump", "orders-3", "-o", "table", columns=200)
+    plain = STYLE.sub("", shown)
+    assert not set(plain) & {chr(code) for code in range(32) if chr(code) not in "\r\n"} | set("\x7f\x9b\u202e") & set(
+        plain
+    )
+    lines = plain.splitlines()
+    assert len(lines) == 6  # names, a rule, and each record in a line
+    assert r"\x1b[2J\x1b]0;owned\x07[red]mark[/red]" in lines[5]
+    assert [line.split()[1] for line in lines[2:]] == ["0", "1", "2", "3"]
+
+
+def test_terminal_shortens_values_and_no_digits(tmp_path: Path) -> None:
+    offset = 2**40
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k" * 300, b"v" * 300)], offset)], offset)
+    lines = STYLE.sub(
+        "", in_terminal(tmp_path, "dump", "orders-0", "-o", "table", "--fields", "offset,time,key,value")
+    ).splitlines()
+    assert len(lines) == 3
+    assert all(len(line) <= 100 for line in lines)
+    assert str(offset) in lines[2]
+    assert "2023-11-14T22:13:20.000Z" in lines[2]
+    assert "kkk…" in lines[2]
+    assert "vvv…" in lines[2]
+    whole = dumped(tmp_path, "orders-0", "-o", "table").stdout.decode()
+    assert "v" * 300 in whole
+    assert "\x1b" not in whole
+
+
+def test_rows_beyond_a_piece_stay_in_their_columns() -> None:
+    lines = dumped(golden.ROOT, "docs/test-1-0", "-o", "table", "--fields", "offset,value").stdout.decode().splitlines()
+    assert len(lines) == 6302
+    assert {line.index("local") for line in lines[2:]} == {lines[2].index("local")}
+
+
+# --- decoders --------------------------------------------------------------------------------------------------------
+
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}],
+}
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Avro messages of confluent-kafka's serializer and one that is none; its registry's topic beside them."""
+    client = new_client()
+    serialize = AvroSerializer(client, json.dumps(SCHEMA))
+    context = SerializationContext("orders", MessageField.VALUE)
+    values = [serialize({"id": number, "note": "é\n"}, context) for number in (1, 2)]
+    records = [NewRecord(pack(">q", 7), value) for value in (*values, b"\0\0\0\0\x09?", None)]
+    write_segment(tmp_path / "orders-0", [NewBatch(records)])
+    write_topic(tmp_path, registered(client))
+    return tmp_path
+
+
+AVRO = ["--key-decoder", "int64", "--value-decoder", "avro", "--schema-registry", "_schemas-0"]
+
+
+def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
+    ran = dumped(orders, "orders-0", "-o", "json", "--only", "records", *AVRO)
+    objects = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [each.get("valueDecoded") for each in objects] == [
+        {"id": 1, "note": "é\n"},
+        {"id": 2, "note": "é\n"},
+        None,
+        None,
+    ]
+    assert [each["keyDecoded"] for each in objects] == [7, 7, 7, 7]
+    assert "valueError" in objects[2]
+    assert "valueError" not in objects[3]
+    raw = dumped(orders, "orders-0", "-o", "json", "--only", "records").stdout.splitlines()
+    names = ("key", "keyBase64", "value", "valueBase64")
+    assert [[each.get(name) for name in names] for each in objects] == [
+        [json.loads(line).get(name) for name in names] for line in raw
+    ]
+    assert ran.status == 0
+    assert b"1 records don't decode and are shown raw; the first at offset 2: " in ran.stderr
+
+
+def test_strict_makes_what_does_not_decode_a_finding(orders: Path) -> None:
+    assert dumped(orders, "orders-0", "--strict", *AVRO).status == 1
+    assert dumped(orders, "orders-0", "--strict", "--limit", "2", *AVRO).status == 0
+
+
+def test_text_csv_and_templates_show_the_decoded(orders: Path) -> None:
+    text = dumped(orders, "orders-0", *AVRO).stdout.decode()
+    assert ' key: 7 payload: {"id":1,"note":"é\\n"}\n' in text
+    template = dumped(orders, "orders-0", "--template", "{key} {value}", "--limit", "1", *AVRO).stdout.decode()
+    assert template == '7 {"id":1,"note":"é\\n"}\n'
+    rows = dumped(orders, "orders-0", "-o", "csv", "--fields", "key,value,valueError", *AVRO).stdout.decode()
+    shown = list(csv.reader(io.StringIO(rows, newline="")))
+    assert shown[1] == ["7", '{"id":1,"note":"é\\n"}', ""]
+    assert shown[3][2] != ""
+
+
+def test_decoder_of_the_users_own_is_given_headers(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (partition / "mine.py").write_text(
+        "def read(data, headers):\n    return {header.key: len(data) for header in headers}\n"
+    )
+    monkeypatch.syspath_prepend(str(partition))
+    ran = dumped(partition, "orders-3", "--template", "{value}", "--value-decoder", "mine:read")
+    assert ran.stdout.splitlines() == [b"{}", b"", b'{"trace":16,"raw":16,"none":16}', b"{}"]
+
+
+INTERNAL = [
+    ("__consumer_offsets-1", "group"),
+    ("__transaction_state-0", "transactionalId"),
+    ("__cluster_metadata-0", "type"),
+    ("__share_group_state-1", "groupId"),
+]
+
+
+@pytest.mark.parametrize(("directory", "name"), INTERNAL)
+def test_internal_topics_are_decoded_by_themselves_in_json_and_tables(directory: str, name: str) -> None:
+    path = f"logs/4.3.1/{directory}"
+    ran = dumped(golden.ROOT, path, "-o", "json", "--only", "records", "--no-control")
+    objects = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert objects
+    assert all(name in json.dumps([each.get("keyDecoded"), each.get("valueDecoded")]) for each in objects)
+    assert all("keyError" not in each and "valueError" not in each for each in objects)
+    assert f'"{name}"' in dumped(golden.ROOT, path, "-o", "table", "--no-control").stdout.decode()
+    assert b"Decoded" not in dumped(golden.ROOT, path, "-o", "json", "--value-decoder", "base64", "--limit", "0").stdout
+
+
+# --- other files -----------------------------------------------------------------------------------------------------
+
+
+def objects_of(*paths: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in dumped(golden.ROOT, *paths, "-o", "json").stdout.splitlines()]
+
+
+def test_indexes_are_objects() -> None:
+    sample = "docs/test-1-0/00000000000000203000"
+    entries = objects_of(f"{sample}.index")
+    text = dumped(golden.ROOT, f"{sample}.index").stdout.decode().splitlines()[1:]
+    assert [
+        f"offset: {entry['offset']} position: {entry['position']}" for entry in entries if entry["type"] == "index"
+    ] == text
+    times = [entry for entry in objects_of(f"{sample}.timeindex") if entry["type"] == "timeindex"]
+    assert times[0]["time"] == "2020-02-13T12:38:03.325Z" or isinstance(times[0]["timestamp"], int)
+
+
+@pytest.mark.parametrize(
+    ("path", "type", "name"),
+    [
+        ("logs/4.3.1/compacted-txn-0/00000000000000000240.txnindex", "txnindex", "producerId"),
+        ("logs/4.3.1/compacted-txn-0/00000000000000000240.snapshot", "snapshot", "lastSequence"),
+        ("logs/4.3.1/compacted-txn-0/leader-epoch-checkpoint", "leader-epoch-checkpoint", "startOffset"),
+        ("logs/4.3.1/compacted-txn-0/partition.metadata", "partition.metadata", "topicId"),
+        ("logs/4.3.1/recovery-point-offset-checkpoint", "offset-checkpoint", "offset"),
+        ("logs/4.3.1/meta.properties", "meta.properties", "properties"),
+        ("logs/4.3.1/__cluster_metadata-0/quorum-state", "quorum-state", "leaderEpoch"),
+    ],
+)
+def test_other_files_are_objects_and_tables(path: str, type: str, name: str) -> None:  # noqa: A002
+    entries = objects_of(path)
+    assert entries
+    assert all(entry["type"] == type and name in entry for entry in entries)
+    assert name in dumped(golden.ROOT, path, "-o", "table").stdout.decode().splitlines()[0]
+    assert name in dumped(golden.ROOT, path, "-o", "csv").stdout.decode().splitlines()[0].split(",")
+
+
+def test_what_is_wrong_with_an_index_is_an_object(tmp_path: Path) -> None:
+    write_segment(tmp_path, [NewBatch([NewRecord(None, b"a")], 5)], 5)
+    (tmp_path / f"{5:020}.index").write_bytes(pack(">ii", 3, 0) + b"\0")
+    ran = dumped(tmp_path, f"{5:020}.index", "-o", "json")
+    assert ran.status == 1
+    findings = [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "finding"]
+    assert {"indexOffset": 8, "logOffset": 5}.items() <= findings[-1].items()
+    assert any("no whole entry" in str(each.get("detail")) for each in findings)

@@ -1,0 +1,403 @@
+"""A selection prints what a filter over the whole dump takes, on every golden partition, and reads less."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests import golden, run
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
+
+Object = dict[str, Any]
+
+
+class Wanted(NamedTuple):
+    """An option, and the records that it takes: of each the object with its batch's."""
+
+    arguments: list[str]
+    takes: Callable[[Object], bool]
+
+
+def partitions() -> list[str]:
+    logs = golden.files(".log")
+    return sorted({path.parent.relative_to(golden.ROOT).as_posix() for path in logs})
+
+
+PARTITIONS = partitions()
+
+
+@cache
+def records_of(partition: str) -> list[Object]:
+    """All records of a partition, with the members of their batches beside their own."""
+    found, batch = [], {}
+    for line in dumped(partition, "-o", "json").stdout.splitlines():
+        members = json.loads(line)
+        if members["type"] == "batch":
+            batch = members
+        elif members["type"] == "record":
+            found.append({**batch, **members})
+    return found
+
+
+def dumped(partition: str, *arguments: str) -> run.Run:
+    return run.kseg(["dump", partition, "-q", *arguments], golden.ROOT)
+
+
+def shown(members: Object) -> tuple[object, ...]:
+    names = ("file", "position", "offset", "key", "keyBase64", "value", "valueBase64", "timestamp")
+    return tuple(members.get(name) for name in names)
+
+
+def timestamp_of(record: Object) -> int:
+    return -1 if record["timestamp"] is None else record["timestamp"]
+
+
+def text_of(record: Object, name: str) -> bytes | None:
+    import base64
+
+    if f"{name}Base64" in record:
+        return base64.b64decode(record[f"{name}Base64"])
+    return None if record[name] is None else record[name].encode()
+
+
+def from_offset(number: int) -> Wanted:
+    return Wanted(["--from-offset", str(number)], lambda record: record["offset"] >= number)
+
+
+def to_offset(number: int) -> Wanted:
+    return Wanted(["--to-offset", str(number)], lambda record: record["offset"] < number)
+
+
+def from_time(time: int) -> Wanted:
+    return Wanted(["--from-time", str(time)], lambda record: timestamp_of(record) >= max(time, 0))
+
+
+def to_time(time: int) -> Wanted:
+    return Wanted(["--to-time", str(time)], lambda record: 0 <= timestamp_of(record) < time)
+
+
+def key(text: bytes) -> Wanted:
+    return Wanted(["--key", f"hex:{text.hex()}"], lambda record: text_of(record, "key") == text)
+
+
+def key_regex(letter: str) -> Wanted:
+    pattern = f"{letter}.*[0-9]$"
+    return Wanted(["--key-regex", pattern], lambda record: is_found(pattern, text_of(record, "key")))
+
+
+def grep(text: str) -> Wanted:
+    return Wanted(["--grep", text], lambda record: text.encode() in (text_of(record, "value") or b"\0\0\0"))
+
+
+def is_found(pattern: str, text: bytes | None) -> bool:
+    return text is not None and re.search(pattern, text.decode("utf-8", "surrogateescape")) is not None
+
+
+def producer(number: int) -> Wanted:
+    def takes(record: Object) -> bool:
+        return (-1 if record["producerId"] is None else record["producerId"]) == number
+
+    return Wanted(["--producer-id", str(number)], takes)
+
+
+TRANSACTIONAL = Wanted(["--transactional-only"], lambda record: bool(record["isTransactional"]))
+CONTROL = Wanted(["--control"], lambda record: bool(record["isControl"]))
+NO_CONTROL = Wanted(["--no-control"], lambda record: not record["isControl"])
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[str, list[Wanted]]:
+    """A partition, and what is wanted of it: numbers and texts that it has, or some near them."""
+    partition = draw(st.sampled_from(PARTITIONS))
+    records = records_of(partition) or [{"offset": 0, "timestamp": 0, "key": None, "value": None, "producerId": -1}]
+    near = st.integers(-2, 2)
+    record = st.integers(0, len(records) - 1).map(records.__getitem__)
+    headers = [header["key"] for record in records for header in record.get("headers", ()) if "key" in header]
+    wanted = [
+        st.builds(lambda one, more: from_offset(one["offset"] + more), record, near),
+        st.builds(lambda one, more: to_offset(one["offset"] + more), record, near),
+        st.builds(lambda one, more: from_time(max(timestamp_of(one) + more, 0)), record, near),
+        st.builds(lambda one, more: to_time(max(timestamp_of(one) + more, 0)), record, near),
+        st.builds(lambda one: key(text_of(one, "key") or b""), record),
+        st.builds(key_regex, st.sampled_from("abk1-")),
+        st.builds(lambda one: grep((one.get("value") or "a")[1:4] or "e"), record).filter(is_plain),
+        st.builds(lambda one: producer(-1 if one["producerId"] is None else one["producerId"]), record),
+        st.sampled_from([TRANSACTIONAL, CONTROL, NO_CONTROL]),
+    ]
+    if headers:
+        wanted.append(st.sampled_from(headers).map(header))
+    options = draw(st.lists(st.one_of(wanted), min_size=1, max_size=3, unique_by=lambda one: one.arguments[0]))
+    is_both = {"--control", "--no-control"} <= {option.arguments[0] for option in options}
+    return partition, options[:1] if is_both else options
+
+
+def is_plain(wanted: Wanted) -> bool:
+    """Whether the text can be an argument, and means itself as a regular expression."""
+    return wanted.arguments[1].isprintable() and re.escape(wanted.arguments[1]).replace("\\", "") == wanted.arguments[1]
+
+
+def header(name: str) -> Wanted:
+    def takes(record: Object) -> bool:
+        return any(each.get("key") == name for each in record["headers"])
+
+    return Wanted(["--header", name], takes)
+
+
+@settings(max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(selections())
+def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen: tuple[str, list[Wanted]]) -> None:
+    partition, options = chosen
+    arguments = [argument for option in options for argument in option.arguments]
+    wanted = [shown(record) for record in records_of(partition) if all(option.takes(record) for option in options)]
+    lines = dumped(partition, "-o", "json", "--only", "records", *arguments).stdout.splitlines()
+    assert [shown(json.loads(line)) for line in lines] == wanted, run.command([partition, *arguments])
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 10_000])
+@pytest.mark.usefixtures("kernel")
+def test_limit_and_tail_are_the_ends_of_all(count: int) -> None:
+    partition = "logs/2.8.2/roll-time-0"
+    whole = [shown(record) for record in records_of(partition)]
+    for option, wanted in (
+        ("--limit", whole[:count]),
+        ("--tail", whole[len(whole) - count if count < len(whole) else 0 :]),
+    ):
+        lines = dumped(partition, "-o", "json", "--only", "records", option, str(count)).stdout.splitlines()
+        assert [shown(json.loads(line)) for line in lines] == wanted
+
+
+def test_tail_of_what_else_is_asked() -> None:
+    partition = "docs/test-1-0"
+    lines = dumped(partition, "--template", "{offset}", "--tail", "3", "--to-offset", "203205", "--grep", "9").stdout
+    assert lines == b"203197\n203198\n203199\n"
+
+
+def test_sample_is_a_share_that_stays_the_same() -> None:
+    offsets = [
+        dumped("docs/test-1-0", "--template", "{offset}", "--sample", share).stdout.splitlines()
+        for share in ("5%", "0.05", "0.1", "1")
+    ]
+    assert offsets[0] == offsets[1]
+    assert set(offsets[0]) < set(offsets[2])
+    assert 220 < len(offsets[0]) < 410  # of 6300
+    assert len(offsets[3]) == 6300
+
+
+# --- isolation -------------------------------------------------------------------------------------------------------
+
+
+def transactions(directory: Path) -> Path:
+    """Offsets 0-1 committed, 2 its marker; 3 of no transaction; 4-5 aborted, 6 its marker; 7 open; 8 behind it."""
+    first = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
+    second = first._replace(base_offset=4)
+    batches = [
+        first,
+        marker(COMMIT, first),
+        NewBatch([NewRecord(None, b"plain")], 3),
+        second,
+        marker(ABORT, second),
+        NewBatch([NewRecord(None, b"open")], 7, 6, 0, is_transactional=True),
+        NewBatch([NewRecord(None, b"behind")], 8),
+    ]
+    write_segment(directory, batches)
+    return directory
+
+
+@pytest.mark.usefixtures("kernel")
+def test_read_committed_leaves_out_aborted_and_control_records_and_what_follows_an_open_one(tmp_path: Path) -> None:
+    transactions(tmp_path / "orders-0")
+    ran = run.kseg(["dump", "orders-0", "--isolation", "read_committed", "--template", "{offset}"], tmp_path)
+    assert ran.stdout.split() == [b"0", b"1", b"3"]
+    assert b".txnindex are missing: the log is scanned for aborted transactions instead" in ran.stderr
+    assert b"a transaction is open: nothing from offset 7 on is committed" in ran.stderr
+
+
+def test_read_committed_goes_by_the_transaction_index(tmp_path: Path) -> None:
+    directory = transactions(tmp_path / "orders-0")
+    entry = b"".join(number.to_bytes(size, "big") for number, size in ((0, 2), (5, 8), (4, 8), (6, 8), (7, 8)))
+    (directory / f"{0:020}.txnindex").write_bytes(entry)
+    ran = run.kseg(["dump", "orders-0", "--isolation", "read_committed", "--template", "{offset}"], tmp_path)
+    assert ran.stdout.split() == [b"0", b"1", b"3"]
+    assert b"txnindex" not in ran.stderr
+
+
+def test_transaction_index_that_the_log_does_not_bear_out_is_not_trusted(tmp_path: Path) -> None:
+    directory = transactions(tmp_path / "orders-0")
+    entry = b"".join(number.to_bytes(size, "big") for number, size in ((0, 2), (5, 8), (0, 8), (2, 8), (7, 8)))
+    (directory / f"{0:020}.txnindex").write_bytes(entry)
+    ran = run.kseg(["dump", "orders-0", "--isolation", "read_committed", "--template", "{offset}"], tmp_path)
+    assert ran.stdout.split() == [b"0", b"1", b"3"]
+    assert b"no abort of producer 5 at offset 2: the log is scanned" in ran.stderr
+
+
+# --- reading little --------------------------------------------------------------------------------------------------
+
+SEGMENT_BATCHES, SEGMENTS, BATCH_RECORDS = 400, 4, 16
+STEP_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four segments of 400 batches of some 8 KiB, a minute between two batches, with indexes made by kseg."""
+    root = tmp_path_factory.mktemp("big")
+    for number in range(SEGMENTS):
+        first = number * SEGMENT_BATCHES
+        batches = (big_batch(place) for place in range(first, first + SEGMENT_BATCHES))
+        write_segment(root / "plain" / "orders-0", batches, first * BATCH_RECORDS)
+    run.kseg(["reindex", "plain/orders-0", "--output", "indexed"], root)
+    return root
+
+
+def big_batch(place: int) -> NewBatch:
+    value = b"%08d" % place * 60
+    records = [NewRecord(None, value, place * STEP_MS) for _ in range(BATCH_RECORDS)]
+    return NewBatch(records, place * BATCH_RECORDS)
+
+
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of all reads of log and index files."""
+    sizes: list[int] = []
+    pread, preadv = os.pread, os.preadv
+
+    def counted_pread(descriptor: int, size: int, position: int) -> bytes:
+        content = pread(descriptor, size, position)
+        sizes.append(len(content))
+        return content
+
+    def counted_preadv(descriptor: int, buffers: list[memoryview], position: int) -> int:
+        size = preadv(descriptor, buffers, position)
+        sizes.append(size)
+        return size
+
+    monkeypatch.setattr(os, "pread", counted_pread)
+    monkeypatch.setattr(os, "preadv", counted_preadv)
+    return sizes
+
+
+@pytest.fixture(scope="module")
+def indexed(big_partition: Path) -> Path:
+    """The partition with its indexes beside the logs."""
+    for index in (big_partition / "indexed").rglob("*index"):
+        index.rename(big_partition / "plain" / "orders-0" / index.name)
+    return big_partition / "plain"
+
+
+NARROW = ["--from-time", str(1000 * STEP_MS), "--to-time", str(1003 * STEP_MS)]
+NARROW_OFFSETS = ["--from-offset", str(1000 * BATCH_RECORDS), "--to-offset", str(1003 * BATCH_RECORDS)]
+
+
+@pytest.mark.parametrize("narrow", [NARROW, NARROW_OFFSETS], ids=["times", "offsets"])
+def test_narrow_range_of_a_big_partition_reads_little_of_it(
+    narrow: list[str], indexed: Path, bytes_read: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = sum(log.stat().st_size for log in indexed.rglob("*.log"))
+    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *narrow], indexed)
+    assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
+    assert (ran.status, ran.stderr) == (0, b"")
+    with capsys.disabled():
+        sys.stdout.write(f"\n{narrow[0]}: {sum(bytes_read)} of {size} bytes read\n")
+    assert sum(bytes_read) < size / 5
+
+
+def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    shutil.copytree(indexed / "orders-0", partition)
+    index = partition / f"{800 * BATCH_RECORDS:020}.index"
+    entries = index.read_bytes()
+    index.write_bytes(b"".join(entries[at : at + 4] + b"\0\0\0\x07" for at in range(0, len(entries), 8)))
+    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *NARROW_OFFSETS], tmp_path)
+    assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
+    assert f"{index.name}: the entry".encode() in ran.stderr
+    assert b"points at no intact batch: the log is scanned instead" in ran.stderr
+    assert run.kseg(["dump", "orders-0", "-q", "--template", "{offset}", *NARROW_OFFSETS], tmp_path).stderr == b""
+
+
+def test_only_what_may_be_wanted_is_decompressed(tmp_path: Path) -> None:
+    log = golden.ROOT / "logs/4.3.1/zstd-0"
+    whole = records_of("logs/4.3.1/zstd-0")
+    last = whole[-1]
+    code = (
+        "import sys; from kseg.cli import main; main(sys.argv[1:]); print('zstandard' in sys.modules, file=sys.stderr)"
+    )
+    arguments = ["dump", str(log), "-q", "--template", "{offset}", "--producer-id", "123456"]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, cwd=tmp_path)
+    assert (ran.stdout, ran.stderr.split()[-1]) == (b"", b"False")
+    arguments = ["dump", str(log), "-q", "--template", "{offset}", "--from-offset", str(last["offset"])]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, cwd=tmp_path)
+    assert (ran.stdout.split(), ran.stderr.split()[-1]) == ([b"%d" % last["offset"]], b"True")
+
+
+# --- following -------------------------------------------------------------------------------------------------------
+
+
+def test_follow_goes_on_over_a_torn_end_and_a_new_segment_and_ends_with_130(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    log = write_segment(partition, [NewBatch([NewRecord(None, b"a")], 0)])
+    arguments = ["dump", str(partition), "-q", "--template", "{offset} {value}", "--follow", "--tail", "1"]
+    command = [str(Path(sys.executable).parent / "kseg"), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"0 a\n"
+        second = batch_bytes(NewBatch([NewRecord(None, b"b")], 1))
+        with log.open("ab") as file:
+            file.write(second[:40])
+            file.flush()
+            file.write(second[40:])
+        assert follower.stdout.readline() == b"1 b\n"
+        write_segment(partition, [NewBatch([NewRecord(None, b"c")], 2)], 2)
+        assert follower.stdout.readline() == b"2 c\n"
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(timeout=20) == 130
+        assert follower.stderr is not None
+        assert follower.stderr.read().strip() == b""
+
+
+def test_follow_ends_at_its_limit(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0)])
+    ran = run.kseg(["dump", "orders-0", "--template", "{value}", "--follow", "--limit", "1"], tmp_path)
+    assert (ran.status, ran.stdout) == (0, b"a\n")
+
+
+# --- usage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--key-regex", "("], "--key-regex (: "),
+        (["--sample", "2"], "--sample 2: give a share such as 0.01 or 1%"),
+        (["--from-time", "noon"], "'noon' is no time"),
+        (["--from-time", "now", "--tz", "Mars/Base"], "--tz Mars/Base: no such zone"),
+        (["--key", "hex:zz"], "'hex:zz': "),
+        (["--like", "2.8", "--limit", "1"], "--like prints whole files"),
+        (["--shallow", "--grep", "x"], "takes reading them"),
+        (["--control", "--isolation", "read_committed"], "there are no control records"),
+        (["--fields", "offset,nothing"], "--fields: no field nothing; there are file, topic,"),
+        (["--template", "{nothing}"], "no field nothing"),
+        (["--template", "{offset}", "-o", "csv"], "--template is a line of text"),
+        (["--value-decoder", "nothing"], "--value-decoder nothing: there are string,"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
+    ran = run.kseg(["dump", "docs/test-1-0/00000000000000203000.log", *arguments], golden.ROOT)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert complaint in ran.stderr.decode()
+
+
+def test_times_are_in_the_zone_that_is_named() -> None:
+    texts = (["--from-time", "2020-02-13T12:38:18.775Z"], ["--from-time", "2020-02-13 13:38:18.775", "--tz", "+01:00"])
+    first, second = (dumped("docs/test-1-0", "--template", "{offset}", *text).stdout for text in texts)
+    assert first == second
+    assert first.startswith(b"2")

@@ -1,0 +1,64 @@
+"""docs/cli.md and the man pages say what `--help` says; shells complete by the same."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kseg.cli import COMMANDS
+from tests import golden, run
+
+ROOT = golden.ROOT.parent
+TOOL = [sys.executable, str(ROOT / "tools" / "make_docs.py")]
+
+
+def test_page_of_the_command_line_is_up_to_date() -> None:
+    ran = subprocess.run([*TOOL, "--check"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_page_has_each_option_and_example_of_dump() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = page.split("\n## kseg dump\n")[1].split("\n## kseg ")[0]
+    words = run.kseg(["dump", "--help"], ROOT).stdout.decode().split()
+    for option in sorted({word.split("/")[0].rstrip(",") for word in words if word.startswith("--")}):
+        assert option in section
+    assert "kseg dump 00000000000000203000.log --print-data-log\n" in section
+
+
+def test_man_pages_are_read_by_man_without_complaint(tmp_path: Path) -> None:
+    subprocess.run([*TOOL, "--man", str(tmp_path)], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"kseg.1", *(f"kseg-{name}.1" for name in COMMANDS)}
+    text = (tmp_path / "kseg-dump.1").read_text(encoding="utf-8")
+    assert "\\fB\\-\\-from\\-offset OFFSET\\fR" in text
+    assert all(line[:1] != "'" for line in text.splitlines())
+    if shutil.which("groff"):
+        ran = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", str(tmp_path / "kseg-dump.1")], capture_output=True, check=True
+        )
+        assert ran.stderr == b""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_defines_a_function_for_the_shell(shell: str) -> None:
+    ran = run.kseg(["completion", shell], ROOT)
+    assert ran.status == 0
+    assert f"_KSEG_COMPLETE={shell}_complete" in ran.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("kseg du", "plain,dump"),
+        ("kseg dump --from-", "plain,--from-offset\nplain,--from-time"),
+        ("kseg dump -o ", "plain,text\nplain,json\nplain,csv\nplain,table"),
+    ],
+)
+def test_bash_completes_commands_options_and_choices(line: str, found: str) -> None:
+    words = line.split(" ")
+    environment = {"_KSEG_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    kseg = str(Path(sys.executable).parent / "kseg")
+    ran = subprocess.run([kseg], env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == found

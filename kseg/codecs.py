@@ -84,7 +84,10 @@ def wrapper_value(entry: memoryview) -> memoryview | None:
 
 
 def _readable_start(
-    pieces: Callable[[memoryview, int], Iterator[bytes]], errors: tuple[type[Exception], ...], body: memoryview, most: int
+    pieces: Callable[[memoryview, int], Iterator[bytes]],
+    errors: tuple[type[Exception], ...],
+    body: memoryview,
+    most: int,
 ) -> bytes:
     """What a damaged body gives before it fails, up to the limit."""
     found, size = [], 0

@@ -25,6 +25,8 @@ class Release(NamedTuple):
 OLDEST = Release((0, 8, 2))
 LATEST = Release((4, 3, 1))
 KNOWN = ((0, 8), LATEST.numbers[:2])
+
+
 def parse_release(text: str) -> Release:
     """The release that `0.8` … `4.3`, `2.0.1` or `latest` names; without a patch number the last one of its line.
 

@@ -123,7 +123,7 @@ def test_producers_of_a_snapshot_are_told(path: Path) -> None:
 
 
 def test_markers_are_opened() -> None:
-    told = {}
+    told: dict[str, object] = {}
     for path in LOGS:
         if "classes-4.3.1/control-raft" in str(path):
             told |= {leaf.path: leaf.value for leaf in leaves(path)}

@@ -60,8 +60,7 @@ def rank(path: Path, layers: list[str]) -> tuple[int, str]:
 def first_line(path: Path) -> str:
     """What a module says of itself, without the full stop."""
     about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    text = about.splitlines()[0].rstrip(".") if about else ""
-    return text
+    return about.splitlines()[0].rstrip(".") if about else ""
 
 
 def line(depth: int, name: str, about: str) -> str:

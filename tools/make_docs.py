@@ -22,8 +22,8 @@ INTRODUCTION = """# The command line
 
 Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the commands, not this page.
 
-`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` keeps colours away. Long tables
-go through `KSEG_PAGER`, or else `PAGER`, or else `less`, on a terminal; `cat` means none.
+`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` keeps colours away. Long
+tables go through `KSEG_PAGER`, or else `PAGER`, or else `less`, on a terminal; `cat` means none.
 
 """
 

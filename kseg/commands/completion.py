@@ -20,11 +20,9 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from kseg.cli import cli
-
-    made = get_completion_class(shell)
+    made, kseg = get_completion_class(shell), click.get_current_context().find_root()
     assert made is not None
     # The text alone: click's own method would look for bash, to warn of an old one.
-    writer = made(cli, {}, "kseg", "_KSEG_COMPLETE")
+    writer = made(kseg.command, {}, "kseg", "_KSEG_COMPLETE")
     write_stdout((writer.source_template % writer.source_vars()).encode())
     flush_stdout()

@@ -71,6 +71,10 @@ def dump_files(
         UsageError: for options that don't go together, before anything is printed.
     """
     check_options(options, talk)
+    if options.key_decoder is not None or options.value_decoder is not None:
+        from kseg.dump.record_decoders import check_decoders
+
+        check_decoders(options)
     paths = [file_path(path) for path in paths]
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:
@@ -104,7 +108,12 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
         else:
             from kseg.dump.selected import dump_selection
 
-            dump_selection([file for path in paths for file in _files_of(path, context)], context, _dump_or_refuse)
+            files = [file for path in paths for file in _files_of(path, context)]
+            parts = dump_selection(files, context, _dump_or_refuse)
+            if context.options.selection.is_followed:
+                from kseg.dump.follow import follow
+
+                follow(parts, context, _dump_or_refuse)
         context.end_table()
 
 

@@ -11,7 +11,7 @@ from kseg.output.stdout import flush_stdout
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
-    from kseg.dump.selected import Part
+    from kseg.dump.part import Part
 
 PAUSE = 0.2
 """Seconds between two looks at the files."""

@@ -14,8 +14,8 @@ from kseg.selection import EVERYTHING, Selection
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kseg.dump.part import Part
     from kseg.dump.reports import Reports
-    from kseg.dump.selected import Part
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
 
@@ -175,7 +175,3 @@ def _check_rows(options: DumpOptions) -> None:
         template_program(options.template or "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
         raise UsageError("--key-decoder and --value-decoder: leave other decoders out")
-    if decodes:
-        from kseg.dump.record_decoders import check_decoders
-
-        check_decoders(options)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
@@ -21,29 +22,6 @@ if TYPE_CHECKING:
 
 LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-
-
-@dataclass(slots=True)
-class Part:
-    """What of logs is selected, while they are printed one after another.
-
-    start: where to begin in the next log; None lets its index tell. skip: how many of what is selected to leave out,
-    since only the last are wanted; left: how many are wanted yet. end: up to where the last log was read.
-    last_path: its path. is_followed: a log's torn or zero tail is what isn't written yet.
-    """
-
-    selector: "Selector"
-    start: int | None = None
-    skip: int = 0
-    left: int | None = None
-    end: int = 0
-    last_path: str | None = None
-    is_followed: bool = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing is wanted any more."""
-        return self.left == 0 or self.selector.is_done
 
 
 def read_log(
@@ -143,8 +121,10 @@ def _rows_from(run: Run, first: int) -> Run:
     return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
-def dump_selection(paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> None:
-    """Prints what is selected of some files.
+def dump_selection(
+    paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
+) -> list[Part]:
+    """Prints what is selected of some files; gives what of each directory was.
 
     Args:
         paths: files; logs of a directory stand together, in the order of their offsets.
@@ -177,10 +157,7 @@ def dump_selection(paths: list[str], context: "DumpContext", dump_one: Callable[
         _dump_part(logs, part, context, dump_one)
         left = part.left
         parts.append(part)
-    if selection.is_followed:
-        from kseg.dump.follow import follow
-
-        follow(parts, context, dump_one)
+    return parts
 
 
 def _sayer(context: "DumpContext") -> Callable[[str], None]:

@@ -192,25 +192,27 @@ class RecordsBuilder:
 
     def _extend_quickly(self, records: Iterable[Appended]) -> Appended | None:
         """Adds records whose numbers take a byte or two; gives the first other one, which isn't added."""
-        few, parts, join = FEW_VARINTS, self._parts, b"".join
+        few, null, parts, join = FEW_VARINTS, FEW_VARINTS[-1], self._parts, b"".join
         base = self._base_timestamp
         largest, delta, size = self._max_timestamp, self.next_offset - self.base_offset, 0
         left = None
         for record in records:
             timestamp, key, value, headers = record
-            if (
-                base is None
-                or headers
-                or key is None
-                or value is None
-                or timestamp < 0
-                or delta > MAXIMUM_RELATIVE_OFFSET
-            ):
+            if base is None or headers or timestamp < 0 or delta > MAXIMUM_RELATIVE_OFFSET:
                 left = record
                 break
             try:
                 body = join(
-                    (b"\0", few[timestamp - base], few[delta], few[len(key)], key, few[len(value)], value, b"\0")
+                    (
+                        b"\0",
+                        few[timestamp - base],
+                        few[delta],
+                        null if key is None else few[len(key)],
+                        key or b"",
+                        null if value is None else few[len(value)],
+                        value or b"",
+                        b"\0",
+                    )
                 )
                 prefix = few[len(body)]
             except KeyError:

@@ -3,7 +3,7 @@
 import struct
 import subprocess
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import IO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,8 +28,8 @@ class Kafka:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self.stdin: BinaryIO = process.stdin
-        self.stdout: BinaryIO = process.stdout
+        self.stdin: IO[bytes] = process.stdin
+        self.stdout: IO[bytes] = process.stdout
 
     def build_and_read(self, case: Case, raw: bytes) -> tuple[bytes, list[Appended]]:
         """What Kafka builds of the case, and the records that it reads from some bytes."""

@@ -39,7 +39,7 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 
 test: $(KERNEL) ## Run the tests, on both kernels; TESTS='-k words' picks some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
-	$(PYTEST) $(TESTS)
+	$(PYTEST) -n auto --dist loadfile $(TESTS)
 
 test-asan: $(KERNEL) ## Run the golden files and the kernel's tests on a kernel that AddressSanitizer watches; needs gcc
 	rm -rf build/asan && mkdir -p build/asan
@@ -107,7 +107,7 @@ $(VENV)/compiler: FORCE | $(PYTHON)
 $(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
-	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
 	@if $(PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \

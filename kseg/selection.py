@@ -10,9 +10,11 @@ from kseg.errors import UsageError
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 
 TIME_DISORDER_MS = 600_000
-"""How much later than the last time wanted all of a stretch of log must be, for reading to end there.
+LATE_SIZE = 8 << 20
+"""Reading ends behind so many bytes of log in a row that are all later, by that, than the last time wanted.
 
-Producers set times themselves, so that records of an earlier time may follow later ones; but not by that much.
+Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
+where the last of them is. Partitions of up to that size are always read to their end.
 """
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _WHOLE_SHARE = 2**64
@@ -92,8 +94,8 @@ class Selection:
         """The highest one."""
         return MOST if self.to_time is None else self.to_time - 1
 
-    def ends_at(self, earliest: int) -> bool:
-        """Whether reading may end behind batches none of which begins before a time."""
+    def is_late(self, earliest: int) -> bool:
+        """Whether batches none of which begins before a time are later than what is wanted, and that by far."""
         return self.to_time is not None and earliest >= self.to_time + TIME_DISORDER_MS
 
     def batch_filter(self, last_offset: int = MOST) -> BatchFilter:

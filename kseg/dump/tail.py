@@ -38,14 +38,14 @@ def find_tail(
             with LogFile(logs[number], context.options.max_bytes) as log_file:
                 found = 0
                 for start in _starts(log_file, selector):
+                    selector.start_over()
                     found = _counted(log_file, start, selector, counts_batches=counts_batches)
                     if found >= wanted:
-                        selector.is_done = False
                         return logs[number:], start, found - wanted
         except OpenError:
             continue  # which is said when it is printed
         finally:
-            selector.is_done = False
+            selector.start_over()
         wanted -= found
     return logs, None, 0
 

@@ -1528,6 +1528,11 @@ cdef class Renderer:
     cdef int put_csv_headers(self, Output out) except -1 nogil:
         """The JSON of the headers as a field."""
         cdef Bytes text
+        if self.line.slots[HEADER_COUNT] == 0:
+            out.need(LONGEST_NUMBER)
+            memcpy(out.buffer + out.used, b'"[]"', 4)
+            out.used += 4
+            return 0
         with gil:
             self.scratch_text.clear()
         self.put_json_headers(self.scratch)

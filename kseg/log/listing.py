@@ -288,7 +288,7 @@ def _with_retention(
     settings: RetentionSettings,
     end: int,
 ) -> list[SegmentListing]:
-    ends = [row.base_offset for row in rows[1:]] + [end]
+    ends = [*(row.base_offset for row in rows[1:]), end][: len(rows)]
     retained = [
         RetainedSegment(row.size, _time_for_retention(segment, row), end_offset)
         for segment, row, end_offset in zip(segments, rows, ends, strict=True)

@@ -13,7 +13,7 @@ from kseg.log.isolation import Isolation, read_isolation
 from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
 from kseg.log.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log_file import Damage, LogFile, Run
-from kseg.selection import Selection
+from kseg.selection import LATE_SIZE, Selection
 
 _PRODUCER_ID = slice(43, 51)
 _BASE_OFFSET = slice(0, 8)
@@ -38,10 +38,16 @@ class Selector:
         """
         self.selection = selection
         self.is_done = False
+        self._late_size = 0
         self._say = say
         self._said: set[str] = set()
         self._directory = directory
         self.list_again()
+
+    def start_over(self) -> None:
+        """Forgets what was read so far: logs are to be read again."""
+        self.is_done = False
+        self._late_size = 0
 
     def list_again(self) -> None:
         """Lists the directory as it is now. Raises OpenError if it can't be listed."""
@@ -131,13 +137,17 @@ class Selector:
             if isinstance(item, Damage):
                 yield item
                 continue
+            size = _size_of(item)
             run, earliest, is_behind = _selected(item, wanted)
             if isolation is not None and isolation.aborted:
                 run = _committed(run, isolation)
             is_valid = bool(item.rows[VALID])
             if run.row_count or not is_valid:
                 yield run
-            if is_valid and (is_behind or self.selection.ends_at(earliest)):
+            if not is_valid:
+                continue
+            self._late_size = self._late_size + size if self.selection.is_late(earliest) else 0
+            if is_behind or self._late_size >= LATE_SIZE:
                 self.is_done = self.is_done or is_segment
                 return
 
@@ -149,6 +159,12 @@ def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
     """
     count, codecs, earliest, is_behind = kernel.load().select(run.buffer, run.rows, run.row_count, wanted)
     return run._replace(row_count=count, codecs=codecs or 1 << Codec.NONE), earliest, is_behind
+
+
+def _size_of(run: Run) -> int:
+    """Bytes from a run's first batch to its last."""
+    last = (run.row_count - 1) * ROW
+    return run.rows[last + START] + run.rows[last + SIZE] - run.rows[START]
 
 
 def _committed(run: Run, isolation: Isolation) -> Run:

@@ -249,7 +249,7 @@ STEP_MS = 60_000
 
 @pytest.fixture(scope="module")
 def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four segments of 400 batches of some 8 KiB, a minute between two batches, with indexes made by kseg."""
+    """Four segments of 400 batches of some 38 KiB, a minute between two batches, with indexes made by kseg."""
     root = tmp_path_factory.mktemp("big")
     for number in range(SEGMENTS):
         first = number * SEGMENT_BATCHES
@@ -260,7 +260,7 @@ def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def big_batch(place: int) -> NewBatch:
-    value = b"%08d" % place * 60
+    value = b"%08d" % place * 300
     records = [NewRecord(None, value, place * STEP_MS) for _ in range(BATCH_RECORDS)]
     return NewBatch(records, place * BATCH_RECORDS)
 

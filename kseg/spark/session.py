@@ -70,7 +70,7 @@ def parallelism_of(spark: SparkSession) -> int:
     """Tasks that run at once."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
-    return spark.sparkContext.defaultParallelism
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def _builder(master: str | None, settings: Mapping[str, str], scratch: Path, *, verbose: bool) -> SparkSession.Builder:

@@ -179,6 +179,10 @@ class LogFile:
                 self._budget -= wanted
                 position, at = position + at, 0
                 buffer = self._fill(position, wanted, spaces)
+                if len(buffer) < wanted:
+                    left = self.size - position
+                    yield Damage(DamageKind.TORN_TAIL, position, left, "the file was cut while it was read")
+                    return
                 continue
             item, size = read_on(position + at, here, Stop(stop))
             yield item

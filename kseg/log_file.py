@@ -166,7 +166,8 @@ class LogFile:
                 position, at = position + at, 0
                 buffer = self._fill(position, min(BUFFER_SIZE, self.size - position), spaces)
                 if len(buffer) == 0:
-                    return  # the file was cut while it was read
+                    yield self._cut(position)
+                    return
             count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
             if count:
                 yield Run(buffer, position, rows, count, codecs)
@@ -180,8 +181,7 @@ class LogFile:
                 position, at = position + at, 0
                 buffer = self._fill(position, wanted, spaces)
                 if len(buffer) < wanted:
-                    left = self.size - position
-                    yield Damage(DamageKind.TORN_TAIL, position, left, "the file was cut while it was read")
+                    yield self._cut(position)
                     return
                 continue
             item, size = read_on(position + at, here, Stop(stop))
@@ -225,10 +225,13 @@ class LogFile:
         if len(here) < claimed:
             here = self._fill(position, claimed)
         if len(here) < claimed:
-            left = self.size - position
-            return Damage(DamageKind.TORN_TAIL, position, left, "the file was cut while it was read"), left
+            cut = self._cut(position)
+            return cut, cut.size
         codec = here[22 if 2 <= here[MAGIC_POSITION] < 128 and len(here) > 22 else 17] & 7
         return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec), claimed
+
+    def _cut(self, position: int) -> Damage:
+        return Damage(DamageKind.TORN_TAIL, position, self.size - position, "the file was cut while it was read")
 
     def _spaces(self) -> Iterator[bytearray]:
         return _in_turn(lambda: bytearray(min(BUFFER_SIZE, self.size)))

@@ -92,6 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo(f"kseg: {error}", err=True)
         _end(arguments)
         return 2
+    except MemoryError:
+        if os.environ.get("KSEG_DEBUG"):
+            raise
+        click.echo("kseg: memory doesn't suffice for what is read; `ulimit -v` may limit it", err=True)
+        _end(arguments)
+        return 2
     except (KeyboardInterrupt, click.Abort):
         _end(arguments)
         return INTERRUPTED

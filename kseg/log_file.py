@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
 from kseg.errors import OpenError
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MINIMUM_SIZE_FIELD,
+    Codec,
+    DamageKind,
+)
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.kernel.contract import Rows, Stop, new_rows
 
@@ -34,6 +42,10 @@ SEARCH_COST_LIMIT = 32
 """Bytes of work that the searches for the next batch may cost together, for each byte of the file."""
 SEARCH_COST_FREE = 1 << 30
 """What they may cost in any file: a second's work."""
+RECORDS_LOOKED_AT = 1 << 16
+"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
+SMALLEST_RECORD = 6
+"""Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
 HEADER_WINDOW = MAGIC_POSITION + 10
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -105,6 +117,7 @@ class LogFile:
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
         self._budget = 0
+        self._largest = TRUSTED_SIZE
         self._cache = None if keep_cache else self._page_cache()
 
     def close(self) -> None:
@@ -178,6 +191,7 @@ class LogFile:
             wanted = self._size_to_fill(position + at, here, Stop(stop), is_whole=at == 0)
             if wanted:
                 self._budget -= wanted
+                self._largest = max(self._largest, wanted)
                 position, at = position + at, 0
                 buffer = self._fill(position, wanted, spaces)
                 if len(buffer) < wanted:
@@ -207,7 +221,7 @@ class LogFile:
             stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
         if stop == Stop.BAD_CRC and claimed is not None:
             self._budget -= claimed
-            if self._ends_well(position + claimed) and not self._holds_batches(position, claimed):
+            if self._ends_well(position + claimed) and self._is_likely(position, claimed):
                 return self._invalid_batch(position, here, claimed)
         damage = self._damage(position, here, stop)
         return damage, damage.size
@@ -216,9 +230,48 @@ class LogFile:
         if len(here) > MAGIC_POSITION:
             claimed = int.from_bytes(here[8:12], "big", signed=True) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                return self._invalid_batch(position, here, claimed)
+                if self._is_filled(position, claimed):
+                    return self._invalid_batch(position, here, claimed)
+                self._budget -= claimed
+                stop = Stop.BAD_CRC
         damage = self._damage(position, here, stop)
         return damage, damage.size
+
+    def _is_likely(self, position: int, claimed: int) -> bool:
+        """Whether a batch whose CRC is wrong may well be as long as it claims."""
+        return self._is_filled(position, claimed) and not self._holds_batches(position, claimed)
+
+    def _is_filled(self, position: int, claimed: int) -> bool:
+        """Whether a length is believed in spite of the CRC: beyond what was met, only if the records fill it."""
+        if claimed <= self._largest:
+            return True
+        header = self.read(position, BATCH_HEADER_SIZE)
+        if len(header) < BATCH_HEADER_SIZE:
+            return False
+        magic = header[MAGIC_POSITION]
+        if magic == 2 and header[22] & CODEC_MASK == Codec.NONE:
+            return self._records_fill(position + BATCH_HEADER_SIZE, position + claimed)
+        return magic < 2 and self._message_fills(position + (26 if magic else 18), position + claimed)
+
+    def _records_fill(self, position: int, end: int) -> bool:
+        """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
+        for _ in range(RECORDS_LOOKED_AT):
+            if position == end:
+                return True
+            length, size = _varint(self.read(position, 5))
+            if length < SMALLEST_RECORD or size == 0:
+                return False
+            position += size + length
+            if position > end:
+                return False
+        return True
+
+    def _message_fills(self, position: int, end: int) -> bool:
+        """Whether a message's key and value, of which the key is at a position, lead to its end."""
+        for _ in range(2):
+            size = self.read(position, 4)
+            position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
+        return position == end
 
     def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
         """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
@@ -241,7 +294,10 @@ class LogFile:
 
     def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
         """Bytes of the file, in the next space of the ring if they fit into one: a space isn't taken for nothing."""
-        buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
+        try:
+            buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
+        except MemoryError as error:
+            raise OpenError(f"there's no memory for {size} bytes", self.path, position) from error
         filled = 0
         while filled < size:
             try:
@@ -344,8 +400,15 @@ class LogFile:
         ):
             return DamageKind.BAD_MAGIC, f"magic is {int.from_bytes(buffer[16:17], 'big', signed=True)}"
         if stop == Stop.BAD_CRC:
-            return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and no header where it should end"
+            return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and {self._doubt(position, buffer)}"
         return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
+
+    def _doubt(self, position: int, buffer: memoryview) -> str:
+        """Why a length isn't believed, besides the wrong CRC."""
+        claimed = self._claimed_size(buffer) or 0
+        if self._ends_well(position + claimed) and not self._is_filled(position, claimed):
+            return f"nothing else tells that it has {claimed} bytes"
+        return "no header where it should end"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
         size = self._claimed_size(buffer) or 0
@@ -409,6 +472,16 @@ class LogFile:
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
         return self._fill(position, min(BUFFER_SIZE, end - position))
+
+
+def _varint(raw: bytes) -> tuple[int, int]:
+    """The varint that begins some bytes, and its size; size 0 if they hold none."""
+    value = 0
+    for index, byte in enumerate(raw):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value >> 1 ^ -(value & 1), index + 1
+    return 0, 0
 
 
 def _in_turn(make: Callable[[], T]) -> Iterator[T]:

@@ -1,5 +1,6 @@
 """Prints logs: runs of batches, with their bodies, through the kernel's renderer."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -131,12 +132,12 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[D
         yield log_file.crc_damage(run.position, run.rows[SIZE])
         yield from (problem_damage(problem) for problem in _taken(renderer))
         return
-    waiting = dict(damages)
+    waiting = deque(damages)  # in the order of their rows
     while row < last and not renderer.is_full:
-        end = min((damaged + 1 for damaged in waiting if damaged >= row), default=last)
+        end = waiting[0][0] + 1 if waiting else last
         row = renderer.render(run.buffer, run.rows, row, end, run.position, bodies, piece.first)
-        if row - 1 in waiting:
-            yield waiting.pop(row - 1)
+        if waiting and row > waiting[0][0]:
+            yield waiting.popleft()[1]
             renderer.problems.clear()  # that the records end where the body does is no news
         yield from (problem_damage(problem) for problem in _taken(renderer))
 

@@ -53,7 +53,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--message", metavar="NAME", help="Full name of the Protobuf message.")
 @click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition, to rebuild a registry from.")
 @click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
-@selection_options
+@selection_options()
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")

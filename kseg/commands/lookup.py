@@ -2,13 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kseg.commands.options import output_option, partition_options, quiet_option, talk, zone_option
+from kseg.commands.options import (
+    output_option,
+    partition_options,
+    quiet_option,
+    selection_of,
+    selection_options,
+    talk,
+)
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
-from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_time
+from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.stdout import flush_stdout, write_stdout
@@ -32,23 +40,24 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
 @click.option(
     "--timestamp", metavar="TIME", help="Look for the first record of this time or later, or earliest, latest, …"
 )
-@zone_option
 @partition_options
+@selection_options("limit", "tail", "sample", "is_followed")
 @click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
 @output_option("text", "json")
 @quiet_option
 @click.pass_context
 def lookup(
     command: click.Context,
+    /,
     path: Path,
     offset: int | None,
     timestamp: str | None,
-    zone: str,
     topic: str | None,
     partition: int | None,
     print_data_log: bool,
     output: str,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Find the record of an offset or of a time, and show the way: segment, index entry, scan, batch.
 
@@ -56,19 +65,28 @@ def lookup(
     current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
     max-timestamp. Ends with 1 where no record is at the target.
 
+    With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
+    all that are there if no target is given, the last one with --timestamp latest.
+
     \b
     Examples:
       kseg lookup --offset 203500
+      kseg lookup orders-0/ --offset 203500 --key customer-7
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup /var/lib/kafka --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
     """
     place = _one_partition(path, topic, partition)
-    if (offset is None) == (timestamp is None):
+    zone = options["zone"]
+    selection = selection_of(options)
+    if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
-    if offset is not None:
+    target = offset if offset is not None else _target_time(timestamp or SpecialTime.EARLIEST, zone)
+    if not selection.is_everything:
+        answer = lookup_selected(place, target, selection, is_time=offset is None)
+    elif offset is not None:
         answer = lookup_offset(place, offset)
     else:
-        answer = lookup_time(place, _target_time(timestamp or "", zone))
+        answer = lookup_time(place, target)
     if not quiet:
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")

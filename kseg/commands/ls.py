@@ -1,14 +1,24 @@
 """`kseg ls`: topics, partitions and segments."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kseg.commands.options import color_option, output_option, paths_argument, progress_option, quiet_option, talk
-from kseg.log.listing import ListingSettings, PartitionListing, list_partition
+from kseg.commands.options import (
+    color_option,
+    output_option,
+    paths_argument,
+    progress_option,
+    quiet_option,
+    selection_of,
+    selection_options,
+    talk,
+)
+from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
 from kseg.log.roll import (
     RETENTION_MS,
@@ -20,11 +30,11 @@ from kseg.log.roll import (
     RollSettings,
 )
 from kseg.output.listing import (
-    SEGMENT_COLUMNS,
     SegmentRow,
     Totals,
     partition_line,
     partition_object,
+    segment_columns,
     segment_object,
     segment_style,
     segment_values,
@@ -32,7 +42,9 @@ from kseg.output.listing import (
 )
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.table import aligned_lines, printable, write_rich_table
+from kseg.output.table import TableColumn, aligned_lines, printable, write_rich_table
+
+Columns = Sequence[TableColumn[SegmentRow]]
 
 SORT_KEYS = {
     "name": lambda listing: (listing.topic, listing.partition.partition or 0, str(listing.partition.path)),
@@ -57,6 +69,7 @@ SORT_KEYS = {
 @click.option(
     "--segment-index-bytes", type=int, default=SEGMENT_INDEX_BYTES, show_default=True, help="As segment.index.bytes."
 )
+@selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
 @quiet_option
 @color_option
@@ -64,6 +77,7 @@ SORT_KEYS = {
 @click.pass_context
 def ls(
     command: click.Context,
+    /,
     paths: tuple[Path, ...],
     topic: str | None,
     sort: str | None,
@@ -78,15 +92,20 @@ def ls(
     quiet: bool,
     color: bool | None,
     progress: bool | None,
+    **options: Any,
 ) -> None:
     """List topics, partitions and segments: offsets, sizes, times, codecs, indexes, why rolled, what retention does.
 
     PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
     the current directory. Names, sizes, indexes, the first and the last batches are read; --deep reads all headers.
 
+    With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
+    in how many batches and bytes, and their offsets and times.
+
     \b
     Examples:
       kseg ls orders-0/
+      kseg ls /var/lib/kafka --from-time -1h --key customer-7
       kseg ls /disk1/kafka /disk2/kafka --topic 'ord*' --sort size
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
     """
@@ -95,33 +114,44 @@ def ls(
         RollSettings(segment_bytes, segment_ms, segment_index_bytes),
         deep,
     )
+    selection = selection_of(options)
+    has_selection = not selection.is_everything
+    left = selection.limit
     found_problems = False
-    totals = Totals()
+    totals = Totals(has_selection=has_selection)
+
+    def say(line: str) -> None:
+        if not quiet:
+            talk(f"kseg: {line}")
 
     def listings() -> Iterator[PartitionListing]:
-        nonlocal found_problems
+        nonlocal found_problems, left
         with ProgressBar(progress) as progress_bar:
             for place in find_partitions(paths):
                 if topic is not None and not fnmatchcase(place.topic or place.path.name, topic):
                     continue
                 progress_bar.show(place.path.name, 0, place.size)
                 listing = list_partition(place, settings)
-                totals.add(listing)
+                if has_selection:
+                    listing = select_segments(listing, selection, say, left)
+                    left = None if left is None else left - (listing.selected_records or 0)
                 found_problems |= bool(listing.problems)
-                if not quiet:
-                    for problem in listing.problems:
-                        talk(f"kseg: {problem}")
+                for problem in listing.problems:
+                    say(problem)
+                if has_selection and not listing.segments:
+                    continue
+                totals.add(listing)
                 yield listing
 
     ordered: Iterable[PartitionListing] = listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort])
     if output == "json":
         _write_json(ordered, totals)
     elif output == "csv":
-        _write_csv(ordered)
+        _write_csv(ordered, selected=has_selection)
     elif output == "table":
-        _write_table(ordered, totals, deep=deep, color=color)
+        _write_table(ordered, totals, shown_columns(deep=deep, names=True, selected=has_selection), color=color)
     else:
-        _write_text(ordered, totals, deep=deep)
+        _write_text(ordered, totals, shown_columns(deep=deep, names=False, selected=has_selection))
     flush_stdout()
     command.exit(int(found_problems))
 
@@ -141,20 +171,20 @@ def _write_json(listings: Iterable[PartitionListing], totals: Totals) -> None:
     write_json(totals.as_object())
 
 
-def _write_csv(listings: Iterable[PartitionListing]) -> None:
+def _write_csv(listings: Iterable[PartitionListing], *, selected: bool) -> None:
     from kseg.output.csv import CsvWriter
 
-    writer = CsvWriter(column.name for column in SEGMENT_COLUMNS)
+    writer = CsvWriter(column.name for column in segment_columns(selected=selected))
     for listing in listings:
         for row in _rows(listing):
             writer.write(segment_values(row))
 
 
-def _write_table(listings: Iterable[PartitionListing], totals: Totals, *, deep: bool, color: bool | None) -> None:
+def _write_table(listings: Iterable[PartitionListing], totals: Totals, columns: Columns, *, color: bool | None) -> None:
     rows = [row for listing in listings for row in _rows(listing)]
     largest = max((row.segment.size for row in rows), default=0)
     write_rich_table(
-        shown_columns(deep=deep, names=True),
+        columns,
         (row._replace(largest_size=largest) for row in rows),
         color=color,
         style=segment_style,
@@ -162,8 +192,7 @@ def _write_table(listings: Iterable[PartitionListing], totals: Totals, *, deep: 
     _write_line(totals.line())
 
 
-def _write_text(listings: Iterable[PartitionListing], totals: Totals, *, deep: bool) -> None:
-    columns = shown_columns(deep=deep, names=False)
+def _write_text(listings: Iterable[PartitionListing], totals: Totals, columns: Columns) -> None:
     for listing in listings:
         _write_line(printable(partition_line(listing)))
         rows = _rows(listing)

@@ -74,45 +74,58 @@ def zone_option(command: Command) -> Command:
     )(command)
 
 
-_SELECTION_OPTIONS = (
-    click.option("--from-offset", type=int, metavar="OFFSET", help="From this offset on."),
-    click.option("--to-offset", type=int, metavar="OFFSET", help="To before this offset."),
-    click.option("--from-time", metavar="TIME", help="Of this time or later: ISO 8601, milliseconds, -1h, now."),
-    click.option("--to-time", metavar="TIME", help="Of before this time."),
-    click.option("--key", metavar="KEY", help="With this key: text, hex:… or base64:…."),
-    click.option("--key-regex", metavar="REGEX", help="In whose key this is found."),
-    click.option("--grep", metavar="REGEX", help="In whose value this is found."),
-    click.option(
+_SELECTION_OPTIONS = {
+    "from_offset": click.option("--from-offset", type=int, metavar="OFFSET", help="From this offset on."),
+    "to_offset": click.option("--to-offset", type=int, metavar="OFFSET", help="To before this offset."),
+    "from_time": click.option(
+        "--from-time", metavar="TIME", help="Of this time or later: ISO 8601, milliseconds, -1h, now."
+    ),
+    "to_time": click.option("--to-time", metavar="TIME", help="Of before this time."),
+    "key": click.option("--key", metavar="KEY", help="With this key: text, hex:… or base64:…."),
+    "key_regex": click.option("--key-regex", metavar="REGEX", help="In whose key this is found."),
+    "grep": click.option("--grep", metavar="REGEX", help="In whose value this is found."),
+    "headers": click.option(
         "--header",
         "headers",
         multiple=True,
         metavar="NAME[=VALUE]",
         help="With this header, with any value or this one (as for --key); may be repeated.",
     ),
-    click.option("--producer-id", type=int, metavar="ID", help="Of this producer."),
-    click.option("--transactional-only", is_flag=True, help="Of transactions."),
-    click.option("--control/--no-control", "is_control", default=None, help="Control records alone; or none of them."),
-    click.option(
+    "producer_id": click.option("--producer-id", type=int, metavar="ID", help="Of this producer."),
+    "transactional_only": click.option("--transactional-only", is_flag=True, help="Of transactions."),
+    "is_control": click.option(
+        "--control/--no-control", "is_control", default=None, help="Control records alone; or none of them."
+    ),
+    "isolation": click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         show_default=True,
         help="read_committed: no aborted ones, no control records, nothing from the last stable offset on.",
     ),
-    click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The first N."),
-    click.option("--tail", type=click.IntRange(min=0), metavar="N", help="The last N of each partition."),
-    click.option("--sample", metavar="SHARE", help="About this share of them, 0.01 or 1%; the same ones each time."),
-    click.option("--follow", "is_followed", is_flag=True, help="Wait for more, over new segments; ends by Ctrl-C."),
-    zone_option,
-)
-"""The options that say which records are wanted; each one's parameter is taken by `selection_of`."""
+    "limit": click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The first N."),
+    "tail": click.option("--tail", type=click.IntRange(min=0), metavar="N", help="The last N of each partition."),
+    "sample": click.option(
+        "--sample", metavar="SHARE", help="About this share of them, 0.01 or 1%; the same ones each time."
+    ),
+    "is_followed": click.option(
+        "--follow", "is_followed", is_flag=True, help="Wait for more, over new segments; ends by Ctrl-C."
+    ),
+    "zone": zone_option,
+}
+"""The options that say which records are wanted, by their parameters, which `selection_of` takes."""
 
 
-def selection_options(command: Command) -> Command:
-    """`--from-offset` … `--follow`, `--tz`: which records."""
-    for option in reversed(_SELECTION_OPTIONS):
-        command = option(command)
-    return command
+def selection_options(*left_out: str) -> Callable[[Command], Command]:
+    """`--from-offset` … `--follow`, `--tz`: which records. Those parameters are left out that mean nothing there."""
+
+    def decorate(command: Command) -> Command:
+        for name, option in reversed(_SELECTION_OPTIONS.items()):
+            if name not in left_out:
+                command = option(command)
+        return command
+
+    return decorate
 
 
 def selection_of(options: dict[str, Any]) -> "Selection":
@@ -120,19 +133,18 @@ def selection_of(options: dict[str, Any]) -> "Selection":
     from kseg.selection import Selection, parse_bytes, parse_header, parse_share
     from kseg.times import parse_time, parse_zone
 
-    zone = parse_zone(options.pop("zone"))
-    from_time, to_time = (options.pop(name) for name in ("from_time", "to_time"))
-    key, sample = options.pop("key"), options.pop("sample")
-    plain = ("from_offset", "to_offset", "key_regex", "grep", "producer_id", "transactional_only", "is_control")
-    return Selection(
-        **{name: options.pop(name) for name in (*plain, "limit", "tail", "is_followed")},
-        from_time=None if from_time is None else parse_time(from_time, zone),
-        to_time=None if to_time is None else parse_time(to_time, zone),
-        key=None if key is None else parse_bytes(key),
-        headers=tuple(parse_header(header) for header in options.pop("headers")),
-        sample=None if sample is None else parse_share(sample),
-        is_committed=options.pop("isolation") == "read_committed",
-    )
+    given = {name: options.pop(name) for name in _SELECTION_OPTIONS if name in options}
+    zone = parse_zone(given.pop("zone"))
+    for name in ("from_time", "to_time"):
+        if given[name] is not None:
+            given[name] = parse_time(given[name], zone)
+    if given["key"] is not None:
+        given["key"] = parse_bytes(given["key"])
+    given["headers"] = tuple(parse_header(header) for header in given["headers"])
+    if given.get("sample") is not None:
+        given["sample"] = parse_share(given["sample"])
+    given["is_committed"] = given.pop("isolation", None) == "read_committed"
+    return Selection(**given)
 
 
 def talk(line: str) -> None:

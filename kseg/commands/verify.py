@@ -2,10 +2,20 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kseg.commands.options import gentle_options, output_option, paths_argument, progress_option, quiet_option, talk
+from kseg.commands.options import (
+    gentle_options,
+    output_option,
+    paths_argument,
+    progress_option,
+    quiet_option,
+    selection_of,
+    selection_options,
+    talk,
+)
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.findings import FINDINGS, Severity, explanation
@@ -20,6 +30,7 @@ from kseg.output.stdout import flush_stdout, write_stdout
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
 @click.option("--processes", type=click.IntRange(min=1), help="How many partitions to read at once.")
+@selection_options("is_followed")
 @gentle_options
 @output_option("text", "json")
 @progress_option
@@ -27,6 +38,7 @@ from kseg.output.stdout import flush_stdout, write_stdout
 @click.pass_context
 def verify(
     command: click.Context,
+    /,
     paths: tuple[Path, ...],
     explain: str | None,
     processes: int | None,
@@ -35,15 +47,21 @@ def verify(
     output: str,
     progress: bool | None,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Check logs, indexes, snapshots and checkpoints: all that a broker checks at start, and more.
 
     PATHS are partition directories, log directories or parents of these; none means the current directory. Prints a
     line per finding, and `ok` where there are none but notes; ends with 1 where there are errors or warnings.
 
+    With a selection, as `kseg dump` takes it, only segments that may hold such records are read, and only findings told
+    about batches with such a record, damage where one may have been, and these segments' indexes. What needs the whole
+    partition isn't checked then: sequences and transactions of producers, snapshots, checkpoints, directories.
+
     \b
     Examples:
       kseg verify /var/lib/kafka --gentle
+      kseg verify orders-0/ --from-time -1h
       kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
       kseg verify --explain offsets-lost
     """
@@ -52,12 +70,15 @@ def verify(
         return
     if gentle:
         give_way()
+    selection = selection_of(options)
     plan = plan_verification(paths)
     counts: Counter[Severity] = Counter()
     has_failed, done = False, 0
     with ProgressBar(progress) as bar:
-        for verified in verify_paths(plan, keep_cache=keep_cache, processes=processes):
+        for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes):
             _write(verified, output)
+            for note in () if quiet else verified.notes:
+                talk(f"kseg: {note}")
             counts.update(finding.severity for finding in verified.findings)
             has_failed |= bool(verified.problems)
             done += verified.size

@@ -1,6 +1,6 @@
 """What `kseg ls` knows of segments and partitions: at a glance, or by reading every header."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kseg.batch import Batch
@@ -24,7 +24,9 @@ from kseg.log.roll import (
     retention_of,
     why_rolled,
 )
+from kseg.log.selected import SelectedSums, selected_sums
 from kseg.log_file import Damage, LogFile
+from kseg.selection import Selection
 
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics that brokers create with `cleanup.policy=compact`."""
@@ -37,7 +39,8 @@ class SegmentListing:
     last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
     codecs, magics: of all batches that were looked at. index_health: "ok", or what is wrong. What only reading every
     header tells is None without it: records, batches, ratio (decompressed bytes by stored ones, of compressed batches),
-    producer_ids, open_transactions. aborted_transactions: entries of the transaction index.
+    producer_ids, open_transactions. aborted_transactions: entries of the transaction index. selected: what a selection
+    takes of the segment, None without one.
     """
 
     base_offset: int
@@ -58,6 +61,7 @@ class SegmentListing:
     open_transactions: int | None = None
     rolled: Rolled = Rolled.UNKNOWN
     retention: Retention | None = None
+    selected: SelectedSums | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,13 @@ class PartitionListing:
         counts = [segment.records for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
+    @property
+    def selected_records(self) -> int | None:
+        """Selected records of all segments; None without a selection."""
+        if not self.segments or self.segments[0].selected is None:
+            return None
+        return sum(segment.selected.records for segment in self.segments if segment.selected is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class ListingSettings:
@@ -138,6 +149,28 @@ def list_partition(partition: PartitionLog, settings: ListingSettings) -> Partit
         _leader_epoch(partition, problems),
         tuple(problems),
     )
+
+
+def select_segments(
+    listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
+) -> PartitionListing:
+    """The listing with those segments alone that hold anything selected, and what that is.
+
+    Args:
+        listing: of a partition.
+        selection: which records are wanted.
+        say: is told which index wasn't trusted, and what was left out.
+        left: how many records are wanted yet; None for all.
+
+    Returns:
+        The listing; without segments where a log can't be opened, which its problems tell.
+    """
+    try:
+        sums = selected_sums(listing.partition.path, selection, say, left)
+    except OpenError as error:
+        return replace(listing, segments=(), problems=(*listing.problems, str(error)))
+    rows = [replace(row, selected=sums[row.base_offset]) for row in listing.segments if row.base_offset in sums]
+    return replace(listing, segments=tuple(rows))
 
 
 def _segments(

@@ -4,6 +4,7 @@ As Kafka goes it, with each step checked against the log. Source: LocalLog.read,
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from kseg.log.segment_search import (
     seek_offset,
     seek_time,
 )
+from kseg.log.selected import first_selected, last_selected, latest_selected
+from kseg.selection import Selection
 
 
 class SpecialTime(StrEnum):
@@ -54,6 +57,7 @@ class Absence(StrEnum):
     DAMAGED_END = "damaged-end"
     NO_LATER_TIME = "no-later-time"
     NO_TIMES = "no-times"
+    NOT_SELECTED = "not-selected"
 
 
 ABSENCE_TEXTS = {
@@ -67,6 +71,7 @@ ABSENCE_TEXTS = {
     Absence.DAMAGED_END: "it lies behind the last intact batch, where the log's end is damaged; log end offset {end}",
     Absence.NO_LATER_TIME: "no record has this time or a later one; the largest time is {largest}",
     Absence.NO_TIMES: "no record has a time",
+    Absence.NOT_SELECTED: "no record from there on is one that is asked for",
 }
 
 
@@ -274,3 +279,39 @@ _SPECIAL_LOOKUPS = {
     SpecialTime.LATEST: _lookup_latest,
     SpecialTime.MAX_TIMESTAMP: _lookup_max_timestamp,
 }
+
+
+def lookup_selected(
+    partition: PartitionLog, target: int | SpecialTime, selection: Selection, *, is_time: bool
+) -> Lookup:
+    """The first record at or behind a target that is selected, and the way to it.
+
+    Of special times, `earliest` is the first record that is selected, `latest` the last one, `max-timestamp` the first
+    of those with the largest time. Raises OpenError if a log can't be opened.
+    """
+    problems: list[str] = []
+    offset = _selected_offset(partition, target, selection, problems, is_time=is_time)
+    if offset is None:
+        answer = Lookup(partition, target, is_time=is_time)
+        answer.absence = Absence.NOT_SELECTED if partition.segments else Absence.EMPTY
+    else:
+        answer = lookup_offset(partition, offset)
+        answer.target, answer.is_time = target, is_time
+    answer.problems += problems
+    return answer
+
+
+def _selected_offset(
+    partition: PartitionLog, target: int | SpecialTime, selection: Selection, problems: list[str], *, is_time: bool
+) -> int | None:
+    start = max(selection.first_offset, partition.log_start_offset())
+    if isinstance(target, SpecialTime):
+        search = {SpecialTime.LATEST: last_selected, SpecialTime.MAX_TIMESTAMP: latest_selected}.get(
+            target, first_selected
+        )
+        return search(partition.path, replace(selection, from_offset=start), problems.append)
+    if is_time:
+        wanted = replace(selection, from_offset=start, from_time=max(target, selection.from_time or 0))
+    else:
+        wanted = replace(selection, from_offset=max(target, start))
+    return first_selected(partition.path, wanted, problems.append)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,9 @@ from kseg.log.checks_of_state import (
 from kseg.log.findings import Finding, Findings
 from kseg.log.log_dir import LogDir, find_log_dirs, holds_segments
 from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
+from kseg.log.verify_selected import Concern
 from kseg.log_file import Damage, LogFile
+from kseg.selection import EVERYTHING, Selection
 
 WORTH_PROCESSES = 256 << 20
 """Bytes of logs below which starting processes costs more than it gains."""
@@ -37,12 +40,14 @@ class Verified:
     """What was found in a partition or a log directory.
 
     path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
+    notes: which index wasn't trusted for a selection, and what was left out, in words.
     """
 
     path: Path
     findings: tuple[Finding, ...]
     problems: tuple[KsegError, ...] = ()
     size: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -76,6 +81,30 @@ def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Ve
         check_checkpoints(partition, log.next_offset, findings)
     found = tuple(findings.all(is_compacted=log.is_compacted))
     return Verified(partition.path, found, tuple(problems), partition.size)
+
+
+def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
+    """The findings in a partition that are about what a selection takes: see `Concern`.
+
+    Only segments that may hold it are read. What needs the whole partition isn't checked: sequences and transactions of
+    producers, their snapshots, checkpoints, the directory itself. Raises OpenError if a log can't be opened.
+    """
+    notes: dict[str, None] = {}
+    concern = Concern(partition, selection, notes.setdefault)
+    findings = Findings()
+    log, producers = LogChecks(partition, findings), ProducerChecks(partition, Findings())
+    producers.pass_over()
+    size = 0
+    for number, segment in enumerate(partition.segments):
+        if not concern.takes(segment):
+            log.pass_over()
+            continue
+        log.begin(number)
+        producers.begin(segment)
+        _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+        size += segment.size
+    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if concern.is_about(finding))
+    return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
 def _check_segment(
@@ -192,26 +221,31 @@ def plan_verification(paths: Iterable[Path]) -> VerificationPlan:
 
 
 def verify_paths(
-    plan: VerificationPlan, *, keep_cache: bool = False, processes: int | None = None
+    plan: VerificationPlan,
+    selection: Selection = EVERYTHING,
+    *,
+    keep_cache: bool = False,
+    processes: int | None = None,
 ) -> Iterator[Verified]:
     """What was found in each partition and log directory, one at a time, in order.
 
     Args:
         plan: what to verify.
+        selection: which records' batches; of a selection log directories as such aren't checked.
         keep_cache: leave what is read in the page cache.
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
     """
-    for path, findings in _verify_log_dirs(plan.log_dirs):
+    for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
         yield Verified(path, tuple(findings.all(is_compacted=False)))
     wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
     if wanted < 2:
         for order in plan.orders:
-            yield _verify(order, keep_cache)
+            yield _verify(order, selection, keep_cache)
         return
     from concurrent.futures import ProcessPoolExecutor
 
     with ProcessPoolExecutor(wanted) as pool:
-        yield from pool.map(_verify, plan.orders, [keep_cache] * len(plan.orders))
+        yield from pool.map(_verify, plan.orders, repeat(selection), repeat(keep_cache))
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
@@ -223,9 +257,12 @@ def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Finding
         yield log_dir.path, findings
 
 
-def _verify(order: Order, keep_cache: bool) -> Verified:
+def _verify(order: Order, selection: Selection, keep_cache: bool) -> Verified:
     try:
-        return verify_partition(PartitionLog(order.path, order.checkpoints), keep_cache=keep_cache)
+        partition = PartitionLog(order.path, order.checkpoints)
+        if selection.is_everything:
+            return verify_partition(partition, keep_cache=keep_cache)
+        return verify_selected(partition, selection, keep_cache=keep_cache)
     except OpenError as error:
         return Verified(order.path, (), (error,), order.size)
 

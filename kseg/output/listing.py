@@ -113,25 +113,63 @@ _STATE_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
         lambda row: None if row.segment.retention is None else str(row.segment.retention),
     ),
 )
+
+
+def _of_selected(name: str) -> Callable[[SegmentRow], object]:
+    return lambda row: getattr(row.segment.selected, name, None)
+
+
+_SELECTED_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("selectedRecords", "SEL RECORDS", 1, _of_selected("records")),
+    TableColumn("selectedBatches", "SEL BATCHES", 1, _of_selected("batches")),
+    TableColumn("selectedBytes", "SEL BYTES", 1, _of_selected("size")),
+    TableColumn("selectedFirstOffset", "SEL FIRST", 1, _of_selected("first_offset")),
+    TableColumn("selectedLastOffset", "SEL LAST", 1, _of_selected("last_offset")),
+    TableColumn(
+        "selectedFirstTimestamp",
+        "SEL FIRST TIME",
+        -1,
+        _of_selected("first_timestamp"),
+        lambda row: "" if row.segment.selected is None else time_text(row.segment.selected.first_timestamp),
+    ),
+    TableColumn(
+        "selectedLargestTimestamp",
+        "SEL LARGEST TIME",
+        -1,
+        _of_selected("largest_timestamp"),
+        lambda row: "" if row.segment.selected is None else time_text(row.segment.selected.largest_timestamp),
+    ),
+)
 SEGMENT_COLUMNS = (*_NAME_COLUMNS, *_GLANCE_COLUMNS, *_TIME_COLUMNS, *_DEEP_COLUMNS, *_STATE_COLUMNS)
-"""Of JSON and CSV."""
+"""Of JSON and CSV, without a selection."""
 
 
-def shown_columns(*, deep: bool, names: bool) -> list[TableColumn[SegmentRow]]:
-    """The columns for people: with those that only reading every header fills, with the topic's name."""
+def segment_columns(*, selected: bool) -> tuple[TableColumn[SegmentRow], ...]:
+    """The columns of JSON and CSV: with those of what is selected."""
+    return (*SEGMENT_COLUMNS, *_SELECTED_COLUMNS) if selected else SEGMENT_COLUMNS
+
+
+def shown_columns(*, deep: bool, names: bool, selected: bool) -> list[TableColumn[SegmentRow]]:
+    """The columns for people: with those that only reading every header fills, with the topic's name.
+
+    selected: with those of what is selected in place of the whole segment's times and state.
+    """
     columns = [*_NAME_COLUMNS[:2]] if names else []
-    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *_TIME_COLUMNS]
-    return [*columns, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
+    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN]
+    if selected:
+        return [*columns, *(_DEEP_COLUMNS if deep else ()), *_SELECTED_COLUMNS]
+    return [*columns, *_TIME_COLUMNS, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
 
 
 def segment_object(row: SegmentRow) -> dict[str, object]:
     """A segment as JSON has it."""
-    return {"type": "segment", **{column.name: column.value(row) for column in SEGMENT_COLUMNS}}
+    columns = segment_columns(selected=row.segment.selected is not None)
+    return {"type": "segment", **{column.name: column.value(row) for column in columns}}
 
 
 def segment_values(row: SegmentRow) -> list[object]:
     """A segment as CSV has it; several values of a field separated by spaces."""
-    values = (column.value(row) for column in SEGMENT_COLUMNS)
+    values = (column.value(row) for column in segment_columns(selected=row.segment.selected is not None))
     return [" ".join(map(str, value)) if isinstance(value, list) else value for value in values]
 
 
@@ -148,6 +186,7 @@ def partition_object(listing: PartitionListing) -> dict[str, object]:
     """A partition as JSON has it."""
     partition = listing.partition
     checkpoints = partition.checkpoints()
+    selected = {} if listing.selected_records is None else {"selectedRecords": listing.selected_records}
     return {
         "type": "partition",
         "topic": listing.topic,
@@ -167,6 +206,7 @@ def partition_object(listing: PartitionListing) -> dict[str, object]:
         "leftovers": [file.name for file in partition.leftovers],
         "orphans": [file.name for segment in partition.orphans for file in segment.files],
         "problems": list(listing.problems),
+        **selected,
     }
 
 
@@ -180,6 +220,8 @@ def partition_line(listing: PartitionListing) -> str:
     ]
     if listing.records is not None:
         parts.append(_counted(listing.records, "record"))
+    if listing.selected_records is not None:
+        parts.append(f"{_counted(listing.selected_records, 'record')} selected")
     if partition.state is not None:
         parts.append(f"-{partition.state}")
     if listing.topic_id is not None:
@@ -194,12 +236,13 @@ def partition_line(listing: PartitionListing) -> str:
 
 
 class Totals:
-    """Sums over what was listed."""
+    """Sums over what was listed; `selected` counts selected records, None without a selection."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_selection: bool = False) -> None:
         self.topics: set[str] = set()
         self.partitions = self.segments = self.size = self.to_delete = self.size_to_delete = 0
         self.records: int | None = 0
+        self.selected: int | None = 0 if has_selection else None
 
     def add(self, listing: PartitionListing) -> None:
         """Takes a partition."""
@@ -208,6 +251,8 @@ class Totals:
         self.segments += len(listing.segments)
         self.size += listing.size
         self.records = None if self.records is None or listing.records is None else self.records + listing.records
+        if self.selected is not None:
+            self.selected += listing.selected_records or 0
         going = [segment for segment in listing.segments if segment.retention not in (None, Retention.KEEP)]
         self.to_delete += len(going)
         self.size_to_delete += sum(segment.size for segment in going)
@@ -223,6 +268,7 @@ class Totals:
             "records": self.records,
             "segmentsToDelete": self.to_delete,
             "bytesToDelete": self.size_to_delete,
+            **({} if self.selected is None else {"selectedRecords": self.selected}),
         }
 
     def line(self) -> str:
@@ -235,6 +281,8 @@ class Totals:
         ]
         if self.records is not None:
             sums.append(_counted(self.records, "record"))
+        if self.selected is not None:
+            sums.append(f"{_counted(self.selected, 'record')} selected")
         going = f"{_counted(self.to_delete, 'segment')}, {_counted(self.size_to_delete, 'byte')}"
         return f"Total: {', '.join(sums)}" + (f"; retention would delete {going}" if self.to_delete else "")
 

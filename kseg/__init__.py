@@ -8,9 +8,7 @@ with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
             print(record.offset, record.key, record.value)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
     from kseg.batch import Batch, Header, Record
     from kseg.errors import KsegError, OpenError, UsageError
@@ -44,6 +42,13 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Imports what is asked for only then: starting up is a feature."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'kseg' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kseg' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """What there is, imported already or not."""
+    return sorted({*globals(), *_HOMES})

@@ -8,6 +8,10 @@ from importlib import import_module
 import click
 
 from kseg.errors import ClosedPipeError, KsegError
+from kseg.interrupts import INTERRUPTED, raise_at_interrupt
+from kseg.output.standard_streams import own_standard_streams
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 
 COMMANDS = {
     "dump": "Print what log segments, indexes, snapshots and checkpoints hold.",
@@ -30,7 +34,6 @@ COMMANDS = {
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
-INTERRUPTED = 130
 CLOSED_PIPE = 141
 
 
@@ -45,6 +48,19 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggests a command for one that there isn't."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = [f"`kseg {name}`" for name in get_close_matches(args[0], COMMANDS)]
+            ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
+        found = super().resolve_command(ctx, args)
+        raise_at_interrupt()
+        return found
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without importing them."""
         with formatter.section("Commands"):
@@ -58,15 +74,21 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
     from kseg import kernel
 
-    click.echo(f"kseg {version('kseg')} (kernel: {kernel.load().NAME})")
+    write_line(f"kseg {version('kseg')} (kernel: {kernel.load().NAME})")
+    flush_stdout()
     context.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Version and kernel."
 )
-def cli() -> None:
+@click.pass_context
+def cli(command: click.Context) -> None:
     """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
 
     \b
@@ -74,42 +96,73 @@ def cli() -> None:
       kseg dump orders-0/00000000000000203000.log --print-data-log
       kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
     """
+    if command.invoked_subcommand is None:
+        talk(*command.get_help().split("\n"))
+        command.exit(2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line, the process's own if none is given; gives its exit status."""
+    if arguments is None:
+        own_standard_streams()
     try:
-        return cli.main(arguments, "kseg", standalone_mode=False, auto_envvar_prefix="KSEG") or 0
+        status = cli.main(arguments, "kseg", standalone_mode=False, auto_envvar_prefix="KSEG") or 0
+        if arguments is None:
+            flush_stdout()
+    except click.UsageError as error:
+        talk(f"kseg: {_usage_line(error, sys.argv[1:] if arguments is None else arguments)}")
+        status = 2
     except click.ClickException as error:
-        error.show()
-        return 2
+        talk(f"kseg: {error.format_message()}")
+        status = 2
     except ClosedPipeError:
-        _end(arguments)
-        return CLOSED_PIPE
-    except KsegError as error:
+        status = CLOSED_PIPE
+    except (KsegError, OSError) as error:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        click.echo(f"kseg: {error}", err=True)
-        _end(arguments)
-        return 2
+        talk(f"kseg: {error if isinstance(error, KsegError) else _system_line(error)}")
+        status = 2
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        click.echo("kseg: memory doesn't suffice for what is read; `ulimit -v` may limit it", err=True)
-        _end(arguments)
-        return 2
+        talk("kseg: memory doesn't suffice for what is read; `ulimit -v` may limit it")
+        status = 2
     except (KeyboardInterrupt, click.Abort):
-        _end(arguments)
-        return INTERRUPTED
+        status = INTERRUPTED
+    if status and arguments is None:
+        _drop_output()
+    return status
 
 
-def _end(arguments: Sequence[str] | None) -> None:
-    """Keeps Python from writing what is left in its buffer when the process ends: that would fail once more.
+def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
+    """What is wrong with a command line, at which command, and where help is: a line, where click has four."""
+    if error.ctx is None:
+        where = next((name for name in arguments if name in COMMANDS), "")
+    else:
+        where = error.ctx.command_path.removeprefix("kseg").strip()
+    path = f"kseg {where}".rstrip()
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    if isinstance(error, click.NoSuchOption):
+        near = [] if error.possibilities is None else sorted(error.possibilities)
+        text = f"no such option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
+    text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
+    return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"
 
-    A caller's own standard output stays as it is.
-    """
-    if arguments is not None:
-        return
+
+def _system_line(error: OSError) -> str:
+    """What the system refused, where no part of kseg has said it better."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    try:
+        os.getcwd()  # noqa: PTH109  pathlib loads what `kseg --help` has no use for
+    except OSError:
+        return "the current directory is gone: change to another one, or give absolute paths"
+    return reason
+
+
+def _drop_output() -> None:
+    """Keeps Python from writing what is left in its buffer when the process ends: that would fail once more."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

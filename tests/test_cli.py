@@ -69,8 +69,8 @@ def test_files_option_takes_a_list_as_kafkas_does() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["undump"], "No such command 'undump'"),
-        (["dump", "--no-such-option"], "No such option"),
+        (["undump"], "no such command 'undump'"),
+        (["dump", "--no-such-option"], "no such option"),
         (["dump", "--like", "0.7", SAMPLE], "0.7"),
         (["dump", "--like", "later", SAMPLE], "later"),
         (["dump", "--max-bytes", "many", SAMPLE], "many"),
@@ -82,6 +82,33 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(arguments: list[str], c
     ran = kseg(*arguments)
     assert (ran.status, ran.stdout) == (2, b"")
     assert complaint in ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["dum"], "no such command 'dum', did you mean `kseg dump`? `kseg --help` tells more"),
+        (["--versoin"], "no such option --versoin, did you mean --version? `kseg --help` tells more"),
+        (
+            ["dump", "--print-data"],
+            "dump: no such option --print-data, did you mean --print-data-log? `kseg dump --help` tells more",
+        ),
+        (["dump", "--like"], "dump: option '--like' requires an argument; `kseg dump --help` tells more"),
+        (["slice", "-o", "new"], "slice: missing argument 'PATH'; `kseg slice --help` tells more"),
+        (["retain", "--now"], "retain: option '--now' requires an argument; `kseg retain --help` tells more"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_usage_is_one_line_that_tells_where_help_is(arguments: list[str], line: str) -> None:
+    assert kseg(*arguments) == (2, b"", f"kseg: {line}\n".encode())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_says_wrong_usage_in_one_line(name: str) -> None:
+    ran = kseg(name, "--quux")
+    assert (ran.status, ran.stdout) == (2, b"")
+    pattern = f"kseg: {name}: no such option --quux(, did you mean .+\\?|;) `kseg {name} --help` tells more\n"
+    assert re.fullmatch(pattern, ran.stderr.decode())
 
 
 def test_unknown_kernel_is_wrong_usage() -> None:
@@ -101,6 +128,66 @@ def test_full_disk_is_said_in_one_line() -> None:
     assert ran.returncode != 0
     assert ran.stderr.startswith("kseg: ")
     assert ran.stderr.count("\n") == 1
+
+
+WRITERS = [
+    f"dump {SAMPLE}",
+    f"dump -o table {SAMPLE}",
+    "ls docs",
+    "ls -o table docs",
+    "verify --explain all",
+    "completion bash",
+    "dump --help",
+    "--help",
+    "--version",
+]
+
+
+@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize(("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
+def test_stdout_that_takes_nothing_is_said_in_one_line(command: str, redirection: str, reason: str) -> None:
+    ran = in_shell(f"kseg {command} {redirection}")
+    assert (ran.returncode, ran.stderr) == (2, f"kseg: standard output: {reason}; not all is written\n")
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (f"dump --progress {SAMPLE}", 0),
+        (f"dump {TORN}", 1),
+        (f"dump nowhere.log {SAMPLE}", 2),
+        ("dump --no-such-option", 2),
+        (f"verify {TORN}", 1),
+        ("", 2),
+    ],
+)
+def test_stderr_that_takes_nothing_changes_nothing(command: str, status: int, redirection: str) -> None:
+    heard, unheard = in_shell(f"kseg {command}"), in_shell(f"kseg {command} {redirection}")
+    assert (unheard.returncode, unheard.stdout) == (status, heard.stdout)
+
+
+def test_closed_standard_input_is_said_in_one_line(tmp_path: Path) -> None:
+    ran = in_shell(f"kseg build -o {tmp_path}/new <&-")
+    assert (ran.returncode, ran.stderr) == (2, "kseg: standard input: can't be read: Bad file descriptor\n")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("arguments", ["ls", "verify", "dump -o json --fields topic x.log"])
+def test_current_directory_that_is_gone_is_said_in_one_line(arguments: str, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    ran = in_shell(f"cd {tmp_path}/gone && rmdir ../gone && kseg {arguments}")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("kseg: ")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--print-data-log", "-o json", "-o table"])
+def test_absolute_paths_are_read_where_the_current_directory_is_gone(option: str, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    index = golden.ROOT / "docs/test-1-0/00000000000000203000.index"
+    ran = in_shell(f"cd {tmp_path}/gone && rmdir ../gone && kseg dump {option} {index}")
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("kernel_name", run.KERNELS)
@@ -143,6 +230,34 @@ def test_interrupt_ends_with_130() -> None:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate()
     assert (process.returncode, stderr.strip()) == (130, b"")
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+interrupted = sys.argv.pop(1)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == interrupted:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+from kseg.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["kseg.cli", "click", "kseg.commands.dump", "kseg.log_file"])
+def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "dump", SAMPLE],
+        cwd=golden.ROOT,
+        capture_output=True,
+        preexec_fn=interruptible,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, b"", b"")
 
 
 def interruptible() -> None:

@@ -136,3 +136,9 @@ def test_help_imports_nothing_heavy() -> None:
 def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
     sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
     assert loaded_by(["dump", str(sample)]) & {"construct", "lz4", "pyarrow", "rich", "snappy", "zstandard"} == set()
+
+
+def test_public_api_is_listed_before_it_is_imported() -> None:
+    code = "import kseg; print(set(kseg.__all__) - set(dir(kseg)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout == "set()\n"

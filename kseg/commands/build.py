@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 
 import click
 
-from kseg.commands.options import talk
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
@@ -18,7 +17,8 @@ from kseg.log.build import BATCH_SIZE, BatchSettings, build_partition
 from kseg.log.partition_writer import PartitionSettings
 from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
 from kseg.new_directory import new_directory
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 from kseg.output.written import segment_lines
 from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
@@ -96,7 +96,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     with _opened(source) as lines, new_directory(directory) as unfinished:
         try:
             built = build_partition(
-                _reader(form, options["key_separator"])(lines),
+                _reader(form, options["key_separator"])(_read(lines, source)),
                 unfinished,
                 base_offset=options["base_offset"],
                 batches=batches,
@@ -111,7 +111,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
         talk(f"kseg: {_name(source)}: line {note.line}: {note.text}")
     if not quiet:
         for line in segment_lines(built.segments, directory):
-            write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+            write_line(line)
     flush_stdout()
 
 
@@ -174,6 +174,13 @@ def _opened(source: str) -> AbstractContextManager[BinaryIO]:
         return Path(source).open("rb")
     except OSError as error:
         raise OpenError(f"can't be opened: {error.strerror}", source) from error
+
+
+def _read(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except OSError as error:
+        raise OpenError(f"can't be read: {error.strerror}", _name(source)) from error
 
 
 def _name(source: str) -> str:

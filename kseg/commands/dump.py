@@ -9,6 +9,7 @@ from kseg.codecs import DEFAULT_LIMIT
 from kseg.commands.options import color_option, selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
+from kseg.output.talk import talk
 from kseg.releases import parse_release
 
 _FILE = click.Path(path_type=Path)
@@ -100,8 +101,4 @@ def dump(
         fields=tuple(name for name in (fields or "").split(",") if name),
         **options,
     )
-    command.exit(dump_files(given or ["."], dump_options, talk=_talk, quiet=quiet, progress=progress))
-
-
-def _talk(line: str) -> None:
-    click.echo(line, err=True)
+    command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option, talk
+from kseg.commands.options import color_option
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
 from kseg.output.explain import document, item_objects, write_items
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.talk import talk
 
 
 @click.command()

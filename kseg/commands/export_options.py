@@ -197,11 +197,11 @@ def show_report(report: "Report", output: str) -> int:
 
 def _show(rows: Any, output: str) -> None:
     from kseg.output.json_lines import write_json
-    from kseg.output.stdout import flush_stdout, write_stdout
+    from kseg.output.stdout import flush_stdout, write_line
 
     for row in rows:
         if output == "json":
             write_json(row)
         else:
-            write_stdout(row.encode("utf-8", "surrogateescape") + b"\n")
+            write_line(row)
     flush_stdout()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, talk
+from kseg.commands.options import color_option, output_option, quiet_option
 from kseg.output.stdout import flush_stdout
-from kseg.output.table import printable
+from kseg.output.talk import talk
 from kseg.times import parse_time
 from kseg.views.columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
@@ -61,7 +61,7 @@ def groups(
     flush_stdout()
     if not quiet:
         for unreadable in view.unreadable:
-            talk(f"kseg: {printable(unreadable.line())}")
+            talk(f"kseg: {unreadable.line()}")
         if view.later_count:
             talk(f"kseg: {view.later_count} keys have later records only: what they were then may be compacted away")
     command.exit(int(bool(view.unreadable)))

@@ -12,14 +12,14 @@ from kseg.commands.options import (
     quiet_option,
     selection_of,
     selection_options,
-    talk,
 )
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line, write_stdout
+from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
 
 
@@ -117,7 +117,7 @@ def _write_way(answer: Lookup, *, print_data: bool) -> None:
     from kseg.dump.record_line import record_line
 
     for line in lookup_lines(answer):
-        write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")
+        write_line(line)
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch = answer.step.segment.path, answer.batch
         write_stdout(record_line(path, batch.position, batch.size, answer.record.offset, print_data=print_data))

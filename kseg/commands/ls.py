@@ -16,7 +16,6 @@ from kseg.commands.options import (
     quiet_option,
     selection_of,
     selection_options,
-    talk,
 )
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
@@ -41,8 +40,9 @@ from kseg.output.listing import (
     shown_columns,
 )
 from kseg.output.progress import ProgressBar
-from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.table import TableColumn, aligned_lines, printable, write_rich_table
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.table import TableColumn, aligned_lines, write_rich_table
+from kseg.output.talk import talk
 
 Columns = Sequence[TableColumn[SegmentRow]]
 
@@ -189,17 +189,13 @@ def _write_table(listings: Iterable[PartitionListing], totals: Totals, columns: 
         color=color,
         style=segment_style,
     )
-    _write_line(totals.line())
+    write_line(totals.line())
 
 
 def _write_text(listings: Iterable[PartitionListing], totals: Totals, columns: Columns) -> None:
     for listing in listings:
-        _write_line(printable(partition_line(listing)))
+        write_line(partition_line(listing))
         rows = _rows(listing)
         for line in aligned_lines(columns, rows) if rows else ():
-            _write_line(f"  {line}")
-    _write_line(totals.line())
-
-
-def _write_line(line: str) -> None:
-    write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")
+            write_line(f"  {line}")
+    write_line(totals.line())

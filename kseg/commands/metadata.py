@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, talk
+from kseg.commands.options import color_option, output_option, quiet_option
 from kseg.output.stdout import flush_stdout
-from kseg.output.table import printable
+from kseg.output.talk import talk
 from kseg.times import iso_time, parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS
@@ -108,7 +108,7 @@ def _write_summary(found: ClusterMetadata) -> None:
 
 def _talk(found: ClusterMetadata) -> None:
     for unreadable in found.unreadable:
-        talk(f"kseg: {printable(unreadable.line())}")
+        talk(f"kseg: {unreadable.line()}")
     if found.missing_before is not None:
         talk(f"kseg: records before offset {found.missing_before} are missing, and no checkpoint has them: incomplete")
     if found.unapplied:

@@ -145,8 +145,3 @@ def selection_of(options: dict[str, Any]) -> "Selection":
         given["sample"] = parse_share(given["sample"])
     given["is_committed"] = given.pop("isolation", None) == "read_committed"
     return Selection(**given)
-
-
-def talk(line: str) -> None:
-    """A line on stderr."""
-    click.echo(line, err=True)

@@ -14,7 +14,7 @@ from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
 from kseg.new_directory import check_absent, new_directory
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line
 
 
 @click.command()
@@ -68,7 +68,7 @@ def reindex(
                 if folder is not None:
                     write_reindexed(each, folder)
                 for line in _lines(each):
-                    write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+                    write_line(line)
                 is_damaged |= each.damage is not None
     flush_stdout()
     command.exit(int(is_damaged))

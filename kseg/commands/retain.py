@@ -13,8 +13,8 @@ from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.new_directory import new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.retain import COLUMNS, retained_object, timeline
-from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.table import aligned_lines, printable
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.table import aligned_lines
 from kseg.times import parse_time
 
 _HOUR_MS = 3_600_000
@@ -77,6 +77,6 @@ def retain(
                 write_json(retained_object(partition, each))
             continue
         lines = aligned_lines(COLUMNS, retained) if form == "text" else timeline(retained, now_ms)
-        for line in (printable(str(partition.path)), *(f"  {line}" for line in lines)):
-            write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+        for line in (str(partition.path), *(f"  {line}" for line in lines)):
+            write_line(line)
     flush_stdout()

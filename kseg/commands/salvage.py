@@ -12,7 +12,7 @@ from kseg.log.salvage import OpenTransaction, Salvage, find_replicas, plan_salva
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.salvage import salvage_lines, salvage_object
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line
 
 
 @click.command()
@@ -81,4 +81,4 @@ def _report(plan: Salvage, transactions: tuple[OpenTransaction, ...], form: str)
         write_json(salvage_object(plan, transactions))
         return
     for line in salvage_lines(plan, transactions):
-        write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+        write_line(line)

@@ -9,7 +9,7 @@ from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.slice import SliceSettings, slice_partition
 from kseg.new_directory import new_directory
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.written import segment_lines
 from kseg.times import parse_time, parse_zone
 
@@ -68,5 +68,5 @@ def slice(  # noqa: A001  the command's name
             raise UsageError("has nothing of what is asked for", path)
     counts = f"{sliced.copied} batches copied, {sliced.rebuilt} made anew, {sliced.dropped} records left out"
     for line in () if quiet else (*segment_lines(sliced.segments, directory), counts):
-        write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+        write_line(line)
     flush_stdout()

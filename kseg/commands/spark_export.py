@@ -8,6 +8,7 @@ import click
 
 from kseg.commands.export_options import export_of, export_options, own_arguments, show_plan, show_report
 from kseg.errors import UsageError
+from kseg.output.stdout import write_line
 
 if TYPE_CHECKING:
     from kseg.export.run import Export
@@ -103,10 +104,10 @@ def _check() -> None:
 
     java = find_java()
     wrong = problem(java, pyspark.__version__)
-    click.echo(f"Spark {pyspark.__version__}")
-    click.echo(f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})")
-    click.echo(f"pyarrow {pyarrow.__version__}")
-    click.echo("Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})")
+    write_line(f"Spark {pyspark.__version__}")
+    write_line(f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})")
+    write_line(f"pyarrow {pyarrow.__version__}")
+    write_line("Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})")
     if wrong is not None:
         raise UsageError(wrong)
 
@@ -116,7 +117,7 @@ def _show_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") ->
     from kseg.spark.submit import quoted
 
     show_plan(plan_export(wanted), "text")
-    click.echo(quoted(cluster, arguments))
+    write_line(quoted(cluster, arguments))
 
 
 def _run_here(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, talk
+from kseg.commands.options import color_option, output_option, quiet_option
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
-from kseg.output.stdout import flush_stdout
-from kseg.output.table import printable
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 from kseg.times import parse_time
 from kseg.views.columns import (
     COORDINATOR_TRANSACTIONS,
@@ -92,11 +92,11 @@ def txns(
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     if writer.is_for_people:
         for line in reading.abort_commands:
-            writer.write_line(line)
+            write_line(line)
     flush_stdout()
     if not quiet:
         for unreadable in reading.unreadable:
-            talk(f"kseg: {printable(unreadable.line())}")
+            talk(f"kseg: {unreadable.line()}")
     command.exit(int(reading.found_hanging or bool(reading.unreadable)))
 
 

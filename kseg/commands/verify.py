@@ -14,7 +14,6 @@ from kseg.commands.options import (
     quiet_option,
     selection_of,
     selection_options,
-    talk,
 )
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -23,7 +22,8 @@ from kseg.log.verify import Verified, plan_verification, verify_paths
 from kseg.output.findings import counts_text, finding_line, finding_object, summary_object
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line, write_stdout
+from kseg.output.talk import talk
 
 
 @click.command()
@@ -99,7 +99,7 @@ def _write(verified: Verified, output: str) -> None:
         if output == "json":
             write_json(finding_object(finding))
         else:
-            write_stdout(f"{finding_line(finding)}\n".encode("utf-8", "surrogateescape"))
+            write_line(finding_line(finding))
     for problem in verified.problems:
         talk(f"kseg: {problem}")
 

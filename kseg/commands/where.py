@@ -8,7 +8,7 @@ from kseg.commands.options import output_option
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.output.json_lines import write_json
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout, write_line
 from kseg.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
 
 _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
@@ -72,6 +72,6 @@ def where(
     else:
         shown = f"partition {partition} of {number}" if name is None else f"{name}-{partition} of {number} partitions"
         for line in (shown, *directories):
-            write_stdout(f"{line}\n".encode("utf-8", "surrogateescape"))
+            write_line(line)
     flush_stdout()
     command.exit(int(bool(paths) and not directories))

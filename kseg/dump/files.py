@@ -51,7 +51,7 @@ def dump_files(
     paths: Iterable[str],
     options: DumpOptions,
     *,
-    talk: Callable[[str], None],
+    talk: Callable[..., None],
     quiet: bool = False,
     progress: bool | None = None,
 ) -> int:
@@ -60,7 +60,7 @@ def dump_files(
     Args:
         paths: files and directories.
         options: what to print.
-        talk: takes lines for stderr.
+        talk: takes a line or several for stderr, without their line feeds.
         quiet: say only what couldn't be opened.
         progress: a bar on stderr; None leaves it to the terminal.
 
@@ -87,7 +87,7 @@ def dump_files(
             flush_stdout()
     if not quiet:
         for lines in context.reports.lines(None if options.like else REPORTED_LINES):
-            talk(lines)
+            talk(*lines.split("\n"))
         for line in context.summaries:
             talk(line)
     return 2 if context.failed else int(context.found_wrong)

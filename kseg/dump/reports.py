@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from kseg.layouts import reports as layout
+from kseg.output.printable import printable
 from kseg.releases import Release, at
 
 PIECE = 4096
@@ -81,10 +82,10 @@ class Reports:
         )
         for header, line, found, in_order in parts:
             for path, pairs in found.items():
-                yield header.format(path=path)
+                yield header.format(path=printable(path))
                 yield from _lines(line, in_order(pairs), most)
         for path, gaps in self.gaps.items():
-            yield non_consecutive.format(path=path)
+            yield non_consecutive.format(path=printable(path))
             in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
             yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
 
@@ -104,5 +105,8 @@ def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
 
 
 def absolute_path(path: str) -> str:
-    """The path as java.io.File makes it absolute: `.` and `..` stay in it."""
-    return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
+    """The path as java.io.File makes it absolute: `.` and `..` stay. If the current directory is gone, as it is."""
+    try:
+        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
+    except OSError:
+        return path

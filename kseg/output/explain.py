@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kseg.explain.field import Field
 from kseg.explain.words import json_value, opened_varint, shown_bits, shown_value
+from kseg.output.printable import printable
 from kseg.output.stdout import write_stdout
-from kseg.output.table import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
-from kseg.output.table import printable
+from kseg.output.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

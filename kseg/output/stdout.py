@@ -1,8 +1,10 @@
 """Standard output in large pieces."""
 
+import errno
 import sys
 
 from kseg.errors import ClosedPipeError, KsegError
+from kseg.output.printable import printable
 
 
 class OutputError(KsegError):
@@ -19,7 +21,7 @@ def write_stdout(piece: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(piece)
     except OSError as error:
-        raise _failure(error) from error
+        raise output_failure(error) from error
 
 
 def flush_stdout() -> None:
@@ -27,10 +29,17 @@ def flush_stdout() -> None:
     try:
         sys.stdout.buffer.flush()
     except OSError as error:
-        raise _failure(error) from error
+        raise output_failure(error) from error
 
 
-def _failure(error: OSError) -> KsegError:
+def write_line(text: str) -> None:
+    """Writes a line of text for people: what harms a terminal is escaped, names that files have included."""
+    write_stdout(printable(text).encode() + b"\n")
+
+
+def output_failure(error: OSError) -> KsegError:
+    """What standard output's own error is to kseg."""
     if isinstance(error, BrokenPipeError):
         return ClosedPipeError("standard output was closed")
-    return OutputError(f"standard output: {error.strerror}")
+    reason = "is closed" if error.errno == errno.EBADF else error.strerror
+    return OutputError(f"{reason}; not all is written", "standard output")

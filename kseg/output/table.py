@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from kseg.output.printable import printable
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -32,13 +34,6 @@ class TableColumn(NamedTuple, Generic[Row]):
             return printable(self.show(row))
         value = self.value(row)
         return "" if value is None else printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Text that does no harm to a terminal: control characters as \\\\xNN, and bytes that aren't UTF-8."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def bar(value: int, largest: int, width: int = BAR_WIDTH) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kseg.output.stdout import write_stdout
+from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 
 Row = TypeVar("Row")
@@ -77,10 +77,6 @@ class RowWriter:
         if self._form == "table":
             write_rich_table(section.shown_columns, rows, title=section.title, color=self._color, style=section.style)
             return
-        self.write_line(f"{section.title}:")
+        write_line(f"{section.title}:")
         for line in aligned_lines(section.shown_columns, rows):
-            self.write_line(f"  {line}")
-
-    def write_line(self, line: str) -> None:
-        """Writes a line as it is."""
-        write_stdout(line.encode("utf-8", "surrogateescape") + b"\n")
+            write_line(f"  {line}")

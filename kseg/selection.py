@@ -3,8 +3,9 @@
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
@@ -93,6 +94,27 @@ class Selection:
     def last_timestamp(self) -> int:
         """The highest one."""
         return MOST if self.to_time is None else self.to_time - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """What is asked, as JSON's values: bytes in hex, what asks nothing left out."""
+        asked = {name: value for name, value in asdict(self).items() if value != getattr(EVERYTHING, name)}
+        if self.key is not None:
+            asked["key"] = self.key.hex()
+        if self.headers:
+            asked["headers"] = [[name.hex(), None if value is None else value.hex()] for name, value in self.headers]
+        return asked
+
+    @classmethod
+    def from_json(cls, asked: Mapping[str, Any]) -> "Selection":
+        """The selection of `to_json`."""
+        members = dict(asked)
+        if "key" in members:
+            members["key"] = bytes.fromhex(members["key"])
+        members["headers"] = tuple(
+            (bytes.fromhex(name), None if value is None else bytes.fromhex(value))
+            for name, value in members.get("headers", ())
+        )
+        return cls(**members)
 
     def is_late(self, earliest: int) -> bool:
         """Whether batches none of which begins before a time are later than what is wanted, and that by far."""

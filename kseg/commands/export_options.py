@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from kseg.commands.options import selection_of, selection_options
 
 if TYPE_CHECKING:
     from kseg.export.report import Report
@@ -31,23 +33,6 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         return int(match[1]) * _UNITS[match[2]]
 
 
-class Time(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Milliseconds since 1970, or a time in ISO 8601; UTC if it has no zone."""
-
-    name = "TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The milliseconds."""
-        if re.fullmatch(r"\d{1,18}", str(value)):
-            return int(str(value))
-        try:
-            time = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is neither milliseconds nor a time such as 2020-02-13T12:37:58Z.", param, ctx)
-        time = time if time.tzinfo else time.replace(tzinfo=UTC)
-        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
 class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Names of folders, separated by commas; `none` for none."""
 
@@ -66,8 +51,9 @@ _OPTIONS = (
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
     click.option("--starting-offset", type=click.IntRange(min=0), help="In each partition from this offset on."),
     click.option("--ending-offset", type=click.IntRange(min=0), help="In each partition to before this offset."),
-    click.option("--starting-time", type=Time(), help="From the first record of this time or later on."),
-    click.option("--ending-time", type=Time(), help="To before the first record of this time or later."),
+    click.option("--starting-time", metavar="TIME", help="From the first record of this time or later on."),
+    click.option("--ending-time", metavar="TIME", help="To before the first record of this time or later."),
+    selection_options("is_control", "isolation", "limit", "tail", "is_followed"),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
@@ -83,7 +69,9 @@ _OPTIONS = (
         show_default=True,
         help="With --latest-per-key: keys whose latest value is null.",
     ),
-    click.option("--headers/--no-headers", default=True, show_default=True, help="A column with the headers."),
+    click.option(
+        "--headers/--no-headers", "has_headers", default=True, show_default=True, help="A column with the headers."
+    ),
     click.option("--batch-columns", is_flag=True, help="Columns with the facts of each record's batch."),
     click.option("--control", is_flag=True, help="Control records too."),
     click.option(
@@ -126,27 +114,38 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     from kseg.errors import UsageError
     from kseg.export.options import FileOptions, Isolation, Mode, OffsetRange, ReadOptions, Selection, Tombstones
     from kseg.export.run import Export
+    from kseg.times import parse_time, parse_zone
 
     *sources, destination = options["paths"]
     if not sources:
         raise UsageError("give one SOURCE or more, and then DEST")
+    selected = selection_of({name: value for name, value in options.items() if name != "isolation"})
+    zone = parse_zone(options["zone"])
+    starting_time, ending_time = (
+        None if text is None else parse_time(text, zone) for text in (options["starting_time"], options["ending_time"])
+    )
+    is_remote = any("://" in source for source in sources)
     latest = Tombstones(options["tombstones"]) if options["latest_per_key"] else None
     return Export(
         tuple(sources),
         destination,
         Selection(
             topics=tuple(options["topics"]),
-            offsets=OffsetRange(options["starting_offset"], options["ending_offset"]),
-            first_time=options["starting_time"],
-            end_time=options["ending_time"],
+            offsets=OffsetRange(
+                _both(max, options["starting_offset"], selected.from_offset),
+                _both(min, options["ending_offset"], selected.to_offset),
+            ),
+            first_time=_both(max, starting_time, None if is_remote else selected.from_time),
+            end_time=ending_time,
         ),
         ReadOptions(
-            headers=options["headers"],
+            headers=options["has_headers"],
             batch_columns=options["batch_columns"],
             control=options["control"],
             isolation=Isolation(options["isolation"]),
             mode=Mode(options["mode"]),
             latest_per_key=latest,
+            selected=replace(selected, from_offset=None, to_offset=None),
         ),
         FileOptions(
             partition_by=options["partition_by"],
@@ -156,6 +155,11 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         parallelism,
         options["overwrite"],
     )
+
+
+def _both(choose: Callable[[int, int], int], first: int | None, second: int | None) -> int | None:
+    """What two options that mean the same ask for together."""
+    return choose(first, second) if first is not None and second is not None else second if first is None else first
 
 
 def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from kseg.arrow import ArrowOptions
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.selection import EVERYTHING
+from kseg.selection import Selection as RecordSelection
 
 MIB = 1 << 20
 
@@ -70,6 +72,7 @@ class ReadOptions:
     """How records are read, whatever becomes of them.
 
     headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
+    selected: which records by what is in them, their times, producers and transactions; nothing else is asked in it.
     """
 
     headers: bool = True
@@ -80,6 +83,7 @@ class ReadOptions:
     latest_per_key: Tombstones | None = None
     max_bytes: int = 16 * MIB
     max_decompressed: int = DEFAULT_LIMIT
+    selected: RecordSelection = EVERYTHING
 
     def arrow(self) -> ArrowOptions:
         """The columns and records for kseg.arrow; control records are sorted out later, since they are counted."""
@@ -93,7 +97,7 @@ class ReadOptions:
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values."""
-        return asdict(self)
+        return {**asdict(self), "selected": self.selected.to_json()}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ReadOptions":
@@ -103,6 +107,7 @@ class ReadOptions:
             "isolation": Isolation(members["isolation"]),
             "mode": Mode(members["mode"]),
             "latest_per_key": None if latest is None else Tombstones(latest),
+            "selected": RecordSelection.from_json(members.get("selected", {})),
         }
         return cls(**{**members, **enums})
 

@@ -22,6 +22,7 @@ from kseg.formats.codes import TRANSACTIONAL_MASK
 from kseg.index.headers import parse_header
 from kseg.kernel.contract import ROW, START, Columns
 from kseg.log.partition import PartitionLog
+from kseg.log.selected import RecordPicker
 from kseg.log_file import Damage
 
 READ_ON_SIZE = 256 << 10
@@ -42,6 +43,7 @@ class OrderReader:
         self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
         self._transactions: Transactions | None = None
         self._latest: dict[bytes, int] | None = None
+        self._picker: RecordPicker | None = None
 
     @property
     def tally(self) -> Tally:
@@ -57,6 +59,8 @@ class OrderReader:
             self._take_transactions()
         if self.options.latest_per_key is not None:
             self._latest = self._find_latest()
+        if not self.options.selected.is_everything:
+            self._picker = RecordPicker(self.options.selected.record_filter())
         for number, part in enumerate(self.order.ranges):
             if self._accounts.is_done:
                 break
@@ -124,7 +128,29 @@ class OrderReader:
             rows = pc.subtract(numbers(columns.rows, pa.int32(), count), piece.first)
             mask, dropped = _without(mask, pa.array(aborted, pa.bool_()).take(rows))
             self.tally.aborted += dropped
+        if self._picker is not None:
+            mask, dropped = _without(mask, pc.invert(self._selected(self._picker, columns, piece, is_whole=is_whole)))
+            self.tally.unselected += dropped
         return mask
+
+    def _selected(self, picker: RecordPicker, columns: Columns, piece: Slice, *, is_whole: bool) -> pa.Array:
+        """A mask of the records that are asked for."""
+        wanted = self.options.selected
+        batches: set[int] = set()
+        for row in range(piece.first, piece.last):
+            start = piece.run.rows[row * ROW + START]
+            header = parse_header(piece.run.buffer, start, piece.run.position + start)
+            is_producers = wanted.producer_id is None or header.producer_id == wanted.producer_id
+            if is_producers and (header.is_transactional or not wanted.transactional_only):
+                batches.add(header.position)
+        picked = [record for record in picker.pick(piece) if record.position in batches]
+        offsets = numbers(columns.offsets, pa.int64(), columns.count)
+        if is_whole:  # offsets rise: each stands for one record
+            return pc.is_in(offsets, value_set=pa.array([record.offset for record in picked], pa.int64()))
+        places = {(record.position, record.offset) for record in picked}
+        rows = numbers(columns.rows, pa.int32(), columns.count).to_pylist()
+        positions = (piece.run.position + piece.run.rows[row * ROW + START] for row in rows)
+        return pa.array([place in places for place in zip(positions, offsets.to_pylist(), strict=True)], pa.bool_())
 
     def _aborted_rows(self, piece: Slice) -> list[bool]:
         """For each row whether its transaction was aborted; empty if none was."""

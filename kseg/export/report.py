@@ -17,9 +17,10 @@ class PartitionReport:
     """The accounts of a partition.
 
     from_offset, to_offset: the first offset, and the one behind the last. records_in: intact records read; records_out:
-    written. gaps: offsets that have no record, as compaction leaves them; holes: those gaps that lie between orders,
-    where a missing segment would show. lost: offsets lost to damage, None if damage was met behind which none is known.
-    damages: where. recovered: offsets damaged in one copy and taken from another. bytes: of log; seconds: of all tasks.
+    written; control, aborted, superseded, unselected: left out. gaps: offsets that have no record, as compaction leaves
+    them; holes: those gaps that lie between orders, where a missing segment would show. lost: offsets lost to damage,
+    None if damage was met behind which none is known. damages: where. recovered: offsets damaged in one copy and taken
+    from another. bytes: of log; seconds: of all tasks.
     """
 
     topic: str
@@ -31,6 +32,7 @@ class PartitionReport:
     control: int = 0
     aborted: int = 0
     superseded: int = 0
+    unselected: int = 0
     disordered: int = 0
     gaps: int = 0
     lost: int | None = 0
@@ -98,6 +100,7 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         report.control += tally.control
         report.aborted += tally.aborted
         report.superseded += tally.superseded
+        report.unselected += tally.unselected
         report.disordered += tally.disordered
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()

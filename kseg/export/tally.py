@@ -35,9 +35,10 @@ class Tally:
     """Counts of records and offsets.
 
     read: intact records, of whatever kind; of these written, and left out: control, aborted, superseded (not the latest
-    of their key). gaps: offsets that no record has, as compaction leaves them. lost: offsets known to be damage's.
-    disordered: records whose offset isn't above all before. first_offset, next_offset: what was looked at, the second
-    not included; None if nothing was. open_from: where the oldest open transaction begins, if reading ended there.
+    of their key), unselected (not asked for). gaps: offsets that no record has, as compaction leaves them. lost:
+    offsets known to be damage's. disordered: records whose offset isn't above all before. first_offset, next_offset:
+    what was looked at, the second not included; None if nothing was. open_from: where the oldest open transaction
+    begins, if reading ended there.
     """
 
     read: int = 0
@@ -45,6 +46,7 @@ class Tally:
     control: int = 0
     aborted: int = 0
     superseded: int = 0
+    unselected: int = 0
     gaps: int = 0
     lost: int = 0
     disordered: int = 0
@@ -57,7 +59,8 @@ class Tally:
         """Offsets and records that the counts don't account for; 0 if all is well."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
         offsets = span - (self.read - self.disordered) - self.gaps - self.lost
-        records = self.read - self.written - self.control - self.aborted - self.superseded
+        left_out = self.control + self.aborted + self.superseded + self.unselected
+        records = self.read - self.written - left_out
         return abs(offsets) + abs(records)
 
     def pass_to(self, offset: int, *, is_lost: bool = False) -> None:

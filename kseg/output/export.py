@@ -39,6 +39,8 @@ _REPORT_COLUMNS = (
     _column("recovered", "recovered"),
     _column("bytes", "bytes"),
 )
+_UNSELECTED_COLUMN = _column("unselected", "unselected")
+"""Stands in a report only where a selection left records out."""
 
 
 class _Order(Protocol):
@@ -116,7 +118,9 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
 
 def report_lines(report: _Report) -> Iterator[str]:
     """A report as a table, with the damages below it."""
-    yield from aligned_lines(_REPORT_COLUMNS, report.partitions)
+    has_unselected = any(partition.unselected for partition in report.partitions)
+    columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
+    yield from aligned_lines(columns, report.partitions)
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
             offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"

@@ -1,15 +1,20 @@
 """Ranges of offsets and times, isolation, the latest record of each key, folders: what is asked for comes out."""
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
 
 from kseg.export.options import Isolation, OffsetRange, Selection, Tombstones
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.source import find_replicas
+from kseg.log.partition import PartitionLog
+from tests import golden, run
 from tests.export import exports
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.selections import Chosen, selections, text_of
 
 
 @pytest.mark.parametrize(
@@ -133,3 +138,76 @@ def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> No
     assert "DELTA_BINARY_PACKED" in columns["offset"].encodings
     assert columns["offset"].statistics.max == 999
     assert columns["value"].compression == "ZSTD"
+
+
+# --- the selection of `kseg dump` ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(selections())
+def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
+    tmp_path_factory: pytest.TempPathFactory, chosen: Chosen
+) -> None:
+    directory = golden.ROOT / chosen.partition
+    names = {segment.path.name for segment in PartitionLog(directory).segments}
+    assume(names)
+    out = tmp_path_factory.mktemp("out") / "exported"
+    ran = run.kseg(["export", str(directory), str(out), "-o", "json", *chosen.arguments], golden.ROOT)
+    taken = [record for record in chosen.records() if Path(record["file"]).name in names and not record["isControl"]]
+    wanted = [(record["offset"], text_of(record, "key"), text_of(record, "value")) for record in taken]
+    found = [(row[0], row[3], row[4]) for *_, table in exports.tables(out) for row in exports.rows_of(table)]
+    assert sorted(found) == sorted(wanted), run.command(chosen.arguments)
+    assert b'"unexplained":0' in ran.stdout or b'"partitions":0' in ran.stdout
+
+
+@pytest.mark.usefixtures("kernel")
+def test_selected_records_of_a_damaged_log_come_out_and_the_rest_is_counted(tmp_path: Path) -> None:
+    arguments = [str(golden.ROOT / "damaged/210-wiped-batch"), str(tmp_path / "out"), "--sample", "30%", "-o", "json"]
+    partition, _, summary = map(json.loads, run.kseg(["export", *arguments], tmp_path).stdout.splitlines())
+    assert (partition["recordsIn"], partition["lost"], partition["unexplained"]) == (35, 1, 0)
+    assert 0 < partition["unselected"] < 35
+    assert summary["recordsOut"] == 35 - partition["unselected"]
+
+
+def test_times_of_records_and_times_that_cut_the_log_differ(tmp_path: Path) -> None:
+    batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([10, 30, 20, 40, 50])]
+    write_segment(tmp_path / "orders-0", batches)
+    for number, (arguments, wanted) in enumerate(
+        [
+            (["--from-time", "25", "--to-time", "45"], [1, 3]),
+            (["--starting-time", "25", "--ending-time", "45"], [1, 2, 3]),
+            (["--from-time", "1970-01-01 01:00:00.025", "--tz", "+01:00"], [1, 3, 4]),
+            (["--starting-time", "1970-01-01 01:00:00.035", "--tz", "+01:00"], [3, 4]),
+            (["--from-offset", "1", "--to-offset", "4", "--starting-offset", "2"], [2, 3]),
+        ]
+    ):
+        run.kseg(["export", "orders-0", f"out{number}", *arguments], tmp_path)
+        assert exports.offsets(tmp_path / f"out{number}", "orders") == wanted
+
+
+def test_a_later_run_goes_on_with_the_same_selection_and_refuses_another(tmp_path: Path) -> None:
+    def export(*arguments: str) -> int:
+        return run.kseg(["export", "orders-0", "out", "--key", "hex:6b65792d3030", *arguments], tmp_path).status
+
+    batches = [NewBatch([NewRecord(b"key-00", b"v"), NewRecord(b"other", b"v")], offset) for offset in (0, 2, 4)]
+    write_segment(tmp_path / "orders-0", batches[:2])
+    assert export() == 0
+    write_segment(tmp_path / "orders-0", batches)
+    assert export("--header", "trace") == 2
+    assert export() == 0
+    assert exports.offsets(tmp_path / "out", "orders") == [0, 2, 4]
+
+
+def test_latest_record_of_each_key_among_those_selected(tmp_path: Path) -> None:
+    records = [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", b"4")]
+    batches = [NewBatch([NewRecord(*record, offset)], offset) for offset, record in enumerate(records)]
+    write_segment(tmp_path / "orders-0", batches)
+    run.kseg(["export", "orders-0", "out", "--latest-per-key", "--to-time", "3"], tmp_path)
+    assert exports.offsets(tmp_path / "out", "orders") == [1, 2]
+
+
+def test_report_names_what_was_not_selected(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 100)
+    first, second, *_ = run.kseg(["export", "orders-0", "out", "--key-regex", "-7$"], tmp_path).stdout.splitlines()
+    assert dict(zip(first.split(), second.split(), strict=True))[b"unselected"] == b"99"
+    assert b"unselected" not in run.kseg(["export", "orders-0", "whole"], tmp_path).stdout

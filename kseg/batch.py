@@ -8,7 +8,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, Body, decompress, wrapper_value
+from kseg.codecs import DEFAULT_LIMIT, Body, decompress
+from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,

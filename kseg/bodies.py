@@ -3,13 +3,13 @@
 import os
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, UNKNOWN_CODEC, Body, decompress, lz4_decompress_safe, wrapper_value
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec, DamageKind
-from kseg.kernel.contract import ROW, SIZE, START, Bodies
+from kseg.codecs import DEFAULT_LIMIT, UNKNOWN_CODEC, Body, decompress, library_functions
+from kseg.formats.codes import Codec, DamageKind
+from kseg.kernel.contract import ROW, START, Bodies
 from kseg.log_file import Damage, Run
 
 if TYPE_CHECKING:
@@ -22,12 +22,17 @@ SLICE_SIZE = 1 << 18
 ENOUGH = 1 << 23
 """Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
 MOST_THREADS = 4
+"""Threads that decompress, the one that asks for the bodies included."""
+MOST_UNDER_WAY = 6
+"""Pieces that may wait for an earlier one: no more than LogFile keeps runs."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
-_LZ4 = 1 << Codec.LZ4
-_QUICK = _ONLY_UNCOMPRESSED | _LZ4
+_QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
 """Codecs that cost less than handing the work to a thread."""
+_OF_KERNEL = 1 << Codec.LZ4 | 1 << Codec.ZSTD
+"""Codecs that the kernel decompresses by itself."""
+_NO_VALUE = Body(b"", "a wrapper without a value")
 
 
 class Slice(NamedTuple):
@@ -52,13 +57,13 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         limit: bytes that a body may become at most.
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = min(MOST_THREADS, processors)
-    if threads == 1 or size < WORTH_THREADS:
+    workers = min(MOST_THREADS, processors) - 1
+    if workers == 0 or size < WORTH_THREADS:
         for item in items:
             for piece in _pieces(item):
                 yield from _parts(piece, _decompressed(piece, limit), limit)
     else:
-        yield from _in_threads(items, limit, threads)
+        yield from _in_threads(items, limit, workers)
 
 
 def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
@@ -77,18 +82,20 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
         first = last
 
 
-def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iterator[Slice | Damage]:
+def _in_threads(items: Iterator[Run | Damage], limit: int, workers: int) -> Iterator[Slice | Damage]:
+    """This thread takes a piece itself where the workers have enough to do; the pieces' order is kept."""
     pool: Executor | None = None
     under_way: deque[tuple[Slice | Damage, _Result]] = deque()
     try:
         for item in items:
             for piece in _pieces(item):
-                if isinstance(piece, Slice) and piece.run.codecs & ~_QUICK:
-                    pool = pool or _pool(threads)
+                is_worth = isinstance(piece, Slice) and piece.run.codecs & ~_QUICK
+                if is_worth and sum(not _is_ready(result) for _, result in under_way) <= workers:
+                    pool = pool or _pool(workers)
                     under_way.append((piece, pool.submit(_decompressed, piece, limit)))
                 else:
                     under_way.append((piece, _decompressed(piece, limit)))
-                while len(under_way) > threads or (under_way and _is_ready(under_way[0][1])):
+                while len(under_way) > MOST_UNDER_WAY or (under_way and _is_ready(under_way[0][1])):
                     yield from _taken(under_way.popleft(), limit)
         while under_way:
             yield from _taken(under_way.popleft(), limit)
@@ -97,10 +104,10 @@ def _in_threads(items: Iterator[Run | Damage], limit: int, threads: int) -> Iter
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _pool(threads: int) -> "Executor":
+def _pool(workers: int) -> "Executor":
     from concurrent.futures import ThreadPoolExecutor
 
-    return ThreadPoolExecutor(threads, "kseg-bodies")
+    return ThreadPoolExecutor(workers, "kseg-bodies")
 
 
 def _is_ready(result: "_Result") -> bool:
@@ -126,39 +133,22 @@ def _decompressed(piece: Slice | Damage, limit: int) -> Slice | Damage:
         return piece
     run, first, last, _, _ = piece
     bodies = kernel.load().Bodies(last - first)
-    waiting: Iterable[int] = range(first, last)
-    if run.codecs & _LZ4 and (function := lz4_decompress_safe()):
-        last, waiting = bodies.unlz4(run.buffer, run.rows, first, function, limit, ENOUGH)
+    last, left = bodies.decompress(
+        run.buffer, run.rows, first, library_functions(run.codecs & _OF_KERNEL), limit, ENOUGH
+    )
     damages: list[tuple[int, Damage]] = []
     size = 0
-    for row in waiting:
+    for row, codec, magic, start, end in left:
         if size >= ENOUGH:
             last = row
             break
-        body = _body(run, row, limit)
-        if body is None:
-            continue
+        body = decompress(codec, magic, run.buffer[start:end], limit) if start >= 0 else _NO_VALUE
         size += len(body.data)
         if body.data or body.failure is None:
             bodies[row - first] = body.data
         if body.failure is not None:
             damages.append((row, _damage(run, row, body.failure)))
     return Slice(run, first, last, bodies, tuple(damages))
-
-
-def _body(run: Run, row: int, limit: int) -> Body | None:
-    """A row's body; None for an uncompressed batch."""
-    start = run.rows[row * ROW + START]
-    end = start + run.rows[row * ROW + SIZE]
-    magic = run.buffer[start + MAGIC_POSITION]
-    is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
-    codec = run.buffer[start + (17 if is_legacy else 22)] & CODEC_MASK
-    if codec == Codec.NONE:
-        return None
-    if not is_legacy:
-        return decompress(codec, magic, run.buffer[start + BATCH_HEADER_SIZE : end], limit)
-    compressed = wrapper_value(run.buffer[start:end])
-    return Body(b"", "a wrapper without a value") if compressed is None else decompress(codec, magic, compressed, limit)
 
 
 def _damage(run: Run, row: int, failure: str) -> Damage:

@@ -10,7 +10,8 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, Codec
+from kseg.formats.codes import Codec
+from kseg.kernel.contract import LibraryFunctions
 
 DEFAULT_LIMIT = 1 << 30
 """Bytes that one body may become at most (`--max-decompressed`)."""
@@ -73,14 +74,49 @@ def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LI
         return Body(_readable_start(pieces, errors(), body, most), f"{Codec(codec).name.lower()}: {error}")
 
 
-def wrapper_value(entry: memoryview) -> memoryview | None:
-    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
-    at = LOG_OVERHEAD + (14 if entry[MAGIC_POSITION] == 1 else 6)
-    key_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
-    at += 4 + max(key_size, 0)
-    value_size = int.from_bytes(entry[at : at + 4], "big", signed=True)
-    at += 4
-    return entry[at : at + value_size] if 0 <= value_size <= len(entry) - at else None
+@cache
+def library_functions(codecs: int) -> LibraryFunctions:
+    """The functions that the kernel calls for a run of small bodies, each of which would cost much to hand to Python.
+
+    They are those that the lz4 package's and the zstandard package's libraries export. `codecs` has bit n set for the
+    codecs that are wanted.
+    """
+    functions: dict[str, int] = {}
+    for codec, (package, module, names) in _LIBRARIES.items():
+        if codecs >> codec & 1:
+            functions |= zip(names, _addresses(package, module, tuple(names.values())), strict=True)
+    return LibraryFunctions(**functions)
+
+
+_LIBRARIES = {
+    Codec.LZ4: ("lz4.block", "_block", {"lz4_decompress_safe": "LZ4_decompress_safe"}),
+    Codec.ZSTD: (
+        "zstandard",
+        "_cffi",
+        {
+            "zstd_create_context": "ZSTD_createDCtx",
+            "zstd_free_context": "ZSTD_freeDCtx",
+            "zstd_decompress": "ZSTD_decompressDCtx",
+            "zstd_decompress_bound": "ZSTD_decompressBound",
+        },
+    ),
+}
+"""Package, its module that holds the library, and the names of its functions."""
+
+
+def _addresses(package: str, module: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Where functions lie that a package's compiled module exports; zeros if it doesn't export all of them."""
+    import ctypes
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec(f"{package}.{module}", import_module(package).__path__)
+    if spec is None or spec.origin is None:
+        return (0,) * len(names)
+    try:
+        library = ctypes.CDLL(spec.origin)
+        return tuple(ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names)
+    except (OSError, AttributeError):
+        return (0,) * len(names)
 
 
 def _readable_start(
@@ -169,25 +205,28 @@ def _snappy_errors() -> tuple[type[Exception], ...]:
 
 
 def _unsnap(body: memoryview, most: int) -> bytes:
+    only_block = _XERIAL_HEADER_SIZE + 4
+    if body[:8] == _XERIAL_MAGIC and int.from_bytes(body[only_block - 4 : only_block], "big") == len(body) - only_block:
+        return _snappy_block(body[only_block:], most)
     blocks, size = [], 0
     for block in _unsnap_pieces(body, most):
         blocks.append(block)
         size += len(block)
         if size > most:
             raise _too_large(most)
-    return blocks[0] if len(blocks) == 1 else b"".join(blocks)
+    return b"".join(blocks)
 
 
 def _unsnap_pieces(body: memoryview, most: int) -> Iterator[bytes]:
     """Blocks of a xerial stream, whose header may come again in the middle; or the one raw block."""
-    if bytes(body[:8]) != _XERIAL_MAGIC:
+    if body[:8] != _XERIAL_MAGIC:
         yield _snappy_block(body, most)
         return
     if len(body) < _XERIAL_HEADER_SIZE:
         raise _BodyError("the header is cut")
     at = _XERIAL_HEADER_SIZE
     while at < len(body):
-        if bytes(body[at : at + 8]) == _XERIAL_MAGIC:
+        if body[at : at + 8] == _XERIAL_MAGIC:
             at += _XERIAL_HEADER_SIZE
             continue
         size = int.from_bytes(body[at : at + 4], "big")
@@ -220,21 +259,6 @@ def _snappy_block(block: memoryview, most: int) -> bytes:
 @cache
 def _lz4() -> Any:
     return import_module("lz4.frame")
-
-
-@cache
-def lz4_decompress_safe() -> int:
-    """Address of liblz4's function of that name inside the lz4 package; 0 if it doesn't show it.
-
-    The kernel calls it for a run of small frames, each of which would cost more to hand to Python than to decompress.
-    """
-    import ctypes
-
-    try:
-        library = ctypes.CDLL(import_module("lz4.block._block").__file__)
-        return ctypes.cast(library.LZ4_decompress_safe, ctypes.c_void_p).value or 0
-    except (OSError, AttributeError):
-        return 0
 
 
 def _lz4_errors() -> tuple[type[Exception], ...]:

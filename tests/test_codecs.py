@@ -4,6 +4,7 @@ import gzip
 import random
 import tracemalloc
 import zlib
+from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,14 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kseg.codecs import Body, decompress, limit_for, lz4_decompress_safe, wrapper_value
-from kseg.formats.codes import Codec
+from kseg.codecs import Body, decompress, library_functions, limit_for
+from kseg.formats.body import wrapper_value
+from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.contract import new_rows
 from tests.kernel.made import BatchHeader, Message, Record, batch
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Bodies, Columns, Kernel
+    from kseg.kernel.contract import Bodies, Columns, Kernel, Rows
 
 GZIP, SNAPPY, LZ4, ZSTD = Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD
 # Half of it can't be made smaller, the other half nearly vanishes; more than one block of each codec.
@@ -337,17 +339,18 @@ def test_value_beyond_its_entry_is_no_body(magic: int) -> None:
     assert wrapper_value(memoryview(entry[:-1])) is None
 
 
-# --- the kernel's own way through lz4 frames -------------------------------------------------------------------------
+# --- the kernel's own way to the libraries ---------------------------------------------------------------------------
 
 RECORDS = b"".join(Record(value=b"%d " % number * (number % 50), offset_delta=number).encoded() for number in range(40))
+FUNCTIONS = library_functions(1 << LZ4 | 1 << ZSTD)
 
 
-def in_batch(frame: bytes, count: int = 40) -> bytes:
-    return batch(BatchHeader(attributes=3, count=count), body=frame)
+def in_batch(frame: bytes, count: int = 40, codec: Codec = LZ4) -> bytes:
+    return batch(BatchHeader(attributes=codec, count=count), body=frame)
 
 
 def in_wrapper(frame: bytes, magic: int) -> bytes:
-    return Message(value=frame, offset=9, magic=magic, attributes=3).encoded()
+    return Message(value=frame, offset=9, magic=magic, attributes=LZ4).encoded()
 
 
 def what_is_seen(columns: "Columns") -> tuple[object, ...]:
@@ -355,29 +358,106 @@ def what_is_seen(columns: "Columns") -> tuple[object, ...]:
     return tuple(value if isinstance(value := getattr(columns, name), int | list) else bytes(value) for name in names)
 
 
-def same_as_library(kernel: "Kernel", content: bytes, magic: int, frame: bytes) -> bool:
-    """Whether the kernel leaves a frame to the library, or gives what the library gives without a failure."""
+def decompressed(kernel: "Kernel", content: bytes) -> "tuple[Bodies, tuple[int, list[tuple[int, int, int, int, int]]]]":
+    """The kernel's bodies of a file of one batch, and what it says of them."""
+    bodies: Bodies = kernel.Bodies(1)
+    return bodies, bodies.decompress(memoryview(content), one_row(content), 0, FUNCTIONS, 1 << 30, 1 << 40)
+
+
+def one_row(content: bytes) -> "Rows":
     rows = new_rows(1)
     rows[1], rows[2] = len(content), 1
-    own: Bodies = kernel.Bodies(1)
-    if own.unlz4(memoryview(content), rows, 0, lz4_decompress_safe(), 1 << 30, 1 << 40) == (1, [0]):
-        return True
-    body = body_of(LZ4, frame, magic)
-    own_columns = kernel.columns(memoryview(content), rows, 0, 1, 0, own)
-    library_columns = kernel.columns(memoryview(content), rows, 0, 1, 0, [body.data])
+    return rows
+
+
+def same_as_library(kernel: "Kernel", content: bytes, magic: int, frame: bytes, codec: Codec = LZ4) -> bool:
+    """Whether the kernel leaves a frame to the library, or gives what the library gives without a failure."""
+    own, (end, left) = decompressed(kernel, content)
+    if left:
+        [(row, left_codec, left_magic, start, stop)] = left
+        return (end, row, left_codec, left_magic, content[start:stop]) == (1, 0, codec, magic, frame)
+    body = body_of(codec, frame, magic)
+    own_columns = kernel.columns(memoryview(content), one_row(content), 0, 1, 0, own)
+    library_columns = kernel.columns(memoryview(content), one_row(content), 0, 1, 0, [body.data])
     return body.failure is None and what_is_seen(own_columns) == what_is_seen(library_columns)
 
 
-def test_lz4_library_shows_the_function_that_the_kernel_calls() -> None:
-    assert lz4_decompress_safe() != 0
+def test_libraries_show_the_functions_that_the_kernel_calls() -> None:
+    assert 0 not in FUNCTIONS
 
 
-def test_kernel_takes_the_frames_that_kafka_writes(kernel: "Kernel") -> None:
-    content = in_batch(lz4_frame(RECORDS))
-    rows = new_rows(1)
-    rows[1], rows[2] = len(content), 1
-    left = kernel.Bodies(1).unlz4(memoryview(content), rows, 0, lz4_decompress_safe(), 1 << 30, 1 << 40)
-    assert left == (1, [] if kernel.NAME == "fast" else [0])  # the twin leaves all to the library
+@pytest.mark.parametrize(
+    ("codec", "frame"),
+    [(LZ4, lz4_frame(RECORDS)), (ZSTD, zstd_stream(RECORDS)), (ZSTD, ZSTD_FRAMES["with size"](RECORDS))],
+)
+def test_kernel_takes_the_frames_that_kafka_writes(kernel: "Kernel", codec: Codec, frame: bytes) -> None:
+    content = in_batch(frame, codec=codec)
+    _, told = decompressed(kernel, content)
+    left = (0, codec, 2, BATCH_HEADER_SIZE, len(content))
+    assert told == (1, [] if kernel.NAME == "fast" else [left])  # the twin leaves all to the library
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, 5, 7])
+@pytest.mark.parametrize("magic", [2, 3])
+def test_kernel_leaves_other_codecs_to_the_libraries(kernel: "Kernel", codec: Codec, magic: int) -> None:
+    content = bytearray(in_batch(b"body", codec=codec))
+    content[16] = magic
+    assert decompressed(kernel, bytes(content))[1] == (1, [(0, codec, magic, BATCH_HEADER_SIZE, len(content))])
+
+
+def test_kernel_leaves_no_uncompressed_row(kernel: "Kernel") -> None:
+    assert decompressed(kernel, batch(BatchHeader(), [Record()]))[1] == (1, [])
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 7, 8, 11, 12])
+def test_wrapper_without_a_value_is_left_without_bytes(kernel: "Kernel", magic: int, size: int) -> None:
+    entry = Message(value=None, offset=9, magic=magic, attributes=LZ4).encoded()
+    assert decompressed(kernel, entry)[1] == (1, [(0, LZ4, magic, -1, -1)])
+    cut = entry[: max(len(entry) - size, 26)]  # no entry is smaller
+    assert decompressed(kernel, cut)[1] == (1, [(0, LZ4, magic, -1, -1)])
+
+
+@pytest.mark.parametrize("level", [1, 3, 19])
+@pytest.mark.parametrize("data", [b"", b"k", RECORDS, Record(value=DATA).encoded()], ids=len)
+@pytest.mark.parametrize("write", ZSTD_FRAMES.values(), ids=ZSTD_FRAMES)
+def test_kernel_reads_zstd_as_the_library_does(kernel: "Kernel", write: Compress, data: bytes, level: int) -> None:
+    one = zstandard.ZstdCompressor(level=level, write_checksum=level == 3).compress(data)
+    for body in (write(data), one, one + one, one + write(data), one + b"more"):
+        assert same_as_library(kernel, in_batch(body, codec=ZSTD), 2, body, ZSTD)
+
+
+@pytest.mark.parametrize("write", ZSTD_FRAMES.values(), ids=ZSTD_FRAMES)
+def test_kernel_reads_damaged_zstd_as_the_library_does(kernel: "Kernel", write: Compress) -> None:
+    whole = write(RECORDS)
+    damaged = [whole[:end] for end in range(1, len(whole))]
+    damaged += [
+        whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :] for at in range(len(whole)) for bits in (1, 0x80)
+    ]
+    wrong = [body for body in damaged if not same_as_library(kernel, in_batch(body, codec=ZSTD), 2, body, ZSTD)]
+    assert wrong == []
+
+
+def test_zstd_in_formats_that_know_none_is_left_to_the_library(kernel: "Kernel") -> None:
+    frame = zstd_stream(RECORDS)
+    entry = Message(value=frame, offset=9, magic=1, attributes=ZSTD).encoded()
+    assert decompressed(kernel, entry)[1] == (1, [(0, ZSTD, 1, len(entry) - len(frame), len(entry))])
+
+
+@pytest.mark.parametrize(("codec", "write"), [(LZ4, lz4_frame), (ZSTD, zstd_stream)])
+def test_kernel_leaves_what_becomes_too_large_to_the_library(kernel: "Kernel", codec: Codec, write: Compress) -> None:
+    content = in_batch(write(bytes(300_000)), codec=codec)
+    told = kernel.Bodies(1).decompress(memoryview(content), one_row(content), 0, FUNCTIONS, 200_000, 1 << 30)
+    assert told == (1, [(0, codec, 2, BATCH_HEADER_SIZE, len(content))])
+
+
+def test_kernel_ends_with_the_row_with_which_there_is_enough(kernel: "Kernel") -> None:
+    one = in_batch(lz4_frame(bytes(1000)))
+    rows = new_rows(3)
+    for row in range(3):
+        rows[3 * row : 3 * row + 3] = array("q", (row * len(one), len(one), 1))
+    end, left = kernel.Bodies(3).decompress(memoryview(one * 3), rows, 0, FUNCTIONS, 1 << 30, 1500)
+    assert (end, len(left)) == ((2, 0) if kernel.NAME == "fast" else (3, 3))
 
 
 FRAMES = {

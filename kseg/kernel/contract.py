@@ -27,22 +27,33 @@ class Bodies(Protocol):
 
     def __setitem__(self, index: int, body: bytes) -> None: ...
 
-    def unlz4(
-        self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int, enough: int
-    ) -> tuple[int, list[int]]:
-        """Decompresses what it can by liblz4's LZ4_decompress_safe at the address `function`.
+    def decompress(
+        self, buffer: memoryview, rows: Rows, first: int, functions: "LibraryFunctions", limit: int, enough: int
+    ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
+        """Decompresses what it can by the libraries' own functions, without Python in between.
 
         Args:
             buffer: where the rows lie.
             rows: the table.
             first: the row of the first body.
-            function: address of liblz4's function.
+            functions: where the functions are.
             limit: bytes that one body may become at most.
             enough: bytes in all from which no further row is begun.
 
         Returns:
-            The row where it ended, and those before it that are left to the library's own interface.
+            The row where it ended, and those before it that are left to the libraries' Python interfaces: row, and what
+            formats.body.compressed_body tells.
         """
+
+
+class LibraryFunctions(NamedTuple):
+    """Addresses of C functions inside the codecs' packages; all of a codec's are 0 where they can't be had."""
+
+    lz4_decompress_safe: int = 0
+    zstd_create_context: int = 0
+    zstd_free_context: int = 0
+    zstd_decompress: int = 0
+    zstd_decompress_bound: int = 0
 
 
 Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]

@@ -1828,11 +1828,77 @@ cdef Bytes* take_bodies(bodies, Py_ssize_t first, Py_ssize_t count) except NULL:
 
 # --- bodies ----------------------------------------------------------------------------------------------------------
 
+# Functions of the codecs' libraries, by their own names; each writes at most the capacity that it is given.
 ctypedef int (*lz4_decompress_safe)(const char* source, char* target, int size, int capacity) noexcept nogil
+ctypedef void* (*zstd_create_context)() noexcept nogil
+ctypedef size_t (*zstd_free_context)(void* context) noexcept nogil
+ctypedef size_t (*zstd_decompress)(void* context, void* target, size_t capacity, const void* source, size_t size) noexcept nogil
+ctypedef unsigned long long (*zstd_decompress_bound)(const void* source, size_t size) noexcept nogil
 
 cdef enum:
+    LZ4 = 3
+    ZSTD = 4
     LZ4_FRAME_HEADER = 7
     LZ4_BLOCK = 65536
+
+
+cdef struct Body:
+    int codec, magic  # codec 0: it isn't compressed
+    Cursor frame  # at is NULL where a wrapper has no value
+
+
+cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
+    """The compressed bytes of the row that begins there; see formats.body."""
+    cdef Body body
+    cdef Cursor entry
+    cdef const uint8_t* field
+    cdef Bytes value
+    body.magic = at[MAGIC_AT]
+    body.frame.at, body.frame.end, body.frame.failed = NULL, NULL, False
+    if 2 <= body.magic <= 127 and size >= BATCH_HEADER:
+        body.codec = at[22] & 7
+        body.frame.at, body.frame.end = at + BATCH_HEADER, at + size
+        return body
+    body.codec = at[17] & 7
+    entry.at, entry.end, entry.failed = at, at + size, False
+    take(&entry, V1_ENTRY - 8 if body.magic == 1 else V0_ENTRY - 8)
+    field = take(&entry, 4)
+    if field != NULL:
+        sized(&entry, int32_at(field))
+    field = take(&entry, 4)
+    if field != NULL:
+        value = sized(&entry, int32_at(field))
+        if value.size >= 0 and not entry.failed:
+            body.frame.at, body.frame.end = value.at, value.at + value.size
+    return body
+
+
+cdef tuple left_row(Py_ssize_t row, Body body, const uint8_t* base):
+    """What is told of a row that the libraries' Python interfaces shall decompress."""
+    if body.frame.at == NULL:
+        return row, body.codec, body.magic, -1, -1
+    return row, body.codec, body.magic, body.frame.at - base, body.frame.end - base
+
+
+@cython.final
+cdef class Zstd:
+    """A thread's own way into libzstd, if the library shows its functions."""
+
+    cdef void* context
+    cdef zstd_free_context free
+    cdef zstd_decompress decompress
+    cdef zstd_decompress_bound bound
+
+    def __cinit__(self, functions):
+        cdef zstd_create_context create = <zstd_create_context><size_t>functions.zstd_create_context
+        self.free = <zstd_free_context><size_t>functions.zstd_free_context
+        self.decompress = <zstd_decompress><size_t>functions.zstd_decompress
+        self.bound = <zstd_decompress_bound><size_t>functions.zstd_decompress_bound
+        self.context = create() if create != NULL else NULL
+
+    def __dealloc__(self):
+        if self.context != NULL:
+            self.free(self.context)
 
 
 @cython.final
@@ -1879,53 +1945,68 @@ cdef class Bodies:
                 result[i] = from_object(self.objects[first + i])
         return 0
 
-    def unlz4(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, size_t function, int64_t limit,
-              int64_t enough):
-        """Decompresses the usual lz4 frames of rows from `first` on; see the contract.
+    def decompress(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, functions, int64_t limit,
+                   int64_t enough):
+        """Decompresses the usual lz4 and zstd bodies of rows from `first` on; see the contract.
 
-        Usual is what Kafka writes: independent blocks of up to 64 KiB, no checksums but the header's. Everything else,
-        damage too, is left to the library's own interface.
+        Usual is what Kafka writes: of lz4 frames of independent blocks of up to 64 KiB with no checksums but the
+        header's; of zstd any frames. Everything else, damage too, is left to the libraries' Python interfaces.
         """
         cdef Py_ssize_t i, end = 0
         cdef const uint8_t* base = &buffer[0]
         cdef int64_t start
+        cdef int is_done
+        cdef Body body
+        cdef lz4_decompress_safe unlz4 = <lz4_decompress_safe><size_t>functions.lz4_decompress_safe
+        cdef Zstd zstd = Zstd(functions)
+        cdef list left = []
         check_rows(buffer.shape[0], rows, first, first + self.count)
         with nogil:
             for i in range(self.count):
                 if self.arena.used >= enough:
                     break
+                end = i + 1
+                body = compressed_body(base + rows[(first + i) * ROW], rows[(first + i) * ROW + 1])
+                if body.codec == 0:
+                    continue
                 start = self.arena.used
-                if self.frame_of(base + rows[(first + i) * ROW], rows[(first + i) * ROW + 1],
-                                 <lz4_decompress_safe>function, limit):
+                if body.codec == LZ4 and unlz4 != NULL:
+                    is_done = self.take_lz4(body, unlz4, start + limit)
+                elif body.codec == ZSTD and zstd.context != NULL:
+                    is_done = self.take_zstd(body, zstd, min(limit, enough))
+                else:
+                    is_done = False
+                if is_done:
                     self.starts[i] = start
                     self.sizes[i] = self.arena.used - start
                 else:
                     self.arena.used = start
-                end = i + 1
-        return first + end, [first + i for i in range(end) if self.starts[i] < 0]
+                    with gil:
+                        left.append(left_row(first + i, body, base))
+        return first + end, left
 
-    cdef int frame_of(self, const uint8_t* at, int64_t size, lz4_decompress_safe decompress, int64_t limit) except -1 nogil:
-        """A row's frame into the arena; False where it isn't usual."""
-        cdef Line line
-        cdef Cursor frame
-        cdef const uint8_t* header
-        if at[MAGIC_AT] == 2 and size >= BATCH_HEADER:
-            if at[22] & 7 != 3:
-                return False
-            frame.at, frame.end = at + BATCH_HEADER, at + size
-        else:
-            if at[MAGIC_AT] > 1 or at[17] & 7 != 3 or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, &line):
-                return False
-            if line.texts[1].size < 0:
-                return False
-            frame.at, frame.end = line.texts[1].at, line.texts[1].at + line.texts[1].size
-        frame.failed = False
-        header = take(&frame, LZ4_FRAME_HEADER)
+    cdef int take_zstd(self, Body body, Zstd zstd, int64_t most) except -1 nogil:
+        """A body's frames into the arena; False for what the library refuses, or what may become too large."""
+        cdef size_t size = body.frame.end - body.frame.at
+        cdef unsigned long long bound = zstd.bound(body.frame.at, size)  # an error is a number near the largest
+        cdef size_t got
+        if body.magic < 2 or size == 0 or bound > <unsigned long long>most:
+            return False
+        # unsafe: libzstd writes at most the capacity that it is given
+        got = zstd.decompress(zstd.context, self.arena.add(bound), bound, body.frame.at, size)
+        if got > bound:
+            return False
+        self.arena.used -= bound - got
+        return True
+
+    cdef int take_lz4(self, Body body, lz4_decompress_safe decompress, int64_t most) except -1 nogil:
+        """A body's frame into the arena; False where it isn't usual."""
+        cdef const uint8_t* header = take(&body.frame, LZ4_FRAME_HEADER)
         if header == NULL or memcmp(header, b"\x04\x22\x4d\x18\x60\x40", 6) != 0:
             return False
-        if header[6] != 0x82 and at[MAGIC_AT] != 0:  # v0's checksum is wrong by design
+        if header[6] != 0x82 and body.magic != 0:  # v0's checksum is wrong by design
             return False
-        return self.blocks_of(&frame, decompress, self.arena.used + limit)
+        return self.blocks_of(&body.frame, decompress, most)
 
     cdef int blocks_of(self, Cursor* frame, lz4_decompress_safe decompress, int64_t most) except -1 nogil:
         cdef const uint8_t* at

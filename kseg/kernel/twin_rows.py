@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from operator import add
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION
-from kseg.kernel.contract import ROW, SIZE, START, VALID, Rows
+from kseg.formats.body import compressed_body
+from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, Codec
+from kseg.kernel.contract import ROW, SIZE, START, VALID, LibraryFunctions, Rows
 from kseg.kernel.twin_values import ENTRY_MINIMUM_SIZE
 
 TakenRow = tuple[int, int, int, "bytes | None"]
@@ -17,11 +18,14 @@ class Bodies(list["bytes | None"]):
     def __init__(self, count: int) -> None:
         super().__init__([None] * count)
 
-    def unlz4(
-        self, buffer: memoryview, rows: Rows, first: int, function: int, limit: int, enough: int
-    ) -> tuple[int, list[int]]:
-        """Gives the rows that are left to the library's own interface: all of them."""
-        return first + len(self), list(range(first, first + len(self)))
+    def decompress(
+        self, buffer: memoryview, rows: Rows, first: int, functions: LibraryFunctions, limit: int, enough: int
+    ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
+        """Gives the rows that are left to the libraries' Python interfaces: all that are compressed."""
+        last = first + len(self)
+        taken = enumerate(take_rows(buffer, rows, first, last, None, -1), first)
+        found = ((row, *compressed_body(buffer, start, start + size)) for row, (start, size, _, _) in taken)
+        return last, [left for left in found if left[1] != Codec.NONE]
 
 
 def take_rows(

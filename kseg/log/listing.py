@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kseg.batch import Batch
-from kseg.codecs import DEFAULT_LIMIT, decompress, wrapper_value
+from kseg.codecs import DEFAULT_LIMIT, decompress
 from kseg.errors import KsegError, OpenError
+from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.index.headers import BatchHeader, walk_headers

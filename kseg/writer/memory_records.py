@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import BinaryIO
 
 from kseg.batch import Batch, Record
-from kseg.codecs import decompress, wrapper_value
+from kseg.codecs import decompress
+from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,

@@ -4,8 +4,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kseg.batch import Batch, Record
-from kseg.codecs import decompress, wrapper_value
+from kseg.codecs import decompress
 from kseg.errors import KsegError
+from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, NO_TIMESTAMP, Codec, TimestampType
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.legacy import encode_wrapper

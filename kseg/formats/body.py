@@ -1,0 +1,38 @@
+"""Where the bytes of a batch lie that its codec compressed, without construct."""
+
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION
+
+_ATTRIBUTES_POSITION, _LEGACY_ATTRIBUTES_POSITION = 22, 17
+_KEY_POSITION = {1: LOG_OVERHEAD + 14}
+_KEY_POSITION_V0 = LOG_OVERHEAD + 6
+
+
+def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
+    """Codec, magic, and where the body of the batch lies that takes the buffer's bytes from start to end.
+
+    The codec is 0 for an uncompressed batch; where a wrapper has no value, start and end of the body are -1.
+    """
+    magic = buffer[start + MAGIC_POSITION]
+    is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
+    codec = buffer[start + (_LEGACY_ATTRIBUTES_POSITION if is_legacy else _ATTRIBUTES_POSITION)] & CODEC_MASK
+    if not is_legacy:
+        return codec, magic, start + BATCH_HEADER_SIZE, end
+    at, value_end = _wrapper_value(buffer, start, end)
+    return codec, magic, at, value_end
+
+
+def wrapper_value(entry: memoryview) -> memoryview | None:
+    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
+    at, end = _wrapper_value(entry, 0, len(entry))
+    return entry[at:end] if at >= 0 else None
+
+
+def _wrapper_value(buffer: memoryview, start: int, end: int) -> tuple[int, int]:
+    at = start + _KEY_POSITION.get(buffer[start + MAGIC_POSITION], _KEY_POSITION_V0)
+    key_size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
+    at += 4 + max(key_size, 0)
+    if at + 4 > end:
+        return -1, -1
+    value_size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
+    at += 4
+    return (at, at + value_size) if 0 <= value_size <= end - at else (-1, -1)

@@ -25,6 +25,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.kernel.contract import Rows, Stop, new_rows
+from kseg.regular_file import open_regular
 
 if TYPE_CHECKING:
     from kseg.gentle import PageCache
@@ -102,15 +103,7 @@ class LogFile:
             OpenError: if the file can't be opened.
         """
         self.path = Path(path)
-        try:
-            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-        except OSError as error:
-            raise OpenError(f"can't be opened: {error.strerror}", self.path) from error
-        try:
-            self.file_size = os.lseek(self._descriptor, 0, os.SEEK_END)
-        except OSError as error:
-            os.close(self._descriptor)
-            raise OpenError(f"is no regular file: {error.strerror}", self.path) from error
+        self._descriptor, self.file_size = open_regular(self.path)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         name = parse_file_name(self.path)

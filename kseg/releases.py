@@ -34,7 +34,7 @@ def parse_release(text: str) -> Release:
     """
     if text == "latest":
         return LATEST
-    if not re.fullmatch(r"\d+(\.\d+){1,3}", text):
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", text):
         raise UsageError(f"--like {text}: give a release such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))
     whole = 4 if numbers[0] == 0 else 3

@@ -8,6 +8,7 @@ from kseg.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
+_LARGEST = 2**63 - 1
 _AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 NOW = "now"
@@ -25,10 +26,10 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         UsageError: it is none of these.
     """
     if _MILLISECONDS.fullmatch(text):
-        return int(text)
+        return min(int(text), _LARGEST)
     ago = _AGO.fullmatch(text)
     if ago is not None or text == NOW:
-        return time.time_ns() // 1_000_000 - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0)
+        return max(time.time_ns() // 1_000_000 - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -49,7 +50,7 @@ def parse_zone(name: str) -> tzinfo:
         local = datetime.now(UTC).astimezone().tzinfo
         assert local is not None
         return local
-    if re.fullmatch(r"[+-]\d\d(:?\d\d)?", name):
+    if re.fullmatch(r"[+-][0-9]{2}(:?[0-9]{2})?", name):
         offset = datetime.strptime(name if len(name) > 3 else f"{name}00", "%z").tzinfo
         assert offset is not None
         return offset

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from kseg.commands.parameters import NewDirectory, Number, int_number, long_number
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
@@ -34,7 +35,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 
 @click.command()
 @click.argument("source", default=_STDIN, type=click.Path())
-@click.option("-o", "--output", "directory", required=True, type=click.Path(path_type=Path), help="The new directory.")
+@click.option("-o", "--output", "directory", required=True, type=NewDirectory(), help="The new directory.")
 @click.option(
     "--format",
     "form",
@@ -47,29 +48,27 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 @click.option("--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2.")
 @click.option("--compression", metavar="CODEC[:LEVEL]", help="none, gzip, snappy, lz4 or zstd.")
 @click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime.")
-@click.option("--timestamp", type=int, help="Milliseconds since 1970 for records without a time: now.")
-@click.option(
-    "--batch-size", type=click.IntRange(min=1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch."
-)
-@click.option("--batch-records", type=click.IntRange(min=1), help="Records of a batch at most.")
-@click.option("--base-offset", type=click.IntRange(min=0), default=0, show_default=True, help="The first offset.")
-@click.option("--leader-epoch", type=int, default=0, show_default=True, help="Of the partition's leader.")
-@click.option("--producer-id", type=click.IntRange(min=0), help="Batches are those of an idempotent producer.")
-@click.option("--epoch", type=click.IntRange(0, 32767), default=0, show_default=True, help="The producer's epoch.")
-@click.option("--sequence", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Its first sequence.")
+@click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now.")
+@click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch.")
+@click.option("--batch-records", type=int_number(1), help="Records of a batch at most.")
+@click.option("--base-offset", type=long_number(), default=0, show_default=True, help="The first offset.")
+@click.option("--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader.")
+@click.option("--producer-id", type=long_number(), help="Batches are those of an idempotent producer.")
+@click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch.")
+@click.option("--sequence", type=int_number(), default=0, show_default=True, help="Its first sequence.")
 @click.option(
     "--transaction",
     type=click.Choice([*_ENDS, "open"]),
     help="Batches are transactional; how the last transaction ends. JSON objects of type commit or abort end others.",
 )
-@click.option("--coordinator-epoch", type=int, default=0, show_default=True, help="In the markers.")
-@click.option("--segment-bytes", type=click.IntRange(min=1), help=f"Roll at this size: {SEGMENT_BYTES}.")
-@click.option("--roll-ms", type=click.IntRange(min=1), help="Roll after this time; before --roll-hours.")
-@click.option("--roll-hours", type=click.IntRange(min=1), help=f"Roll after this time: {SEGMENT_MS // _HOUR_MS}.")
-@click.option("--index-max-bytes", type=click.IntRange(min=12), help=f"Roll at full indexes: {SEGMENT_INDEX_BYTES}.")
+@click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers.")
+@click.option("--segment-bytes", type=int_number(1), help=f"Roll at this size: {SEGMENT_BYTES}.")
+@click.option("--roll-ms", type=long_number(1), help="Roll after this time; before --roll-hours.")
+@click.option("--roll-hours", type=int_number(1), help=f"Roll after this time: {SEGMENT_MS // _HOUR_MS}.")
+@click.option("--index-max-bytes", type=int_number(12), help=f"Roll at full indexes: {SEGMENT_INDEX_BYTES}.")
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(min=0),
+    type=int_number(),
     default=INDEX_INTERVAL_BYTES,
     show_default=True,
     help="Bytes between index entries.",

@@ -7,12 +7,14 @@ import click
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.commands.options import color_option, selection_of, selection_options
+from kseg.commands.parameters import Number, int_number, long_number
 from kseg.dump.files import dump_files
 from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
 from kseg.output.talk import talk
 from kseg.releases import parse_release
 
 _FILE = click.Path(path_type=Path)
+_LARGEST_BODY = 1 << 40
 
 
 @click.command()
@@ -38,12 +40,12 @@ _FILE = click.Path(path_type=Path)
 @click.option("--index-sanity-check", is_flag=True, help="Only check of an index what a broker checks at start.")
 @click.option(
     "--max-message-size",
-    type=int,
+    type=int_number(),
     default=MAX_MESSAGE_SIZE,
     show_default=True,
     help="Largest batch to check an index by.",
 )
-@click.option("--max-bytes", type=click.IntRange(min=0), help="Print only batches that lie in the first bytes.")
+@click.option("--max-bytes", type=long_number(), help="Print only batches that lie in the first bytes.")
 @click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode keys.")
 @click.option(
     "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
@@ -60,7 +62,13 @@ _FILE = click.Path(path_type=Path)
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
-@click.option("--max-decompressed", type=int, default=DEFAULT_LIMIT, show_default=True, help="Largest body, in bytes.")
+@click.option(
+    "--max-decompressed",
+    type=Number(1, _LARGEST_BODY),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="Largest body, in bytes.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import color_option
+from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
@@ -18,9 +19,9 @@ from kseg.output.talk import talk
 
 @click.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--offset", type=click.IntRange(min=0), help="Only the batch that holds this offset.")
-@click.option("--position", type=click.IntRange(min=0), help="Only what holds the byte at this position.")
-@click.option("--batch", type=click.IntRange(min=0), help="Only this batch, entry or line; the first is 0.")
+@click.option("--offset", type=long_number(), help="Only the batch that holds this offset.")
+@click.option("--position", type=long_number(), help="Only what holds the byte at this position.")
+@click.option("--batch", type=Number(0, LARGEST_LONG - 1), help="Only this batch, entry or line; the first is 0.")
 @click.option(
     "-o",
     "--output",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kseg.commands.options import selection_of, selection_options
+from kseg.commands.parameters import long_number
 
 if TYPE_CHECKING:
     from kseg.export.report import Report
@@ -27,7 +28,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes; fails if they aren't more than none."""
-        match = re.fullmatch(r"(\d+)\s*([KMG]I?|)B?", str(value).upper())
+        match = re.fullmatch(r"([0-9]+)\s*([KMG]I?|)B?", str(value).upper())
         if match is None or int(match[1]) == 0:
             self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
         return int(match[1]) * _UNITS[match[2]]
@@ -49,8 +50,8 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 _OPTIONS = (
     click.argument("paths", nargs=-1, required=True, metavar="SOURCE… DEST"),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
-    click.option("--starting-offset", type=click.IntRange(min=0), help="In each partition from this offset on."),
-    click.option("--ending-offset", type=click.IntRange(min=0), help="In each partition to before this offset."),
+    click.option("--starting-offset", type=long_number(), help="In each partition from this offset on."),
+    click.option("--ending-offset", type=long_number(), help="In each partition to before this offset."),
     click.option("--starting-time", metavar="TIME", help="From the first record of this time or later on."),
     click.option("--ending-time", metavar="TIME", help="To before the first record of this time or later."),
     selection_options("is_control", "isolation", "limit", "tail", "is_followed"),

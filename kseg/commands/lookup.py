@@ -13,6 +13,7 @@ from kseg.commands.options import (
     selection_of,
     selection_options,
 )
+from kseg.commands.parameters import long_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
@@ -27,7 +28,7 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
     """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
     if text in list(SpecialTime):
         return SpecialTime(text)
-    if re.fullmatch(r"-\d{1,19}", text):
+    if re.fullmatch("-[0-9]{1,19}", text):
         if int(text) not in SPECIAL_TIME_OF_CODE:
             raise UsageError(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest")
         return SPECIAL_TIME_OF_CODE[int(text)]
@@ -36,7 +37,7 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@click.option("--offset", type=click.IntRange(min=0), help="Look for this offset.")
+@click.option("--offset", type=long_number(), help="Look for this offset.")
 @click.option(
     "--timestamp", metavar="TIME", help="Look for the first record of this time or later, or earliest, latest, …"
 )

@@ -17,6 +17,7 @@ from kseg.commands.options import (
     selection_of,
     selection_options,
 )
+from kseg.commands.parameters import int_number, long_number
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
 from kseg.log.roll import (
@@ -61,13 +62,21 @@ SORT_KEYS = {
 @click.option("--topic", metavar="GLOB", help="Only topics that match, 'ord*' for example.")
 @click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the partitions; the directories' by itself.")
 @click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
-@click.option("--now", type=int, metavar="MS", help="Time to judge retention by; the clock's by itself.")
-@click.option("--retention-ms", type=int, default=RETENTION_MS, show_default=True, help="As retention.ms; -1 none.")
-@click.option("--retention-bytes", type=int, default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none.")
-@click.option("--segment-bytes", type=int, default=SEGMENT_BYTES, show_default=True, help="As segment.bytes.")
-@click.option("--segment-ms", type=int, default=SEGMENT_MS, show_default=True, help="As segment.ms.")
+@click.option("--now", type=long_number(), metavar="MS", help="Time to judge retention by; the clock's by itself.")
 @click.option(
-    "--segment-index-bytes", type=int, default=SEGMENT_INDEX_BYTES, show_default=True, help="As segment.index.bytes."
+    "--retention-ms", type=long_number(-1), default=RETENTION_MS, show_default=True, help="As retention.ms; -1 none."
+)
+@click.option(
+    "--retention-bytes", type=long_number(-1), default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none."
+)
+@click.option("--segment-bytes", type=int_number(1), default=SEGMENT_BYTES, show_default=True, help="As segment.bytes.")
+@click.option("--segment-ms", type=long_number(1), default=SEGMENT_MS, show_default=True, help="As segment.ms.")
+@click.option(
+    "--segment-index-bytes",
+    type=int_number(4),
+    default=SEGMENT_INDEX_BYTES,
+    show_default=True,
+    help="As segment.index.bytes.",
 )
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")

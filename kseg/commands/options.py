@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kseg.commands.parameters import ANY_LONG, int_number, long_number
+
 if TYPE_CHECKING:
     from kseg.selection import Selection
 
@@ -51,9 +53,9 @@ def color_option(command: Command) -> Command:
 
 def partition_options(command: Command) -> Command:
     """`--topic` and `--partition`: which one below a log directory."""
-    command = click.option(
-        "--partition", type=click.IntRange(min=0), help="Number of the partition in a log directory."
-    )(command)
+    command = click.option("--partition", type=int_number(), help="Number of the partition in a log directory.")(
+        command
+    )
     return click.option("--topic", help="Topic of the partition in a log directory.")(command)
 
 
@@ -75,8 +77,8 @@ def zone_option(command: Command) -> Command:
 
 
 _SELECTION_OPTIONS = {
-    "from_offset": click.option("--from-offset", type=int, metavar="OFFSET", help="From this offset on."),
-    "to_offset": click.option("--to-offset", type=int, metavar="OFFSET", help="To before this offset."),
+    "from_offset": click.option("--from-offset", type=ANY_LONG, metavar="OFFSET", help="From this offset on."),
+    "to_offset": click.option("--to-offset", type=ANY_LONG, metavar="OFFSET", help="To before this offset."),
     "from_time": click.option(
         "--from-time", metavar="TIME", help="Of this time or later: ISO 8601, milliseconds, -1h, now."
     ),
@@ -91,7 +93,7 @@ _SELECTION_OPTIONS = {
         metavar="NAME[=VALUE]",
         help="With this header, with any value or this one (as for --key); may be repeated.",
     ),
-    "producer_id": click.option("--producer-id", type=int, metavar="ID", help="Of this producer."),
+    "producer_id": click.option("--producer-id", type=long_number(-1), metavar="ID", help="Of this producer."),
     "transactional_only": click.option("--transactional-only", is_flag=True, help="Of transactions."),
     "is_control": click.option(
         "--control/--no-control", "is_control", default=None, help="Control records alone; or none of them."
@@ -103,8 +105,8 @@ _SELECTION_OPTIONS = {
         show_default=True,
         help="read_committed: no aborted ones, no control records, nothing from the last stable offset on.",
     ),
-    "limit": click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The first N."),
-    "tail": click.option("--tail", type=click.IntRange(min=0), metavar="N", help="The last N of each partition."),
+    "limit": click.option("--limit", type=long_number(), metavar="N", help="The first N."),
+    "tail": click.option("--tail", type=long_number(), metavar="N", help="The last N of each partition."),
     "sample": click.option(
         "--sample", metavar="SHARE", help="About this share of them, 0.01 or 1%; the same ones each time."
     ),

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import gentle_options
+from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
@@ -19,13 +20,11 @@ from kseg.output.stdout import flush_stdout, write_line
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@click.option(
-    "-o", "--output", "directory", type=click.Path(path_type=Path), help="The new directory: not there yet, or empty."
-)
+@click.option("-o", "--output", "directory", type=NewDirectory(), help="The new directory: not there yet, or empty.")
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(min=0),
+    type=int_number(),
     default=INDEX_INTERVAL_BYTES,
     show_default=True,
     help="The topic's index.interval.bytes.",

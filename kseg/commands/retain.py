@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import paths_argument
+from kseg.commands.parameters import NewDirectory, int_number, long_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.retain import retain_partition, write_retained
@@ -22,9 +23,13 @@ _HOUR_MS = 3_600_000
 
 @click.command()
 @paths_argument
-@click.option("--retention-ms", type=int, help="As retention.ms, before --retention-hours; -1 none.")
-@click.option("--retention-hours", type=int, help=f"As log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 none.")
-@click.option("--retention-bytes", type=int, default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none.")
+@click.option("--retention-ms", type=long_number(-1), help="As retention.ms, before --retention-hours; -1 none.")
+@click.option(
+    "--retention-hours", type=int_number(-1), help=f"As log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 none."
+)
+@click.option(
+    "--retention-bytes", type=long_number(-1), default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none."
+)
 @click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")
 @click.option(
     "--format",
@@ -35,7 +40,7 @@ _HOUR_MS = 3_600_000
     help="Of the report.",
 )
 @click.option(
-    "-o", "--output", "directory", type=click.Path(path_type=Path), help="Copy the partition without what would go."
+    "-o", "--output", "directory", type=NewDirectory("--format"), help="Copy the partition without what would go."
 )
 def retain(
     paths: tuple[Path, ...],

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import gentle_options, paths_argument
+from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.salvage import OpenTransaction, Salvage, find_replicas, plan_salvage, write_salvage
@@ -18,7 +19,7 @@ from kseg.output.stdout import flush_stdout, write_line
 @click.command()
 @paths_argument
 @click.option(
-    "-o", "--output", "directory", type=click.Path(path_type=Path), help="The new directory: not there yet, or empty."
+    "-o", "--output", "directory", type=NewDirectory("--format"), help="The new directory: not there yet, or empty."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @click.option(

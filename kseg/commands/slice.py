@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import zone_option
+from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.slice import SliceSettings, slice_partition
@@ -16,13 +17,13 @@ from kseg.times import parse_time, parse_zone
 
 @click.command("slice")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "directory", required=True, type=click.Path(path_type=Path), help="The new directory.")
-@click.option("--from-offset", type=click.IntRange(min=0), help="Leave out batches that end before it.")
-@click.option("--to-offset", type=click.IntRange(min=0), help="Leave out batches that begin at it or behind.")
+@click.option("-o", "--output", "directory", required=True, type=NewDirectory(), help="The new directory.")
+@click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
+@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at it or behind.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option
-@click.option("--drop-offset", type=click.IntRange(min=0), multiple=True, help="Leave out this record. Repeatable.")
+@click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
 @click.option("--drop-key", multiple=True, help="Leave out all records of this key. Repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
 def slice(  # noqa: A001  the command's name

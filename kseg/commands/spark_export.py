@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kseg.commands.export_options import export_of, export_options, own_arguments, show_plan, show_report
+from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.output.stdout import write_line
 
@@ -37,7 +38,7 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 @click.option("--packages", multiple=True, help="Maven packages that Spark is to fetch.")
 @click.option("--archives", "archive", metavar="FILE", help="A packed environment for the executors.")
 @click.option("--ship-env", is_flag=True, help="Pack this virtual environment, and send it to the executors.")
-@click.option("--tasks", type=click.IntRange(min=1), help="Tasks that run at once; Spark's default parallelism.")
+@click.option("--tasks", type=int_number(1), help="Tasks that run at once; Spark's default parallelism.")
 @click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Let Spark talk on stderr.")
 @click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")

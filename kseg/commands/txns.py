@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kseg.commands.options import color_option, output_option, quiet_option
+from kseg.commands.parameters import long_number
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.output.stdout import flush_stdout, write_line
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--max-transaction-timeout",
     "timeout_ms",
-    type=click.IntRange(min=0),
+    type=long_number(),
     metavar="MS",
     default=MAXIMUM_TIMEOUT_MS,
     show_default=True,

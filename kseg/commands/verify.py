@@ -15,6 +15,7 @@ from kseg.commands.options import (
     selection_of,
     selection_options,
 )
+from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.findings import FINDINGS, Severity, explanation
@@ -29,7 +30,7 @@ from kseg.output.talk import talk
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
-@click.option("--processes", type=click.IntRange(min=1), help="How many partitions to read at once.")
+@click.option("--processes", type=int_number(1), help="How many partitions to read at once.")
 @selection_options("is_followed")
 @gentle_options
 @output_option("text", "json")

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import output_option
+from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.output.json_lines import write_json
@@ -20,7 +21,7 @@ _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 @click.option("--transactional-id", help="A producer's transactional id, whose state is looked for.")
 @click.option("--key", help="A record's key.")
 @click.option("--topic", help="With --key: the topic, to find its directory and its number of partitions.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions; 50 for groups and transactions.")
+@click.option("--partitions", type=int_number(1), help="Number of partitions; 50 for groups and transactions.")
 @click.option(
     "--partitioner",
     type=click.Choice(list(Partitioner)),

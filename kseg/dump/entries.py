@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kseg.errors import OpenError
 from kseg.formats.fixed import FixedFields
+from kseg.regular_file import open_regular
 
 ENTRIES_AT_ONCE = 2048
 
@@ -20,16 +21,7 @@ class EntryFile:
         self.path = path
         self._start = start
         self._struct = fields.struct
-        try:
-            # A pipe must not make the opening wait.
-            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-        except OSError as error:
-            raise OpenError(f"can't be opened: {error.strerror}", path) from error
-        try:
-            self.size = os.lseek(self._descriptor, 0, os.SEEK_END)
-        except OSError as error:
-            os.close(self._descriptor)
-            raise OpenError(f"is no regular file: {error.strerror}", path) from error
+        self._descriptor, self.size = open_regular(path)
         self.count, self.trailing = divmod(max(self.size - start, 0), self._struct.size)
 
     def __enter__(self) -> "EntryFile":

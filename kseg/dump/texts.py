@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError
 from kseg.formats import checkpoint
 from kseg.formats.names import FileKind, parse_file_name
+from kseg.regular_file import read_regular
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -31,14 +31,7 @@ def dump_text(path: str, context: "DumpContext") -> None:
 
 def read_text(path: str) -> bytes:
     """The content of a text file, up to LARGEST_TEXT and one byte more. Raises OpenError if it can't be read."""
-    try:
-        if not Path(path).is_file():  # a pipe must not make the opening wait
-            Path(path).stat()
-            raise OpenError("is no regular file", path)
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST_TEXT + 1)
-    except OSError as error:
-        raise OpenError(f"can't be opened: {error.strerror}", path) from error
+    return read_regular(path, LARGEST_TEXT + 1)
 
 
 def _offset_checkpoint(content: bytes) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kseg import kernel
 from kseg.batch import Batch
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError
 from kseg.explain.field import Check, Field
 from kseg.explain.log import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.walk import walk
@@ -17,6 +17,7 @@ from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_IND
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.formats.snapshot import CRC_START, PRODUCER_SNAPSHOT
 from kseg.log_file import Damage
+from kseg.regular_file import read_regular
 from kseg.segment import Segment
 
 
@@ -58,18 +59,11 @@ def explain_file(path: Path) -> Iterator[Item]:
     elif kind in _ENTRIES:
         yield from _entry_items(path, *_ENTRIES[kind])
     elif kind is FileKind.PRODUCER_SNAPSHOT:
-        yield from _snapshot_items(_read(path))
+        yield from _snapshot_items(read_regular(path))
     elif kind in _LINES:
-        yield from _line_items(_read(path), kind)
+        yield from _line_items(read_regular(path), kind)
     else:
         raise KsegError("nothing is known of files with such a name", path)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise OpenError(f"can't be read: {error.strerror}", path) from error
 
 
 def _log_items(path: Path) -> Iterator[Item]:
@@ -111,7 +105,7 @@ _ENTRIES: dict[FileKind, tuple[Any, str]] = {
 
 def _entry_items(path: Path, grammar: Any, relative: str) -> Iterator[Item]:
     base = parse_file_name(path).base_offset
-    content = _read(path)
+    content = read_regular(path)
     written = len(content.rstrip(b"\0"))
     size = grammar.sizeof()
     for number, at in enumerate(range(0, len(content), size)):

@@ -13,6 +13,7 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.headers import BatchHeader, intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.log_file import Damage, LogFile
+from kseg.regular_file import read_regular
 
 if TYPE_CHECKING:
     from kseg.index.producer_state import ProducerStates
@@ -357,8 +358,8 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
 def read_small_file(path: Path) -> bytes | None:
     """The content of one of Kafka's text files; None if it isn't there. Raises OpenError if it can't be read."""
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise OpenError(f"can't be read: {error.strerror}", path) from error
+        return read_regular(path)
+    except OpenError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise

@@ -5,13 +5,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import OpenError
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
+from kseg.regular_file import read_regular
 
 
 class Comparison(StrEnum):
@@ -77,10 +77,7 @@ def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Compar
         with TimeIndex(segment.time_index.path, segment.base_offset) as times:
             compared[".timeindex"] = _judge(times.file.read(0, 12 * times.count), indexes.time_index)
     if segment.transaction_index is not None:
-        try:
-            content = segment.transaction_index.path.read_bytes()
-        except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", segment.transaction_index.path) from error
+        content = read_regular(segment.transaction_index.path)
         compared[".txnindex"] = _judge(content, indexes.transaction_index)
     elif indexes.transaction_index:
         compared[".txnindex"] = Comparison.MISSING

@@ -70,7 +70,7 @@ class Request:
     def number(self, name: str) -> int | None:
         """An option that is a number."""
         text = self.text(name)
-        if text is not None and not re.fullmatch(r"\d+", text):
+        if text is not None and not re.fullmatch("[0-9]+", text):
             raise UsageError(f"{name} is {text!r}, and no number")
         return None if text is None else int(text)
 

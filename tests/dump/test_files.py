@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import golden
 from tests.dump.segments import NAME, offset_index, segment, time_index
 from tests.run import Run, kseg
 
@@ -151,3 +153,25 @@ def test_any_bytes_end_in_few_lines_and_an_exit_status(
         ran = dump(directory, *like, f"{NAME}.{kind}")
     assert ran.status in (0, 1)
     assert sum(line.startswith(b"kseg: ") for line in ran.stderr.splitlines()) <= 6
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000000.index", "meta.properties"])
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_device_is_no_regular_file(name: str, output: str, tmp_path: Path) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    ran = kseg(["dump", "-o", output, name], tmp_path)
+    assert (ran.status, ran.stderr) == (2, f"kseg: {name}: is no regular file\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("ls", 1), ("verify", 2), ("lookup --offset 203000", 0), ("salvage --dry-run", 0), ("reindex --dry-run", 0)],
+)
+def test_pipe_and_device_beside_a_log_keep_no_command_waiting(command: str, status: int, tmp_path: Path) -> None:
+    partition = tmp_path / "test-1-0"
+    shutil.copytree(golden.ROOT / "docs" / "test-1-0", partition)
+    (partition / "leader-epoch-checkpoint").unlink(missing_ok=True)
+    os.mkfifo(partition / "leader-epoch-checkpoint")
+    (partition / "00000000000000203000.txnindex").symlink_to("/dev/zero")
+    ran = kseg([*command.split(), str(partition)], tmp_path)
+    assert (ran.status, b"leader-epoch-checkpoint: is no regular file" in ran.stderr) == (status, status > 0)

@@ -1,0 +1,57 @@
+"""Types of options: numbers within bounds, and directories that are to be made."""
+
+import re
+from pathlib import Path
+
+import click
+
+LARGEST_INT = 2**31 - 1
+LARGEST_LONG = 2**63 - 1
+FORMS = ("text", "json", "csv", "table")
+
+
+class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """A whole number in decimal digits, from `least` to `most`."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; fails if it is none, or out of bounds."""
+        text = str(value)
+        if not re.fullmatch("[+-]?[0-9]{1,25}", text) or not self.least <= int(text) <= self.most:
+            self.fail(f"{text!r} is no whole number from {self.least} to {self.most}", param, ctx)
+        return int(text)
+
+
+def int_number(least: int = 0) -> Number:
+    """What Kafka has as an int: sizes, counts, epochs."""
+    return Number(least, LARGEST_INT)
+
+
+def long_number(least: int = 0) -> Number:
+    """What Kafka has as a long: offsets, times, ids."""
+    return Number(least, LARGEST_LONG)
+
+
+ANY_LONG = long_number(-LARGEST_LONG - 1)
+"""For damaged logs, whose batches may have any offset."""
+
+
+class NewDirectory(click.Path):
+    """A directory that is to be made; not the name of a form of output, which `-o` takes on other commands."""
+
+    def __init__(self, form_option: str | None = None) -> None:
+        """Takes the option that names the report's form, if the command has one."""
+        super().__init__(path_type=Path)
+        self._form_option = form_option
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; fails if it is the name of a form."""
+        if value in FORMS:
+            form = "" if self._form_option is None else f"the report's form is {self._form_option} {value}; "
+            self.fail(f"-o names the new directory here: {form}./{value} is a directory of that name", param, ctx)
+        path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
+        return path

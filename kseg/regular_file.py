@@ -1,0 +1,33 @@
+"""Opening what is to be read: regular files alone. A pipe would keep kseg waiting, a device might never end."""
+
+import os
+import stat
+
+from kseg.errors import OpenError
+
+
+def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A descriptor to read from, and the file's size in bytes.
+
+    Raises OpenError if it can't be opened, or is a directory, a pipe or a device.
+    """
+    try:
+        # A pipe must not make the opening wait.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", path) from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise OpenError("is no regular file", path)
+    return descriptor, found.st_size
+
+
+def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """The content of a file, or the first `most` bytes of it. Raises OpenError if it can't be opened or read."""
+    descriptor, _ = open_regular(path)
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            return file.read(most)
+        except OSError as error:
+            raise OpenError(f"can't be read: {error.strerror}", path) from error

@@ -1,0 +1,73 @@
+"""Options that take numbers, releases, times and new directories: what they refuse, and what is said then."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+
+SAMPLE = "docs/test-1-0/00000000000000203000.log"
+ARABIC_28 = "\u0662.\u0668"
+
+
+def refusal(*arguments: str) -> str:
+    """What is said, in one line, of arguments that are refused."""
+    ran = run.kseg(arguments, golden.ROOT)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    return ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value", "bounds"),
+    [
+        ("dump", "--max-decompressed", "0", "1 to 1099511627776"),
+        ("dump", "--max-decompressed", "99999999999999", "1 to 1099511627776"),
+        ("dump", "--max-message-size", "-1", "0 to 2147483647"),
+        ("dump", "--max-bytes", "-1", "0 to 9223372036854775807"),
+        ("dump", "--from-offset", "many", "-9223372036854775808 to 9223372036854775807"),
+        ("dump", "--producer-id", "-2", "-1 to 9223372036854775807"),
+        ("dump", "--limit", "9223372036854775808", "0 to 9223372036854775807"),
+        ("dump", "--tail", "1_0", "0 to 9223372036854775807"),
+        ("dump", "--tail", "\u0663", "0 to 9223372036854775807"),
+        ("ls", "--now", "-1", "0 to 9223372036854775807"),
+        ("ls", "--segment-bytes", "0", "1 to 2147483647"),
+        ("ls", "--retention-ms", "-2", "-1 to 9223372036854775807"),
+        ("retain", "--retention-hours", "-2", "-1 to 2147483647"),
+        ("explain", "--batch", "9223372036854775807", "0 to 9223372036854775806"),
+        ("build", "--leader-epoch", "2147483648", "-1 to 2147483647"),
+        ("build", "--epoch", "32768", "0 to 32767"),
+        ("reindex", "--index-interval-bytes", "4294967296", "0 to 2147483647"),
+        ("verify", "--processes", "0", "1 to 2147483647"),
+    ],
+)
+def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:
+    said = refusal(command, option, value, SAMPLE)
+    assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
+    assert f"'{value}' is no whole number from {bounds}; " in said
+
+
+def test_release_is_written_in_ascii_digits() -> None:
+    assert refusal("dump", "--like", ARABIC_28, "--files", SAMPLE).startswith(f"kseg: --like {ARABIC_28}: give a rel")
+
+
+@pytest.mark.parametrize("time", ["9999999999999999999", "now"])
+def test_times_after_all_records_select_nothing(time: str) -> None:
+    ran = run.kseg(["dump", "--from-time", time, "--fields", "offset", SAMPLE], golden.ROOT)
+    assert ran == (0, b"", b"")
+
+
+def test_times_before_all_records_select_all_of_them() -> None:
+    ran = run.kseg(["dump", "--from-time", "-999999999999w", "--fields", "offset", SAMPLE], golden.ROOT)
+    assert (ran.status, ran.stdout.count(b"\n"), ran.stderr) == (0, 6300, b"")
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [("salvage", "the report's form is --format json; "), ("retain", "the report's form is --format json; ")]
+    + [(name, "") for name in ("reindex", "slice", "build")],
+)
+def test_form_of_output_is_no_new_directory(command: str, hint: str, tmp_path: Path) -> None:
+    ran = run.kseg([command, str(golden.ROOT / SAMPLE), "-o", "json"], tmp_path)
+    assert ran.status == 2
+    assert f"-o names the new directory here: {hint}./json is a directory of that name;" in ran.stderr.decode()
+    assert list(tmp_path.iterdir()) == []

@@ -71,10 +71,10 @@ def custom_metadata(data: bytes | None) -> str:
     return "Optional.empty" if data is None else f"Optional[CustomMetadata{{{len(data)} bytes}}]"
 
 
-def state(names: tuple[str, ...], number: int) -> str:
-    """The name of a state."""
+def state(names: tuple[str, ...], number: int, refusal: str = "state can not be null") -> str:
+    """The name of a state; `refusal` is Kafka's text where there is none."""
     if not 0 <= number < len(names):
-        raise MessageError("state can not be null")
+        raise MessageError(refusal)
     return names[number]
 
 
@@ -132,10 +132,10 @@ def segment_update_text(fields: Fields) -> str:
 
 
 def partition_delete_text(fields: Fields) -> str:
-    """The deletion of a partition's remote segments."""
+    """The deletion of a partition's remote segments. Kafka has no words of its own for a state that isn't there."""
     shown = {
         "topicPartition": topic_partition(fields["topicIdPartition"]),
-        "state": state(PARTITION_DELETE_STATES, fields["remotePartitionDeleteState"]),
+        "state": state(PARTITION_DELETE_STATES, fields["remotePartitionDeleteState"], "null"),
         "eventTimestampMs": fields["eventTimestampMs"],
         "brokerId": fields["brokerId"],
     }
@@ -143,7 +143,8 @@ def partition_delete_text(fields: Fields) -> str:
 
 
 def segment_snapshot_text(fields: Fields) -> str:
-    """A remote segment in a snapshot."""
+    """A remote segment in a snapshot. Its state is checked before its epochs, unlike a segment's."""
+    state_name = state(SEGMENT_STATES, fields["remoteLogSegmentState"])
     shown = {
         "segmentId": fields["segmentId"],
         "startOffset": fields["startOffset"],
@@ -152,7 +153,7 @@ def segment_snapshot_text(fields: Fields) -> str:
         "segmentLeaderEpochs": leader_epochs(fields),
         "segmentSizeInBytes": fields["segmentSizeInBytes"],
         "customMetadata": custom_metadata(fields["customMetadata"]),
-        "state": state(SEGMENT_STATES, fields["remoteLogSegmentState"]),
+        "state": state_name,
     }
     return java_object("RemoteLogSegmentMetadataSnapshot", shown | emptiness(fields))
 

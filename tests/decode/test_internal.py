@@ -10,6 +10,7 @@ from kseg.decode.parts import DecodeError, Parts
 from kseg.errors import UsageError
 from kseg.formats.messages import build_message, parse_message
 from kseg.formats.schemas import cluster_metadata, consumer_offsets, remote_log_metadata, transaction_state
+from kseg.formats.schemas.schema import Message
 from tests import golden
 from tests.decode.records import records
 from tests.golden import GoldenCase
@@ -271,6 +272,28 @@ def test_remote_segment_is_javas_text(release: tuple[int, ...], end: bytes) -> N
         b"id=BBBBBBBBBBBBBBBBBBBBBA}, startOffset=1, endOffset=9, brokerId=0, maxTimestampMs=0, eventTimestampMs=0, "
         b"segmentLeaderEpochs={0=1, 3=5}, segmentSizeInBytes=0, customMetadata=Optional[CustomMetadata{3 bytes}]" + end,
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "number", "text"),
+    [
+        (remote_log_metadata.REMOTE_PARTITION_DELETE_METADATA_RECORD, 2, b"null"),
+        (remote_log_metadata.REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD, 3, b"state can not be null"),
+        (
+            remote_log_metadata.REMOTE_LOG_SEGMENT_METADATA_RECORD,
+            0,
+            b"segmentLeaderEpochs can not be null or empty",
+        ),
+    ],
+    ids=["delete", "snapshot", "segment"],
+)
+def test_remote_metadata_with_an_unknown_state_and_no_epochs_is_refused_in_kafkas_words(
+    message: Message, number: int, text: bytes
+) -> None:
+    names = {field.name for field in message.fields if field.name.endswith("State")}
+    record = bytes([1, number, 0]) + build_message(message, 0, dict.fromkeys(names, 77))
+    shown = decoder_for("remote-log-metadata-decoder", (4, 3, 1))(None, record, 5).payload
+    assert shown == b"Error at offset 5, skipping. " + text
 
 
 def test_unknown_option_is_wrong_usage() -> None:

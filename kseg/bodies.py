@@ -23,7 +23,7 @@ ENOUGH = 1 << 23
 """Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
 MOST_THREADS = 4
 """Threads that decompress, the one that asks for the bodies included."""
-MOST_UNDER_WAY = 6
+MOST_UNDER_WAY = 4
 """Pieces that may wait for an earlier one: no more than LogFile keeps runs."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""

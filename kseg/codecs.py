@@ -160,6 +160,8 @@ def _gzip_errors() -> tuple[type[Exception], ...]:
 
 def _gunzip(body: memoryview, most: int) -> bytes:
     """Members in a row; Java takes anything else behind a member for the end."""
+    usual = _GZIP_USUAL_RATIO * _GZIP_WINDOW
+    at_once = min(int.from_bytes(body[-4:], "little") + 8, usual)  # what a trailer tells: memory as it is needed
     pieces: list[bytes] = []
     size = at = 0
     while at == 0 or body[at : at + 2] == _GZIP_MAGIC:
@@ -170,9 +172,9 @@ def _gunzip(body: memoryview, most: int) -> bytes:
                 raise _BodyError("the stream ends early")
             at += len(window)
             while window and size <= most:
-                pieces.append(inflate.decompress(window, min(most + 1 - size, _GZIP_USUAL_RATIO * _GZIP_WINDOW)))
+                pieces.append(inflate.decompress(window, min(most + 1 - size, at_once)))
                 size += len(pieces[-1])
-                window = inflate.unconsumed_tail
+                window, at_once = inflate.unconsumed_tail, usual
             if size > most:
                 raise _too_large(most)
             at -= len(inflate.unused_data)

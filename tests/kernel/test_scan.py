@@ -1,9 +1,11 @@
 """What a scan says of bytes, and what a search finds."""
 
+import random
 import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from crc32c import crc32c
 
 from kseg.kernel.contract import Stop, new_rows
 from tests.kernel.made import BatchHeader, Message, Record, batch
@@ -110,6 +112,12 @@ def test_a_header_with_a_wrong_magic_or_reserved_bits_is_not_plausible(kernel: "
 def test_a_checksum_is_the_one_of_the_standard(kernel: "Kernel") -> None:
     assert kernel.crc32c(memoryview(b"123456789")) == 0xE3069283
     assert kernel.crc32c(memoryview(b"")) == 0
+
+
+@pytest.mark.parametrize("size", [*range(80), *range(1500, 1560), 3071, 3072, 4609, 1 << 16])
+def test_a_checksum_is_the_librarys_whatever_the_size(kernel: "Kernel", size: int) -> None:
+    content = random.Random(size).randbytes(size + 1)
+    assert kernel.crc32c(memoryview(content)[1:]) == crc32c(content[1:])
 
 
 def test_a_scan_beyond_its_buffer_is_refused(kernel: "Kernel") -> None:

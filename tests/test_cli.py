@@ -204,12 +204,15 @@ def test_help_lists_each_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_has_examples(name: str) -> None:
+def test_help_of_a_command_has_examples_first(name: str) -> None:
     ran = kseg(name, "--help")
     assert ran.status == 0
-    _, heading, examples = ran.stdout.decode().partition("Examples:\n    ")
-    assert heading
-    assert f"kseg {name} " in examples.partition("\nOptions:")[0]
+    usage, summary, examples, *_ = ran.stdout.decode().split("\n\n")
+    assert usage.startswith(f"Usage: kseg {name} ")
+    assert summary.endswith(".")
+    heading, *lines = examples.splitlines()
+    assert heading == "  Examples:"
+    assert all(f"kseg {name} " in line for line in lines)
 
 
 def test_kseg_without_a_command_shows_its_help() -> None:

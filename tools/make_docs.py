@@ -36,8 +36,10 @@ class Help:
         self.name = name
         self.usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         text = inspect.cleandoc(command.help or "")
-        plain, _, examples = text.partition("\b\nExamples:\n")
-        self.paragraphs = [" ".join(paragraph.split()) for paragraph in plain.split("\n\n") if paragraph.strip()]
+        summary, _, rest = text.partition("\b\nExamples:\n")
+        examples, _, more = rest.partition("\n\n")
+        paragraphs = f"{summary}\n\n{more}".split("\n\n")
+        self.paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()]
         self.examples = [line.strip() for line in examples.splitlines() if line.strip()]
         self.options = [
             record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))
@@ -59,9 +61,10 @@ def page() -> str:
     parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
     for each in helps():
         parts.append(f"\n## kseg {each.name}\n\n```text\n{each.usage}\n```\n")
-        parts += [f"\n{paragraph}\n" for paragraph in each.paragraphs]
+        parts.append(f"\n{each.paragraphs[0]}\n")
         if each.examples:
             parts.append("\n```sh\n" + "".join(f"{line}\n" for line in each.examples) + "```\n")
+        parts += [f"\n{paragraph}\n" for paragraph in each.paragraphs[1:]]
         parts.append("\n| option | |\n|---|---|\n")
         parts += [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in each.options]
     return "".join(parts)
@@ -75,11 +78,12 @@ def man_page(each: Help) -> str:
     """A command's page in man's language."""
     title = f"kseg-{each.name}"
     lines = [f'.TH "{title.upper()}" 1 "" "kseg"', ".SH NAME", f"{_man(title)} \\- {_man(COMMANDS[each.name])}"]
-    lines += [".SH SYNOPSIS", _man(each.usage), ".SH DESCRIPTION"]
-    for paragraph in each.paragraphs:
-        lines += [".PP", _man(paragraph)]
+    lines += [".SH SYNOPSIS", _man(each.usage)]
     if each.examples:
         lines += [".SH EXAMPLES", ".nf", *(_man(line) for line in each.examples), ".fi"]
+    lines.append(".SH DESCRIPTION")
+    for paragraph in each.paragraphs:
+        lines += [".PP", _man(paragraph)]
     lines.append(".SH OPTIONS")
     for option, meaning in each.options:
         lines += [".TP", f"\\fB{_man(option)}\\fR", _man(meaning)]

@@ -78,15 +78,15 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
     """Make a partition's directory of records: no broker needed.
 
-    SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
-    same batches again; JSON lines with key, value, timestamp, headers, all of which may be missing; CSV; or text. A
-    new segment begins where the source's did or, with an option for it, by Kafka's rules.
-
     \b
     Examples:
       seq 1000 | kseg build --format text -o numbers-0
       kseg dump -o json orders-0/ | kseg build --compression zstd:9 -o copy/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
+
+    SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
+    same batches again; JSON lines with key, value, timestamp, headers, all of which may be missing; CSV; or text. A
+    new segment begins where the source's did or, with an option for it, by Kafka's rules.
     """
     rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
     batches, partition = _batch_settings(options), _partition_settings(options)

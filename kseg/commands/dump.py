@@ -85,9 +85,6 @@ def dump(
 ) -> None:
     """Print what log segments, indexes, snapshots and checkpoints hold, as Kafka's own tool does.
 
-    PATHS are files or directories; none means the current directory. Of a selection only what may hold it is read: by
-    names of files, indexes (which are checked), and headers of batches.
-
     \b
     Examples:
       kseg dump 00000000000000203000.log --print-data-log
@@ -96,6 +93,9 @@ def dump(
       kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
       kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
+
+    PATHS are files or directories; none means the current directory. Of a selection only what may hold it is read: by
+    names of files, indexes (which are checked), and headers of batches.
     """
     if like is not None and not paths and not files:
         raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")

@@ -45,15 +45,15 @@ def explain(
 ) -> None:
     """Read bytes aloud: each field with its position, bytes, value and meaning.
 
-    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
-    batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
-
     \b
     Examples:
       kseg explain 00000000000000203000.log --batch 0
       kseg explain 00000000000000203000.log --offset 203500 -o html > batch.html
       kseg explain 00000000000000203000.index --position 16
       kseg explain --format record-batch
+
+    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
+    batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
     """
     if name is not None:
         _write_format(name, output)

@@ -17,19 +17,19 @@ from kseg.errors import UsageError
 def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
     """Export topics to Parquet files: an offset once, each one accounted for, a second run only what is new.
 
-    SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
-    may hold copies of the same partition. DEST is a directory or a URL. Ends with 1 where anything was lost to damage.
-
-    Records are selected as `kseg dump` selects them; those left out are counted in the report. --from-time and
-    --to-time judge each record by its own time, --starting-time and --ending-time cut the log as Kafka's consumers do.
-    A later run into the same DEST takes the same selection; only ranges of offsets may differ.
-
     \b
     Examples:
       kseg export /var/lib/kafka/data exported --topic 'orders*'
       kseg export orders-0/ exported --key-regex '^customer-7' --from-time 2026-11-01
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
       kseg export /var/lib/kafka/data exported --dry-run
+
+    SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
+    may hold copies of the same partition. DEST is a directory or a URL. Ends with 1 where anything was lost to damage.
+
+    Records are selected as `kseg dump` selects them; those left out are counted in the report. --from-time and
+    --to-time judge each record by its own time, --starting-time and --ending-time cut the log as Kafka's consumers do.
+    A later run into the same DEST takes the same selection; only ranges of offsets may differ.
     """
     try:
         import pyarrow  # noqa: F401

@@ -39,14 +39,14 @@ def groups(
 ) -> None:
     """Show who had committed what, and when: groups, their members and offsets, replayed from __consumer_offsets.
 
-    PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
-    means the current directory. Commits of a transaction that has not ended are shown as pending.
-
     \b
     Examples:
       kseg groups /var/lib/kafka --group 'ord*'
       kseg groups /var/lib/kafka --at 2026-11-01T03:00 -o csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
+
+    PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
+    means the current directory. Commits of a transaction that has not ended are shown as pending.
     """
     view = read_groups(path, None if at is None else parse_time(at))
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]

@@ -62,19 +62,19 @@ def lookup(
 ) -> None:
     """Find the record of an offset or of a time, and show the way: segment, index entry, scan, batch.
 
-    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
-    current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
-    max-timestamp. Ends with 1 where no record is at the target.
-
-    With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
-    all that are there if no target is given, the last one with --timestamp latest.
-
     \b
     Examples:
       kseg lookup --offset 203500
       kseg lookup orders-0/ --offset 203500 --key customer-7
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup /var/lib/kafka --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
+
+    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
+    current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
+    max-timestamp. Ends with 1 where no record is at the target.
+
+    With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
+    all that are there if no target is given, the last one with --timestamp latest.
     """
     place = _one_partition(path, topic, partition)
     zone = options["zone"]

@@ -105,18 +105,18 @@ def ls(
 ) -> None:
     """List topics, partitions and segments: offsets, sizes, times, codecs, indexes, why rolled, what retention does.
 
-    PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
-    the current directory. Names, sizes, indexes, the first and the last batches are read; --deep reads all headers.
-
-    With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
-    in how many batches and bytes, and their offsets and times.
-
     \b
     Examples:
       kseg ls orders-0/
       kseg ls /var/lib/kafka --from-time -1h --key customer-7
       kseg ls /disk1/kafka /disk2/kafka --topic 'ord*' --sort size
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
+
+    PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
+    the current directory. Names, sizes, indexes, the first and the last batches are read; --deep reads all headers.
+
+    With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
+    in how many batches and bytes, and their offsets and times.
     """
     settings = ListingSettings(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),

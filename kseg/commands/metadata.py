@@ -47,14 +47,14 @@ def metadata(
 ) -> None:
     """Show a KRaft cluster as __cluster_metadata tells it: topics, partitions, brokers, configurations, features.
 
-    PATH is the directory __cluster_metadata-0, or a log directory that has it; none means the current directory. The
-    replay begins with the newest usable checkpoint. Values of passwords are hidden.
-
     \b
     Examples:
       kseg metadata /var/lib/kafka --show partitions
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
+
+    PATH is the directory __cluster_metadata-0, or a log directory that has it; none means the current directory. The
+    replay begins with the newest usable checkpoint. Values of passwords are hidden.
     """
     found = read_cluster_metadata(path, _until(at))
     writer = RowWriter(output, color)

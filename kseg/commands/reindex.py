@@ -42,13 +42,13 @@ def reindex(
 ) -> None:
     """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
-    gets a directory of its own there. An index ends where its log is damaged; then the status is 1.
-
     \b
     Examples:
       kseg reindex orders-0/ -o /tmp/indexes
       kseg reindex /var/lib/kafka --dry-run | grep -v 'same'
+
+    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
+    gets a directory of its own there. An index ends where its log is damaged; then the status is 1.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")

@@ -53,14 +53,14 @@ def retain(
 ) -> None:
     """Show which segments retention would delete, and when, by time, by size and by log start offset.
 
-    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
-    copied into a new directory, without the segments that would go.
-
     \b
     Examples:
       kseg retain orders-0/ --retention-hours 24
       kseg retain /var/lib/kafka --retention-bytes 1073741824 --format json
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
+
+    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
+    copied into a new directory, without the segments that would go.
     """
     if retention_ms is None:
         hours = RETENTION_MS // _HOUR_MS if retention_hours is None else retention_hours

@@ -38,16 +38,16 @@ def salvage(
 ) -> None:
     """Save every intact batch of damaged partitions into a new directory that a broker takes.
 
-    PATHS are partition directories, log directories or parents of these. The same partition found more than once is
-    taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
-    snapshots are made anew. Each partition gets a directory of its own below DIRECTORY; batches whose offsets fit
-    nowhere go to lost+found/ beside them. Ends with 1 where something is lost.
-
     \b
     Examples:
       kseg salvage orders-0/ --dry-run
       kseg salvage orders-0/ -o /mnt/saved
       kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o /mnt/saved
+
+    PATHS are partition directories, log directories or parents of these. The same partition found more than once is
+    taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
+    snapshots are made anew. Each partition gets a directory of its own below DIRECTORY; batches whose offsets fit
+    nowhere go to lost+found/ beside them. Ends with 1 where something is lost.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")

@@ -40,14 +40,14 @@ def slice(  # noqa: A001  the command's name
 ) -> None:
     """Cut a piece out of a partition: whole batches, copied as they are, with indexes made anew.
 
-    PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
-    their batches with --drop-offset and --drop-key: only these batches are made anew.
-
     \b
     Examples:
       kseg slice orders-0/ --from-offset 203000 --to-offset 204000 -o piece/orders-0
       kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 -o day/orders-0
       kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
+
+    PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
+    their batches with --drop-offset and --drop-key: only these batches are made anew.
     """
     partitions = list(find_partitions([path]))
     if len(partitions) != 1:

@@ -61,14 +61,14 @@ def spark_export(
 ) -> None:
     """Export topics to Parquet files by Spark: as `kseg export` does, on one machine or on a cluster.
 
-    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
-
     \b
     Examples:
       kseg spark-export /var/lib/kafka/data exported --topic 'orders*'
       kseg spark-export /mnt/disks/* /mnt/exported --master spark://head:7077 --ship-env
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
       kseg spark-export /var/lib/kafka/data exported --dry-run
+
+    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
     """
     _require_spark()
     from kseg.spark.submit import Cluster

@@ -67,16 +67,16 @@ def txns(
 ) -> None:
     """Show transactions: open, committed or aborted, their offsets, how long they took, and which of them hang.
 
-    Those that are open hold the last stable offset back; for each the line that aborts it is printed.
-
-    PATH is a partition directory, or a log directory: then all of its partitions are read; none means the current
-    directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one hangs.
-
     \b
     Examples:
       kseg txns orders-0/
       kseg txns /var/lib/kafka --open --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
+
+    Those that are open hold the last stable offset back; for each the line that aborts it is printed.
+
+    PATH is a partition directory, or a log directory: then all of its partitions are read; none means the current
+    directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one hangs.
     """
     reading = _Reading(None if now is None else parse_time(now), timeout_ms, bootstrap_server, only_open=only_open)
     found = [place for place in find_partitions([path]) if fnmatchcase(place.topic or place.path.name, topic)]

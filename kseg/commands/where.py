@@ -44,14 +44,14 @@ def where(
 ) -> None:
     """Find which partition a key belongs to, or which holds what a group or a transactional id committed.
 
-    With PATHS, log directories, the partition's directory is shown too; ends with 1 if it isn't there. A topic's number
-    of partitions is the highest that is found plus one: give --partitions where the log directories aren't all.
-
     \b
     Examples:
       kseg where --group billing
       kseg where --key user-17 --partitions 12
       kseg where --key user-17 --topic orders /disk1/kafka /disk2/kafka
+
+    With PATHS, log directories, the partition's directory is shown too; ends with 1 if it isn't there. A topic's number
+    of partitions is the highest that is found plus one: give --partitions where the log directories aren't all.
     """
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")

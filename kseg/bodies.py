@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, UNKNOWN_CODEC, Body, decompress, library_functions
+from kseg.codecs import DEFAULT_LIMIT, LARGEST_RATIO_FREE, UNKNOWN_CODEC, Body, decompress, library_functions
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies
 from kseg.log_file import Damage, Run
@@ -21,6 +21,13 @@ SLICE_SIZE = 1 << 18
 """Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
 ENOUGH = 1 << 23
 """Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
+ENOUGH_MORE = 1 << 19
+"""The same for what follows in the piece: memory that is given back and taken again at once costs least."""
+FAILURES_RATIO, FAILURES_FREE = 32, 1 << 28
+"""Bytes that may come out of bodies that can't be had whole: for each byte of the file, and in any file.
+
+Behind them a body becomes no larger than its own size allows: thousands of bombs would take a MiB each.
+"""
 MOST_THREADS = 4
 """Threads that decompress, the one that asks for the bodies included."""
 MOST_UNDER_WAY = 4
@@ -38,7 +45,7 @@ _NO_VALUE = Body(b"", "a wrapper without a value")
 class Slice(NamedTuple):
     """Rows first … last - 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
 
-    `damages` are those of bodies that can't be had whole, with their rows.
+    `damages` are those of bodies that can't be had whole, with their rows; `wasted` bytes came out of these.
     """
 
     run: Run
@@ -46,6 +53,25 @@ class Slice(NamedTuple):
     last: int
     bodies: Bodies | None
     damages: tuple[tuple[int, Damage], ...] = ()
+    wasted: int = 0
+
+
+class _Bounds:
+    """How large bodies may become: less, once many bytes came out of such as failed."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.limit = limit
+        self._left = FAILURES_RATIO * size + FAILURES_FREE
+
+    @property
+    def free(self) -> int:
+        """Bytes that a body may become whatever its size."""
+        return LARGEST_RATIO_FREE if self._left > 0 else 0
+
+    def note(self, part: Slice | Damage) -> None:
+        """Counts what came to nothing; parts are given in file order, so that the same file always ends the same."""
+        if isinstance(part, Slice):
+            self._left -= part.wasted
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
@@ -56,14 +82,15 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         size: bytes of the file; small ones aren't worth threads.
         limit: bytes that a body may become at most.
     """
+    bounds = _Bounds(size, limit)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(MOST_THREADS, processors) - 1
     if workers == 0 or size < WORTH_THREADS:
         for item in items:
             for piece in _pieces(item):
-                yield from _parts(piece, _decompressed(piece, limit), limit)
+                yield from _parts(piece, _decompressed(piece, limit, bounds.free), bounds)
     else:
-        yield from _in_threads(items, limit, workers)
+        yield from _in_threads(items, bounds, workers)
 
 
 def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
@@ -82,26 +109,36 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
         first = last
 
 
-def _in_threads(items: Iterator[Run | Damage], limit: int, workers: int) -> Iterator[Slice | Damage]:
+def _in_threads(items: Iterator[Run | Damage], bounds: _Bounds, workers: int) -> Iterator[Slice | Damage]:
     """This thread takes a piece itself where the workers have enough to do; the pieces' order is kept."""
     pool: Executor | None = None
-    under_way: deque[tuple[Slice | Damage, _Result]] = deque()
+    under_way: deque[_Work] = deque()
     try:
         for item in items:
             for piece in _pieces(item):
                 is_worth = isinstance(piece, Slice) and piece.run.codecs & ~_QUICK
-                if is_worth and sum(not _is_ready(result) for _, result in under_way) <= workers:
+                free = bounds.free
+                if is_worth and sum(not _is_ready(work.result) for work in under_way) <= workers:
                     pool = pool or _pool(workers)
-                    under_way.append((piece, pool.submit(_decompressed, piece, limit)))
+                    result: _Result = pool.submit(_decompressed, piece, bounds.limit, free)
                 else:
-                    under_way.append((piece, _decompressed(piece, limit)))
-                while len(under_way) > MOST_UNDER_WAY or (under_way and _is_ready(under_way[0][1])):
-                    yield from _taken(under_way.popleft(), limit)
+                    result = _decompressed(piece, bounds.limit, free)
+                under_way.append(_Work(piece, free, result))
+                while len(under_way) > MOST_UNDER_WAY or (under_way and _is_ready(under_way[0].result)):
+                    yield from _taken(under_way.popleft(), bounds)
         while under_way:
-            yield from _taken(under_way.popleft(), limit)
+            yield from _taken(under_way.popleft(), bounds)
     finally:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Work(NamedTuple):
+    """A piece, the `free` bytes that its bodies were allowed, and what comes or will come of it."""
+
+    piece: Slice | Damage
+    free: int
+    result: "_Result"
 
 
 def _pool(workers: int) -> "Executor":
@@ -114,41 +151,51 @@ def _is_ready(result: "_Result") -> bool:
     return isinstance(result, Slice | Damage) or result.done()
 
 
-def _taken(work: "tuple[Slice | Damage, _Result]", limit: int) -> Iterator[Slice | Damage]:
-    piece, result = work
-    return _parts(piece, result if isinstance(result, Slice | Damage) else result.result(), limit)
+def _taken(work: "_Work", bounds: _Bounds) -> Iterator[Slice | Damage]:
+    piece, free, result = work
+    part = result if isinstance(result, Slice | Damage) else result.result()
+    if free != bounds.free:  # begun too early to know
+        part = _decompressed(piece, bounds.limit, bounds.free)
+    return _parts(piece, part, bounds)
 
 
-def _parts(piece: Slice | Damage, part: Slice | Damage, limit: int) -> Iterator[Slice | Damage]:
+def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: _Bounds) -> Iterator[Slice | Damage]:
     """A piece's parts, of which the first is done: more than one where its bodies are unusually large."""
+    bounds.note(part)
     yield part
     while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
-        part = _decompressed(Slice(piece.run, part.last, piece.last, None), limit)
+        rest = Slice(piece.run, part.last, piece.last, None)
+        part = _decompressed(rest, bounds.limit, bounds.free, ENOUGH_MORE)
+        bounds.note(part)
         yield part
 
 
-def _decompressed(piece: Slice | Damage, limit: int) -> Slice | Damage:
-    """A piece with its bodies, up to the row with which they become ENOUGH bytes."""
+def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = ENOUGH) -> Slice | Damage:
+    """A piece with its bodies, up to the row with which they become enough bytes.
+
+    The kernel gets those that are no larger than any body may be; the others are held to their own sizes.
+    """
     if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
         return piece
-    run, first, last, _, _ = piece
+    run, first, last = piece.run, piece.first, piece.last
     bodies = kernel.load().Bodies(last - first)
     last, left = bodies.decompress(
-        run.buffer, run.rows, first, library_functions(run.codecs & _OF_KERNEL), limit, ENOUGH
+        run.buffer, run.rows, first, library_functions(run.codecs & _OF_KERNEL), min(limit, free), enough
     )
     damages: list[tuple[int, Damage]] = []
-    size = 0
+    size = wasted = 0
     for row, codec, magic, start, end in left:
-        if size >= ENOUGH:
+        if size >= enough:
             last = row
             break
-        body = decompress(codec, magic, run.buffer[start:end], limit) if start >= 0 else _NO_VALUE
+        body = decompress(codec, magic, run.buffer[start:end], limit, free) if start >= 0 else _NO_VALUE
         size += len(body.data)
         if body.data or body.failure is None:
             bodies[row - first] = body.data
         if body.failure is not None:
+            wasted += len(body.data)
             damages.append((row, _damage(run, row, body.failure)))
-    return Slice(run, first, last, bodies, tuple(damages))
+    return Slice(run, first, last, bodies, tuple(damages), wasted)
 
 
 def _damage(run: Run, row: int, failure: str) -> Damage:

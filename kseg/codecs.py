@@ -29,7 +29,8 @@ _LZ4_INDEPENDENT_BLOCKS, _LZ4_CONTENT_SIZE = 0x20, 0x08
 _LZ4_LARGEST_RATIO = 255
 _SNAPPY_LARGEST_RATIO = 64
 _PIECE = 1 << 16
-_GZIP_PIECE = 256
+_JOINED_AT_ONCE = 1 << 12
+_GZIP_PIECES = (256, 16, 1)
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 1 << 16
 _GZIP_USUAL_RATIO = 16
@@ -43,15 +44,24 @@ class Body(NamedTuple):
 
 
 class _BodyError(Exception):
-    """A body that isn't what its codec writes, or that would become too large."""
+    """A body that isn't what its codec writes, or that would become too large.
+
+    readable: what it gave before, if that is known already.
+    """
+
+    def __init__(self, message: str, readable: bytes | None = None) -> None:
+        super().__init__(message)
+        self.readable = readable
 
 
-def limit_for(size: int, limit: int = DEFAULT_LIMIT) -> int:
+def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE) -> int:
     """Bytes that a body of `size` compressed bytes may become."""
-    return min(limit, LARGEST_RATIO * size + LARGEST_RATIO_FREE)
+    return min(limit, LARGEST_RATIO * size + free)
 
 
-def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT) -> Body:
+def decompress(
+    codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE
+) -> Body:
     """Decompresses a batch's body; never raises for what the body holds.
 
     Args:
@@ -59,19 +69,25 @@ def decompress(codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LI
         magic: the batch's; v0 writes lz4 frames with a wrong header checksum, and v0 and v1 know no zstd.
         body: the compressed bytes.
         limit: the largest size to accept, beside `limit_for`'s ratio.
+        free: bytes that it may become whatever its size, more than the ratio allows.
     """
     if codec not in _CODECS or (codec == Codec.ZSTD and magic < 2):
         return Body(b"", f"{UNKNOWN_CODEC} {codec} in format {magic}")
     if codec == Codec.LZ4 and magic == 0:
         body = _with_right_checksum(body)
-    most = limit_for(len(body), limit)
+    most = limit_for(len(body), limit, free)
     whole, pieces, errors = _CODECS[codec]
     try:
         if not body:
             raise _BodyError("there are no bytes")
         return Body(whole(body, most))
     except errors() as error:
-        return Body(_readable_start(pieces, errors(), body, most), f"{Codec(codec).name.lower()}: {error}")
+        readable = error.readable if isinstance(error, _BodyError) else None
+        if readable is None:
+            readable = _readable_start(pieces, errors(), body, most)
+        return Body(readable, f"{Codec(codec).name.lower()}: {error}")
+    except MemoryError:
+        return Body(b"", f"{Codec(codec).name.lower()}: there's no memory for what comes out")
 
 
 @cache
@@ -126,20 +142,36 @@ def _readable_start(
     most: int,
 ) -> bytes:
     """What a damaged body gives before it fails, up to the limit."""
-    found, size = [], 0
     try:
-        for piece in pieces(body, most):
-            found.append(piece[: most - size])
-            size += len(found[-1])
-            if size >= most:
-                break
-    except errors:
-        pass  # the caller has the reason already
-    return b"".join(found)
+        return _joined(pieces(body, most), most, errors)
+    except _BodyError as error:
+        return error.readable or b""
 
 
-def _too_large(most: int) -> _BodyError:
-    return _BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit")
+def _joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
+    """All pieces; where they fail or become too many, what was had stands in the error.
+
+    Small ones are joined by and by: as Python's objects they would take many times their size.
+    """
+    found: list[bytes] = []
+    small: list[bytes] = []
+    size = 0
+    try:
+        for piece in pieces:
+            small.append(piece[: most - size])
+            size += len(piece)
+            if size > most:
+                raise _too_large(most)
+            if len(small) == _JOINED_AT_ONCE:
+                found.append(b"".join(small))
+                small.clear()
+    except errors as error:
+        raise _BodyError(str(error), b"".join(found + small)) from error
+    return b"".join(found + small)
+
+
+def _too_large(most: int, readable: bytes | None = None) -> _BodyError:
+    return _BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit", readable)
 
 
 # --- gzip ------------------------------------------------------------------------------------------------------------
@@ -176,21 +208,28 @@ def _gunzip(body: memoryview, most: int) -> bytes:
                 size += len(pieces[-1])
                 window, at_once = inflate.unconsumed_tail, usual
             if size > most:
-                raise _too_large(most)
+                raise _too_large(most, b"".join(pieces)[:most])
             at -= len(inflate.unused_data)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _gunzip_pieces(body: memoryview, _: int) -> Iterator[bytes]:
     """Up to the very byte where it fails: zlib gives nothing of a piece that it can't finish."""
-    inflate = zlib.decompressobj(wbits=31)
-    for at in range(0, len(body), _GZIP_PIECE):
-        before = inflate.copy()
+    yield from _inflated(zlib.decompressobj(wbits=31), body, _GZIP_PIECES)
+
+
+def _inflated(inflate: Any, body: memoryview, sizes: tuple[int, ...]) -> Iterator[bytes]:
+    """Pieces of the first size; the one that fails in pieces of the next, down to the last."""
+    size, *smaller = sizes
+    for at in range(0, len(body), size):
+        piece = body[at : at + size]
+        before = inflate.copy() if smaller else None
         try:
-            yield inflate.decompress(body[at : at + _GZIP_PIECE])
+            yield inflate.decompress(piece)
         except zlib.error:
-            for one in range(at, min(at + _GZIP_PIECE, len(body))):
-                yield before.decompress(body[one : one + 1])
+            if before is None:
+                raise
+            yield from _inflated(before, piece, tuple(smaller))
             return
 
 
@@ -210,13 +249,7 @@ def _unsnap(body: memoryview, most: int) -> bytes:
     only_block = _XERIAL_HEADER_SIZE + 4
     if body[:8] == _XERIAL_MAGIC and int.from_bytes(body[only_block - 4 : only_block], "big") == len(body) - only_block:
         return _snappy_block(body[only_block:], most)
-    blocks, size = [], 0
-    for block in _unsnap_pieces(body, most):
-        blocks.append(block)
-        size += len(block)
-        if size > most:
-            raise _too_large(most)
-    return b"".join(blocks)
+    return _joined(_unsnap_pieces(body, most), most, _snappy_errors())
 
 
 def _unsnap_pieces(body: memoryview, most: int) -> Iterator[bytes]:
@@ -278,7 +311,7 @@ def _unlz4(body: memoryview, most: int) -> bytes:
     frame = _lz4().LZ4FrameDecompressor()
     data: bytes = _without_content_size(frame, body, most)
     if len(data) > most:
-        raise _too_large(most)
+        raise _too_large(most, data[:most])
     if not frame.eof:
         raise _BodyError("the frame ends early")
     return data
@@ -335,6 +368,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_USUAL_RATIO = 8
 _ZSTD_SMALL = 4096
 _ZSTD_PIECE = 1024
+_ZSTD_BLOCK, _ZSTD_SMALLEST_BLOCK = 1 << 17, 4
 
 _of_thread = threading.local()
 
@@ -381,23 +415,18 @@ def _zstd_frame_size(body: memoryview) -> int | None:
 
 
 def _unzstd_by_pieces(body: memoryview, most: int) -> bytes:
-    pieces, size = [], 0
-    for piece in _unzstd_pieces(body, most):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise _too_large(most)
-    return b"".join(pieces)
+    return _joined(_unzstd_pieces(body, most), most, _zstd_errors())
 
 
-def _unzstd_pieces(body: memoryview, _: int) -> Iterator[bytes]:
+def _unzstd_pieces(body: memoryview, most: int) -> Iterator[bytes]:
     """Frames in a row. The input goes in bit by bit, since one block of 4 bytes can become 128 KiB."""
     at = 0
+    step = min(max(most // _ZSTD_BLOCK, _ZSTD_SMALLEST_BLOCK), _ZSTD_PIECE)
     while at < len(body):
         frame = _zstd().decompressobj()
         while not frame.eof and at < len(body):
-            yield frame.decompress(body[at : at + _ZSTD_PIECE])
-            at = min(at + _ZSTD_PIECE, len(body)) - len(frame.unused_data)
+            yield frame.decompress(body[at : at + step])
+            at = min(at + step, len(body)) - len(frame.unused_data)
         if not frame.eof:
             raise _BodyError("the last frame ends early")
 

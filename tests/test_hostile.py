@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
+from zstandard import ZstdCompressor
 
-from kseg.formats.codes import DamageKind
+from kseg.bodies import FAILURES_FREE, Slice, with_bodies
+from kseg.codecs import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
+from kseg.formats.codes import Codec, DamageKind
 from kseg.log_file import Damage, LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.run import kseg
@@ -157,3 +160,65 @@ def test_work_on_batches_of_unknown_codecs_grows_with_their_number(tmp_path: Pat
         write(tmp_path, b"".join(batch(BatchHeader(n, attributes=UNKNOWN_CODEC), body=b"?") for n in range(count)))
         calls.append(calls_of(["dump", NAME], tmp_path))
     assert calls[1] < 2.2 * calls[0]
+
+
+# --- bombs -----------------------------------------------------------------------------------------------------------
+
+BOMB = ZstdCompressor().compress(bytes(2 << 20))
+"""Zeros that its own size allows half of: one MiB is free for every body."""
+
+
+def unpacked(directory: Path, count: int) -> list[int]:
+    """Bytes that come out of each bomb of a log."""
+    write(directory, b"".join(batch(BatchHeader(n, attributes=Codec.ZSTD), body=BOMB) for n in range(count)))
+    sizes = []
+    with LogFile(directory / NAME) as log_file:
+        for item in with_bodies(log_file.runs(), log_file.size):
+            assert isinstance(item, Slice)
+            sizes += [item.wasted] if item.last == item.first + 1 else []
+            assert len(item.damages) == item.last - item.first
+    return sizes
+
+
+def test_bombs_become_no_larger_than_their_size_allows_once_many_came_to_nothing(tmp_path: Path) -> None:
+    count = 300 + FAILURES_FREE // LARGEST_RATIO_FREE
+    sizes = unpacked(tmp_path, count)
+    assert sizes[0] > LARGEST_RATIO_FREE
+    assert sizes[-1] <= LARGEST_RATIO * len(BOMB)
+
+
+def test_few_bombs_each_have_their_mebibyte(tmp_path: Path) -> None:
+    assert set(unpacked(tmp_path, 20)) == {LARGEST_RATIO * len(BOMB) + LARGEST_RATIO_FREE}
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_both_kernels_hold_bodies_of_mebibytes_to_their_ratio(size: int, tmp_path: Path) -> None:
+    body = ZstdCompressor().compress(bytes(size << 20))
+    write(tmp_path, batch(BatchHeader(0, attributes=Codec.ZSTD), body=body))
+    ran = kseg(["dump", NAME], tmp_path)
+    assert ran.status == 1
+    most = LARGEST_RATIO * len(body) + LARGEST_RATIO_FREE
+    assert f"bad-body at position 0: zstd: more than {most} bytes come out".encode() in ran.stderr
+
+
+def test_zstd_bomb_gives_little_more_than_it_may(tmp_path: Path) -> None:
+    repeated = (((1 << 17) << 3) | 2).to_bytes(3, "little") + b"\0"
+    bomb = bytes.fromhex("28b52ffd 00 38") + repeated * 100
+    tracemalloc.start()
+    try:
+        body = decompress(Codec.ZSTD, 2, memoryview(bomb), free=0)
+        assert (len(body.data), tracemalloc.get_traced_memory()[1] < 2 << 20) == (LARGEST_RATIO * len(bomb), True)
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_tiny_blocks_of_snappy_cost_little_memory() -> None:
+    block = bytes.fromhex("00000004 02 04 4141")  # size; a block of 2 bytes, literally
+    body = memoryview(b"\x82SNAPPY\0" + bytes(8) + block * 20_000 + b"\0\0\0\x09")
+    decompress(Codec.SNAPPY, 2, body)  # the library's import is not the body's
+    tracemalloc.start()
+    try:
+        assert decompress(Codec.SNAPPY, 2, body).data == b"A" * 40_000
+        assert tracemalloc.get_traced_memory()[1] < 3 << 18
+    finally:
+        tracemalloc.stop()

@@ -126,7 +126,7 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
 
 def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[Damage]:
     """Renders a slice; stops to give each damage when what lies before it is printed, its batch included."""
-    run, row, last, bodies, damages = piece
+    run, row, last, bodies, damages, _ = piece
     if not run.rows[VALID]:
         renderer.render(run.buffer, run.rows, row, last, run.position, bodies, row)
         yield log_file.crc_damage(run.position, run.rows[SIZE])

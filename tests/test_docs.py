@@ -2,16 +2,21 @@
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from contextlib import chdir
 from pathlib import Path
 
+import click
 import pytest
 from _pytest.mark import ParameterSet
 
-from kseg.cli import COMMANDS
-from tests import golden
+from kseg.cli import COMMANDS, cli
+from tests import golden, run
+from tests.sandbox import STUBS, localised, make_sandbox
+from tools.make_docs import helps
 
 ROOT = golden.ROOT.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -33,8 +38,8 @@ def console_runs() -> list[ParameterSet]:
     """Each `$ command` of the console blocks, with the lines shown below it."""
     runs = []
     for place, text in blocks("console"):
-        for run in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            command, *shown = run.rstrip("\n").split("\n")
+        for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            command, *shown = part.rstrip("\n").split("\n")
             runs.append(pytest.param(command, shown, id=f"{place} {command}"))
     return runs
 
@@ -65,6 +70,69 @@ def test_python_examples_run(code: str, restored: Path, capfd: pytest.CaptureFix
     with chdir(restored):
         exec(compile(code, "example", "exec"), {"__name__": "example"})
     assert capfd.readouterr().out != ""
+
+
+# --- examples that show no output ------------------------------------------------------------------------------------
+
+SHELL_SIGNS = set("|>;&")
+UNENDING = "--follow"
+OF_THE_PROCESS = "--gentle"
+"""Changes the process that runs it, which must not be this one."""
+FINDS_NOTHING = "-1h"
+"""The last hour is none in which a record of the examples was written."""
+ELSEWHERE = "kseg spark-export "
+"""Begins examples for which a cluster or an object store must be there: only their options are looked at."""
+
+
+def examples() -> list[ParameterSet]:
+    """The examples of each command's help, and the lines of sh blocks that run kseg."""
+    shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
+    for place, text in blocks("sh"):
+        if not place.startswith("docs/cli.md"):
+            shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
+    return [pytest.param(line, id=f"{place}: {line}") for line, place in shown.items()]
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sandbox(tmp_path_factory.mktemp("sandbox"))
+
+
+@pytest.mark.parametrize("command", examples())
+def test_examples_run(command: str, template: Path, tmp_path: Path) -> None:
+    """Each on its own copy of a machine that has what the examples name."""
+    if command.startswith(ELSEWHERE):
+        check_options(shlex.split(command)[1:])
+        return
+    root = tmp_path / "root"
+    shutil.copytree(template, root, copy_function=os.link)
+    if "/mnt/saved/" in command:
+        shutil.copytree(root / "orders-0", root / "mnt/saved/orders-0")
+    if command.endswith(" -o orders-0"):
+        shutil.rmtree(root / "orders-0")  # what is there already isn't written over
+    line = localised(command.replace(UNENDING, f"{UNENDING} --limit 10"), root).replace("~/", f"{root}/")
+    if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line:
+        ran = run.kseg(shlex.split(line)[1:], root)
+        status, said, printed = ran.status, ran.stderr, ran.stdout
+    else:
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(root / STUBS)])
+        done = subprocess.run(
+            ["/bin/bash", "-o", "pipefail", "-c", line],
+            cwd=root,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            check=False,
+        )
+        status, said, printed = done.returncode, done.stderr, done.stdout
+    assert status == 0, said.decode()
+    assert printed or FINDS_NOTHING in command or set(command) & {">"} or " -o " in command
+
+
+def check_options(arguments: list[str]) -> None:
+    """Fails with UsageError if a command hasn't such options."""
+    command = cli.get_command(click.Context(cli), arguments[0])
+    assert command is not None
+    command.make_context(arguments[0], arguments[1:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -48,7 +48,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 
 
 _OPTIONS = (
-    click.argument("paths", nargs=-1, required=True, metavar="SOURCE… DEST"),
+    click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
     click.option("--starting-offset", type=long_number(), help="In each partition from this offset on."),
     click.option("--ending-offset", type=long_number(), help="In each partition to before this offset."),
@@ -117,9 +117,9 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     from kseg.export.run import Export
     from kseg.times import parse_time, parse_zone
 
-    *sources, destination = options["paths"]
-    if not sources:
+    if len(options["paths"]) < 2:
         raise UsageError("give one SOURCE or more, and then DEST")
+    *sources, destination = options["paths"]
     selected = selection_of({name: value for name, value in options.items() if name != "isolation"})
     zone = parse_zone(options["zone"])
     starting_time, ending_time = (

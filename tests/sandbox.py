@@ -1,0 +1,119 @@
+"""A machine on which the examples of help texts and documents find what they name, at the paths that they name."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import cluster_metadata, consumer_offsets
+from kseg.index.rebuild import rebuild
+from kseg.log_file import LogFile
+from tests import golden
+from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+
+FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
+STUBS = "stubs"
+"""A folder with what stands for `jq` where that isn't installed."""
+START_MS = 1_793_500_200_000
+"""2026-11-01T02:30: hours that the examples name lie among the records' times, a second apart."""
+LOG = f"{FIRST_OFFSET:020}"
+SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+INTERNAL = {
+    "__consumer_offsets-1": 7,
+    "__transaction_state-0": 7,
+    "__cluster_metadata-0": 0,
+    "__share_group_state-1": 1,
+}
+"""Golden partitions of internal topics, and the numbers that the examples give them."""
+ROOTS = re.compile(r"(?<![\w.:/-])/(?=(?:var|mnt|tmp|disk\d)/)")
+
+
+def make_sandbox(root: Path) -> Path:
+    """Fills an empty directory; `localised` makes absolute paths in a command lead there."""
+    orders = _orders(root)
+    for place in ("var/lib/kafka", "var/lib/kafka-data", "disk1/kafka", "mnt/broker1", "mnt/broker2", "mnt/broker3"):
+        shutil.copytree(orders, root / place / "orders-0")
+    for place in ("disk2/kafka", "disk3/kafka"):
+        shutil.copytree(orders, root / place / "orders-1")
+    for number in (1, 2, 3):
+        shutil.copytree(orders, root / f"broker{number}" / "orders-0")
+    for path in orders.iterdir():
+        shutil.copy(path, root)
+    shutil.copytree(golden.ROOT / "docs" / "test-1-0", root / "test-1-0")
+    shutil.copytree(root / "test-1-0", root / "var/lib/kafka/test-1-0")
+    shutil.copytree(golden.ROOT / "logs/4.3.1/__transaction_state-0", root / "__transaction_state-7")
+    _write_group(root / "__consumer_offsets-7")
+    _write_metadata(root / "__cluster_metadata-0")
+    for internal in root.glob("__*"):
+        shutil.copytree(internal, root / "var/lib/kafka" / internal.name)
+    (root / "var/lib/kafka-data").rename(root / "var/lib/kafka/data")
+    (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
+    stub = root / STUBS / "jq"
+    stub.parent.mkdir()
+    stub.write_text("#!/bin/sh\nexec cat\n")
+    stub.chmod(0o755)
+    for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp"):
+        (root / folder).mkdir(parents=True)
+    return root
+
+
+def _orders(root: Path) -> Path:
+    """Orders in Avro with customers as keys, and the registry's topic beside them."""
+    client = new_client()
+    serialize = AvroSerializer(client, json.dumps(SCHEMA))
+    context = SerializationContext("orders", MessageField.VALUE)
+    records = [
+        NewRecord(b"customer-%d" % (number % 10), serialize({"id": number}, context), START_MS + number * 1000)
+        for number in range(RECORDS)
+    ]
+    batches = [
+        NewBatch(records[first : first + PER_BATCH], FIRST_OFFSET + first) for first in range(0, RECORDS, PER_BATCH)
+    ]
+    transaction = batches[-1] = batches[-1]._replace(producer_id=7, producer_epoch=0, is_transactional=True)
+    batches.append(marker(COMMIT, transaction, START_MS + RECORDS * 1000))
+    log = write_segment(root / "orders-0", batches, FIRST_OFFSET)
+    write_indexes(log)
+    write_topic(root, registered(client))
+    return log.parent
+
+
+def _write_group(directory: Path) -> None:
+    """A group of the orders' consumers, and what it had committed."""
+    key = {"group": "orders-billing", "topic": "orders", "partition": 0}
+    value = {"offset": FIRST_OFFSET + 100, "leaderEpoch": 0, "metadata": "", "commitTimestamp": START_MS}
+    record = NewRecord(
+        b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, key),
+        b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, value),
+        START_MS,
+    )
+    write_indexes(write_segment(directory, [NewBatch([record])]))
+
+
+def _write_metadata(directory: Path) -> None:
+    """A cluster with the topic of the orders; frame version 1, type and version stand before each message."""
+    topic_id = "AAAAAAAAAAAAAAAAAAAAKg"
+    partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1}
+    records = [
+        b"\1\2\0" + build_message(cluster_metadata.TOPIC_RECORD, 0, {"name": "orders", "topicId": topic_id}),
+        b"\1\3\0" + build_message(cluster_metadata.PARTITION_RECORD, 0, partition),
+    ]
+    log = write_segment(directory, [NewBatch([NewRecord(None, record, START_MS) for record in records])])
+    write_indexes(log)
+
+
+def write_indexes(log: Path) -> None:
+    """The indexes that a broker would have made."""
+    with LogFile(log) as log_file:
+        rebuilt = rebuild(log_file)
+    log.with_suffix(".index").write_bytes(rebuilt.offset_index)
+    log.with_suffix(".timeindex").write_bytes(rebuilt.time_index)
+
+
+def localised(command: str, root: Path) -> str:
+    """The command with its absolute paths below a directory."""
+    return ROOTS.sub(f"{root}/", command)

@@ -1545,15 +1545,41 @@ cdef class Renderer:
 
 # --- columns ---------------------------------------------------------------------------------------------------------
 
+# Bodies come and go with every piece of work. The allocator would give their memory back to the system each time, and the
+# system would clear it again: that costs more than a quick codec. Both arrays change under the GIL only.
+cdef enum:
+    MOST_SPARES = 4
+    LARGEST_SPARE = 1 << 22
+    COPIED_BODY = 1 << 16
+
+cdef uint8_t* spare_memory[MOST_SPARES]
+cdef Py_ssize_t spare_capacity[MOST_SPARES]
+cdef int spare_count = 0
+
+
 @cython.final
 cdef class Growing:
     """Memory that grows, and that Arrow and numpy can look into."""
 
     cdef uint8_t* memory
     cdef Py_ssize_t used, capacity
+    cdef bint is_kept  # the memory, for the next one of its kind
 
     def __dealloc__(self):
-        free(self.memory)
+        global spare_count
+        if self.is_kept and self.memory != NULL and spare_count < MOST_SPARES and self.capacity <= LARGEST_SPARE:
+            spare_memory[spare_count], spare_capacity[spare_count] = self.memory, self.capacity
+            spare_count += 1
+        else:
+            free(self.memory)
+
+    cdef void keep(self) noexcept:
+        """Takes the memory of one that is gone, and leaves its own to a later one."""
+        global spare_count
+        self.is_kept = True
+        if self.memory == NULL and spare_count:
+            spare_count -= 1
+            self.memory, self.capacity = spare_memory[spare_count], spare_capacity[spare_count]
 
     cdef uint8_t* add(self, Py_ssize_t size) except NULL nogil:
         """Room for `size` more bytes."""
@@ -1915,6 +1941,7 @@ cdef class Bodies:
         cdef Py_ssize_t i
         self.objects = [None] * count
         self.arena = Growing()
+        self.arena.keep()
         self.count = count
         self.starts = <int64_t*>malloc((count + 1) * sizeof(int64_t))
         self.sizes = <int64_t*>malloc((count + 1) * sizeof(int64_t))
@@ -1933,7 +1960,11 @@ cdef class Bodies:
     def __setitem__(self, Py_ssize_t index, bytes body):
         if not 0 <= index < self.count:
             raise IndexError("no such body")
-        self.objects[index] = body
+        if len(body) > COPIED_BODY:
+            self.objects[index] = body
+        else:  # its own memory is free at once for the next body, while it is still in the processor's cache
+            memcpy(self.arena.add(len(body)), PyBytes_AS_STRING(body), len(body))
+            self.starts[index], self.sizes[index] = self.arena.used - len(body), len(body)
 
     cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1:
         cdef Py_ssize_t i

@@ -99,6 +99,8 @@ def dump(
     """
     if like is not None and not paths and not files:
         raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")
+    if files and not any(name for names in files for name in names.split(",")):
+        raise click.UsageError("--files names no file: --files FILE,…")
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     fields = options.pop("fields")

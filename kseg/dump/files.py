@@ -167,6 +167,8 @@ def _dump_or_refuse(path: str, context: DumpContext) -> None:
     try:
         dump_file(path, context)
     except OpenError as error:
+        if error.path == str(PurePath(path)):
+            error.path = path  # as the user wrote it: `./` is nothing to pathlib
         _refuse(error, context)
 
 
@@ -188,7 +190,7 @@ def dump_file(path: str, context: DumpContext) -> None:
     if context.is_following:
         _dumper(_DUMPERS[kind])(path, context)
         return
-    context.line(layout.DUMPING.format(path=path))
+    context.line(layout.DUMPING.format(path=context.shown(path)))
     if kind is not FileKind.UNKNOWN:
         _dumper(_DUMPERS[kind])(path, context)
         return

@@ -44,7 +44,7 @@ def dump_offset_index(path: str, context: "DumpContext") -> None:
         dump = OffsetIndexDump(index, context)
         with _reader_beside(path, context) as batches:
             if index.count == 0 and at(layout.SAYS_EMPTY, context.options.release):
-                context.line(layout.IS_EMPTY.format(path=path))
+                context.line(layout.IS_EMPTY.format(path=context.shown(path)))
                 dump.tell_trailing()
             elif context.options.index_sanity_check:
                 dump.check_sanity()
@@ -136,7 +136,7 @@ class _IndexDump:
         if failure is None and self.index.trailing:
             failure = f"{self.index.size} bytes are no whole number of entries"
         if failure is None:
-            self.context.line(layout.SANITY_PASSED.format(path=self.index.path))
+            self.context.line(layout.SANITY_PASSED.format(path=self.context.shown(self.index.path)))
         else:
             self._add_problem(f"sanity check failed: {failure}")
 

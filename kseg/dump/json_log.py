@@ -1,6 +1,5 @@
 """Prints a log as JSON lines: batches, records, damages, and a summary last."""
 
-import json
 from collections.abc import Callable
 
 from kseg.dump.log import LogSummary, Rendering
@@ -11,6 +10,7 @@ from kseg.kernel.contract import Program
 from kseg.layouts.json import json_program
 from kseg.layouts.rows import fields_program
 from kseg.log_file import Damage
+from kseg.output.json_lines import json_line
 
 
 def dump_log_as_json(path: str, context: DumpContext) -> None:
@@ -24,11 +24,10 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
     has_others = options.only is None and not options.fields
 
     def say(value: dict[str, object]) -> None:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if has_others:
-            context.line(text)
+            context.json(value)
         else:
-            context.talk(text)
+            context.talk(json_line(value).decode().rstrip("\n"))
 
     program = _program(path, context)
     decoder = record_decoder(options, path)

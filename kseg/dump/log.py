@@ -107,12 +107,19 @@ def dump_log(
             if on_progress is not None:
                 on_progress(log_file.path.name, item.run.position, log_file.size)
         for damage in found:
+            if _is_cut_by_limit(damage, log_file):
+                continue
             summary.damages.append(damage)
             if on_damage is not None:
                 on_damage(damage)
     summary.records = renderer.records
     summary.gaps = renderer.gaps
     return summary
+
+
+def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:
+    """Whether it ends where reading was to end, and the file goes on there: the user's limit cut it."""
+    return damage.size > 0 and damage.position + damage.size == log_file.size < log_file.file_size
 
 
 def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None) -> Iterator[Slice | Damage]:

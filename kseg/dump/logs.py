@@ -9,14 +9,18 @@ from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.dump.reports import absolute_path
 from kseg.dump.selected import TAIL_KINDS, note_failures, read_log
+from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.log_file import Damage, LogFile
+from kseg.log_file import Damage
 from kseg.releases import at
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
+
+
+_INSIDE = (DamageKind.BAD_CODEC, DamageKind.BAD_BODY, DamageKind.BAD_RECORD, DamageKind.BAD_COUNT)
 
 
 def dump_log_file(path: str, context: DumpContext) -> None:
@@ -34,9 +38,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
 
         decoder = record_decoder(options, path)
         rendering = replace(rendering, decode_all=decoder)
-    summary = read_log(
-        path, context, rendering, finish=lambda log_file, summary: _trailing_bytes(path, log_file, summary, context)
-    )
+    summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
         context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     if summary.damages:
@@ -93,26 +95,26 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     )
 
 
-def _trailing_bytes(path: str, log_file: LogFile, summary: LogSummary, context: DumpContext) -> None:
-    """Bytes behind the last batch, as the tool counts them: a tail, or what --max-bytes cut off."""
-    options = context.options
-    if options.max_bytes is not None:
-        last = summary.damages[-1] if summary.damages else None
-        if last is not None and last.position + last.size == log_file.size < log_file.file_size:
-            summary.damages.pop()  # the limit cut it, not damage
-        return
-    if summary.damages and summary.damages[-1].kind in TAIL_KINDS:
-        context.line(f"Found {summary.damages[-1].size} invalid bytes at the end of {Path(path).name}")
+def _trailing_bytes(path: str, summary: LogSummary, context: DumpContext) -> None:
+    """Bytes behind the last batch, as the tool counts them."""
+    if context.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
+        context.line(f"Found {summary.damages[-1].size} invalid bytes at the end of {context.shown(Path(path).name)}")
 
 
 def summary_lines(path: str, summary: LogSummary) -> list[str]:
     """What was wrong in a log, for stderr: a line per damage, then the counts."""
     lines = [f"kseg: {path}: {damage_text(damage)}" for damage in summary.damages]
     lines.append(
-        f"kseg: {path}: {summary.size} bytes, {summary.lost} of them lost;"
+        f"kseg: {path}: {summary.size} bytes, {summary.lost} of them lost{_inside_text(summary)};"
         f" batch count is {summary.batches}, record count is {summary.records}"
     )
     return lines
+
+
+def _inside_text(summary: LogSummary) -> str:
+    """Batches that are there, but whose records can't all be read: no bytes count as lost there."""
+    count = len({damage.position for damage in summary.damages if damage.kind in _INSIDE})
+    return f", records lost inside {count} batch{'es' if count > 1 else ''}" if count else ""
 
 
 def damage_text(damage: Damage) -> str:

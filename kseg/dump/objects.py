@@ -72,7 +72,7 @@ def _print(members: Members, context: "DumpContext") -> None:
     """An object; in CSV and tables its values, under the names of its kind."""
     output = context.options.output
     if output == "json":
-        context.line(json.dumps(members, ensure_ascii=False, separators=(",", ":")))
+        context.json(members)
         return
     names = tuple(name for name in members if name != "type")
     values = [_flat(members[name]) for name in names]

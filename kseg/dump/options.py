@@ -1,13 +1,15 @@
 """What `kseg dump` is asked for, and where its output goes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.errors import UsageError
+from kseg.output.json_lines import json_line
+from kseg.output.printable import printable
 from kseg.releases import LATEST, Release
 from kseg.selection import EVERYTHING, Selection
 
@@ -110,6 +112,14 @@ class DumpContext:
     table_output: "IO[str] | None" = None
     _table: "GrowingTable | None" = None
     _header: str = ""
+
+    def shown(self, path: str) -> str:
+        """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
+        return path if self.options.like is not None else printable(path)
+
+    def json(self, members: Mapping[str, object]) -> None:
+        """Prints an object as a line of JSON."""
+        self.output.write(json_line(members))
 
     def line(self, text: str) -> None:
         """Prints a line on stdout."""

@@ -33,6 +33,8 @@ class Texts(NamedTuple):
     value: bytes | None
     key_error: str | None = None
     value_error: str | None = None
+    has_failed: bool = False
+    "Whether Kafka's tool would fail here too: it shows what it has no text for by other words."
 
 
 ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
@@ -41,7 +43,8 @@ ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
 class RecordDecoder:
     """Gives the kernel the texts of records, and counts what couldn't be decoded.
 
-    failures: offset and reason of the first one, and how many records there were.
+    failed: how many records couldn't be decoded; first_failure: offset and reason of the first. has_failed: whether
+    Kafka's own tool would have failed at one.
     """
 
     def __init__(self, read: ReadRecord, *, keeps_raw: bool) -> None:
@@ -55,6 +58,7 @@ class RecordDecoder:
         self._keeps_raw = keeps_raw
         self.failed = 0
         self.first_failure: tuple[int, str] | None = None
+        self.has_failed = False
 
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
@@ -62,6 +66,7 @@ class RecordDecoder:
         """The texts of a record, as the kernel's contract says."""
         texts = self._read(key, value, offset, headers)
         reasons = [reason for reason in (texts.key_error, texts.value_error) if reason is not None]
+        self.has_failed |= texts.has_failed
         if reasons:
             self.failed += 1
             self.first_failure = self.first_failure or (offset, reasons[0])
@@ -163,7 +168,7 @@ def _internal(option: str) -> ReadRecord:
         try:
             parts = decode(key, value, offset)
         except DecodeError as error:
-            return Texts(None, None, key_error=error.message)
+            return Texts(None, None, key_error=error.message, has_failed=True)
         shown_key, key_error = _json_or_reason(parts.key)
         shown_value, value_error = (None, None) if value is None else _json_or_reason(parts.payload)
         return Texts(shown_key, shown_value, key_error, value_error)

@@ -60,11 +60,12 @@ def read_log(
 
 
 def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
-    """Notes what a decoder couldn't decode: wrong data if that is asked for."""
+    """Notes what a decoder couldn't decode: wrong data if that is asked for, or in an internal topic named as one."""
     line = None if decoder is None else decoder.summary_line(path)
     if line is not None:
         context.summaries.append(line)
-        context.found_wrong |= context.options.is_strict
+        is_named = context.options.internal_decoder is not None
+        context.found_wrong |= context.options.is_strict or (is_named and decoder is not None and decoder.has_failed)
 
 
 def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
@@ -121,6 +122,10 @@ def _rows_from(run: Run, first: int) -> Run:
     return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
+def _directory(path: str) -> str:
+    return os.path.normpath(os.path.dirname(path))  # noqa: PTH120  `a.log` and `./b.log` are neighbours
+
+
 def dump_selection(
     paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
 ) -> list[Part]:
@@ -139,7 +144,7 @@ def dump_selection(
     selection = context.options.selection
     left = selection.limit
     parts: list[Part] = []
-    for directory, names in groupby(paths, os.path.dirname):
+    for directory, names in groupby(paths, _directory):
         files = list(names)
         logs = [path for path in files if parse_file_name(path).kind in LOGS]
         for path in files:

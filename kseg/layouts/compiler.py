@@ -8,9 +8,12 @@ import re
 from functools import lru_cache
 
 from kseg.errors import UsageError
-from kseg.kernel.contract import Op, Slot, Template, Text, Words
+from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words
 from kseg.layouts.fields import FIELDS, Field
 
+_LITERAL = int(Op.LITERAL)
+PATH = "\0path\0"
+"""Stands for a file's path in templates that are the same for all files."""
 _PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
 
 
@@ -26,6 +29,35 @@ def compile_template(text: str) -> Template:
     if end != len(pieces):
         raise UsageError(f"template {text!r}: a closing brace without an opening one; write \\}} for a brace")
     return Template(tuple(compiler.ops), bytes(compiler.literals), tuple(compiler.words))
+
+
+def fill(template: Template, marker: str, text: str) -> Template:
+    """The template with a text in the place of a marker in its literal parts: what differs from file to file.
+
+    Characters that aren't there in UTF-8, as in names of files, stand as \\udcNN.
+    """
+    old, new = marker.encode(), text.encode("utf-8", "backslashreplace")
+    if old not in template.literals:
+        return template
+    ops, literals = list(template.ops), template.literals
+    for at, code in enumerate(ops[::3]):
+        start, size = ops[3 * at + 1], ops[3 * at + 2]
+        if code == _LITERAL and template.literals.find(old, start, start + size) >= 0:
+            literal = template.literals[start : start + size].replace(old, new)
+            ops[3 * at + 1 : 3 * at + 3] = len(literals), len(literal)
+            literals += literal
+    return Template(tuple(ops), literals, template.words)
+
+
+def fill_program(program: Program, marker: str, text: str) -> Program:
+    """The program with its templates filled."""
+
+    def filled(template: Template | None) -> Template | None:
+        return None if template is None else fill(template, marker, text)
+
+    batch, record = ([filled(template) for template in templates] for templates in (program.batch, program.record))
+    control = None if program.control is None else tuple(fill(template, marker, text) for template in program.control)
+    return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
 
 
 _SKIPS = (Op.SKIP_IF_NULL, Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_NULL, Op.SKIP_UNLESS_ZERO, Op.SKIP_IF_NEGATIVE)

@@ -1,10 +1,11 @@
 """Logs as JSON: one object a line, run by the kernel like any other layout."""
 
 import json
+from functools import cache
 
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
-from kseg.layouts.compiler import compile_template
+from kseg.layouts.compiler import PATH, compile_template, fill_program
 from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, Column, Kind
 
 _CONTROL_BODIES = {
@@ -20,7 +21,14 @@ _NOTHING = compile_template("")
 
 def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
     """Objects of type batch and record; `file_on_records` where several files are read."""
-    file = f'"file":{_literal(path)},'
+    program = _program(batches=batches, records=records, file_on_records=file_on_records)
+    return fill_program(program, PATH, json.dumps(path, ensure_ascii=False))
+
+
+@cache
+def _program(*, batches: bool, records: bool, file_on_records: bool) -> Program:
+    """The program of all files, with PATH in the place of the path."""
+    file = f'"file":{PATH},'
     on_record = file if file_on_records else ""
     batch = tuple(_batch(file, magic) if batches else None for magic in range(3))
     if not records:
@@ -28,11 +36,6 @@ def json_program(path: str, *, batches: bool = True, records: bool = True, file_
     record = tuple(_record(on_record, magic, "") for magic in range(3))
     control = tuple(_record(on_record, 2, body) for body in _control_bodies())
     return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
-
-
-def _literal(text: str) -> str:
-    """A JSON string, with braces kept from being holes."""
-    return json.dumps(text).replace("{", "\\{").replace("}", "\\}")
 
 
 def _batch(file: str, magic: int) -> Template:

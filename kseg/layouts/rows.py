@@ -1,13 +1,14 @@
 """Lines of a user's own: `--template`, and rows of `--fields` as text, JSON or CSV."""
 
 import json
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
 from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
-from kseg.layouts.compiler import compile_template
+from kseg.layouts.compiler import PATH, compile_template, fill_program
 from kseg.output.columns import (
     BATCH_COLUMNS,
     DECODED_COLUMNS,
@@ -43,7 +44,16 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
     Raises UsageError for a name that isn't one of FIELD_NAMES.
     """
     check_fields(names)
-    places = _places(path)
+    directory = parse_partition_directory(Path(path).absolute().parent)
+    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
+    return fill_program(_rows_program(form, names, topic, partition), PATH, _value_text(form, str(path)))
+
+
+@lru_cache
+def _rows_program(form: str, names: tuple[str, ...], topic: str | None, partition: int | None) -> Program:
+    """The program of a partition's files, with PATH in the place of each one's path."""
+    values = (PATH, _template_text(form, topic), _template_text(form, partition))
+    places = dict(zip(PLACE_COLUMNS, values, strict=True))
     rows = [_row(form, names, magic, places) for magic in range(3)]
     return _program((rows[0], rows[1], rows[2]))
 
@@ -59,18 +69,9 @@ def _program(records: tuple[Template, Template, Template]) -> Program:
     return Program((None, None, None), records, (records[2],) * CONTROL_TEMPLATES)
 
 
-def _places(path: str | PathLike[str]) -> dict[str, object]:
-    directory = parse_partition_directory(Path(path).absolute().parent)
-    known = (None, None) if directory is None else (directory.topic, directory.partition)
-    return dict(zip(PLACE_COLUMNS, (str(path), *known), strict=True))
-
-
-def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, object]) -> Template:
+def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, str]) -> Template:
     show = {"text": _text, "json": _json, "csv": _csv}[form]
-    cells = [
-        show(name, _literal_value(form, places[name]) if name in places else _Column(COLUMNS[name], magic))
-        for name in names
-    ]
+    cells = [show(name, places[name] if name in places else _Column(COLUMNS[name], magic)) for name in names]
     if form == "json":
         return compile_template("\\{" + ",".join(cells) + "\\}\n")
     return compile_template((" " if form == "text" else ",").join(cells) + "\n")
@@ -84,17 +85,20 @@ class _Column:
         self.template = (column.v0, column.v1, column.v2)[magic]
 
 
-def _literal_value(form: str, value: object) -> str:
-    """A value that is the same in all rows, as a form writes it; braces are no holes."""
-    if form == "json":
-        text = json.dumps(value, ensure_ascii=False)
-    elif form == "csv" and isinstance(value, str):
-        doubled = value.replace('"', '""')
-        text = f'"{doubled}"'
-    else:
-        text = ("null" if form == "text" else "") if value is None else str(value)
-    text = text.encode("utf-8", "backslashreplace").decode()
+def _template_text(form: str, value: object) -> str:
+    """A value that is the same in all rows, as a template's text: braces are no holes."""
+    text = _value_text(form, value).encode("utf-8", "backslashreplace").decode()
     return text.replace("{", "\\{").replace("}", "\\}")
+
+
+def _value_text(form: str, value: object) -> str:
+    """A value as a form writes it."""
+    if form == "json":
+        return json.dumps(value, ensure_ascii=False)
+    if form == "csv" and isinstance(value, str):
+        doubled = value.replace('"', '""')
+        return f'"{doubled}"'
+    return ("null" if form == "text" else "") if value is None else str(value)
 
 
 def _text(name: str, value: str | _Column) -> str:

@@ -377,3 +377,19 @@ def test_only_needs_json(tmp_path: Path) -> None:
     ran = run.kseg(["dump", "--only", "records", NAME], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
     assert b"-o json" in ran.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "table"])
+@pytest.mark.parametrize("limit", ["9000", "8800", "1"])
+def test_batch_that_a_limit_of_bytes_cuts_is_no_damage(form: str, limit: str) -> None:
+    path = "docs/test-1-0/00000000000000203000.log"
+    ran = run.kseg(["dump", "-o", form, "--max-bytes", limit, path], golden.ROOT)
+    assert (ran.status, ran.stderr, b"damage" in ran.stdout) == (0, b"", False)
+
+
+@pytest.mark.parametrize(("decoder", "status"), [("offsets", 1), ("cluster-metadata", 0), ("remote-log-metadata", 0)])
+@pytest.mark.parametrize("form", ["text", "json", "csv", "table"])
+def test_internal_topics_decoder_fails_in_each_form_where_the_tool_would(form: str, decoder: str, status: int) -> None:
+    path = "docs/test-1-0/00000000000000203000.log"
+    ran = run.kseg(["dump", "-o", form, f"--{decoder}-decoder", path], golden.ROOT)
+    assert ran.status == status

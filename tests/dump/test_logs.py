@@ -197,3 +197,11 @@ def test_nothing_appears_beside_the_log(tmp_path: Path) -> None:
     assert dump(tmp_path, "--print-data-log", NAME).status == 0
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
     assert (tmp_path / NAME).read_bytes() == source.read_bytes()
+
+
+@pytest.mark.usefixtures("kernel")
+def test_last_line_tells_of_records_that_are_lost_though_no_bytes_are() -> None:
+    path = "damaged/021-flip-records/00000000000000036158.log"
+    ran = kseg(["dump", path], golden.ROOT)
+    counts = "1496 bytes, 0 of them lost, records lost inside 1 batch; batch count is 3, record count is 17"
+    assert ran.stderr.decode().splitlines()[-1] == f"kseg: {path}: {counts}"

@@ -6,7 +6,7 @@ import pytest
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import Op
-from kseg.layouts.compiler import compile_template
+from kseg.layouts.compiler import PATH, compile_template, fill
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, scanned
@@ -152,3 +152,16 @@ def test_template_that_means_nothing_is_refused_with_the_reason(template: str, r
         compile_template(template)
     assert reason in refusal.value.message
     assert repr(template) in refusal.value.message
+
+
+# --- what differs from file to file ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["", "a.log", "{offset}\\{key?", "ä" * 300])
+def test_path_is_filled_in_wherever_it_stands(kernel: "Kernel", path: str) -> None:
+    text = f"{PATH}|{{offset}} {PATH}{{key? key{PATH}}} end {{offset}}"
+    template = fill(compile_template(text), PATH, path)
+    content = batch(HEADER, [RECORDS["key and value"]])
+    program = program_of(None, "")._replace(record=(template,) * 3)
+    shown = render(kernel, program, content, scanned(kernel, content)).text.decode()
+    assert shown == f"{path}|1000 {path} key{path} end 1000"

@@ -34,6 +34,8 @@ MOST_UNDER_WAY = 4
 """Pieces that may wait for an earlier one: no more than LogFile keeps runs."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
+_ROWS_MORE = 8
+"""Rows that are looked at beyond twice as many as the part before had: not all that are left, time and again."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
 _QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
 """Codecs that cost less than handing the work to a thread."""
@@ -164,7 +166,8 @@ def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: _Bounds) -> Iter
     bounds.note(part)
     yield part
     while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
-        rest = Slice(piece.run, part.last, piece.last, None)
+        last = min(piece.last, part.last + 2 * (part.last - part.first) + _ROWS_MORE)
+        rest = Slice(piece.run, part.last, last, None)
         part = _decompressed(rest, bounds.limit, bounds.free, ENOUGH_MORE)
         bounds.note(part)
         yield part

@@ -1,6 +1,7 @@
 """Files made to cost much: what kseg does about them is counted, in bytes of memory and in calls, not in time."""
 
 import resource
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -222,3 +223,37 @@ def test_many_tiny_blocks_of_snappy_cost_little_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 3 << 18
     finally:
         tracemalloc.stop()
+
+
+# --- indexes ---------------------------------------------------------------------------------------------------------
+
+BATCHES = 1000
+TIME_INDEX = f"{0:020}.timeindex"
+
+
+def write_back_and_forth(directory: Path, entries: int) -> None:
+    """A log, and a .timeindex whose entries name its last batch and its first in turn; no .index tells the way."""
+    write(directory, b"".join(Message(value=b"", offset=n).encoded() for n in range(BATCHES)))
+    offsets = [BATCHES - 1, 1] * (entries // 2)
+    (directory / TIME_INDEX).write_bytes(b"".join(struct.pack(">qi", n, offset) for n, offset in enumerate(offsets)))
+
+
+def test_entries_of_an_index_that_lead_back_and_forth_soon_cost_little_each(tmp_path: Path) -> None:
+    calls = []
+    for entries in (200, 1200):
+        write_back_and_forth(tmp_path, entries)
+        calls.append(calls_of(["dump", TIME_INDEX], tmp_path))
+    assert calls[1] - calls[0] < 20 * 1000
+
+
+def test_entries_that_are_too_far_to_compare_are_printed_and_counted(tmp_path: Path) -> None:
+    write_back_and_forth(tmp_path, 1600)
+    ran = kseg(["dump", TIME_INDEX], tmp_path)
+    assert ran.stdout.count(b"timestamp: ") == 1600
+    assert b"batch that is too far away: " in ran.stderr
+    assert b"they were not compared" in ran.stderr
+
+
+def test_index_of_a_few_entries_back_and_forth_is_compared_whole(tmp_path: Path) -> None:
+    write_back_and_forth(tmp_path, 20)
+    assert b"not compared" not in kseg(["dump", TIME_INDEX], tmp_path).stderr

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.bodies import Slice, with_bodies
+from kseg.codecs import limit_for
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -17,14 +18,20 @@ from kseg.formats.codes import (
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
 from kseg.kernel.contract import SIZE, Bodies
-from kseg.log_file import BUFFER_SIZE, SEARCH_COST_LIMIT, LogFile, Run
+from kseg.log_file import BUFFER_SIZE, LogFile, Run
 
 READ_AHEAD = 4096
 """Bytes read for a header and those behind it: what lies between two entries of an index."""
 EMPTY_BATCHES = 64
 """Batches without records that are passed over in search for a record."""
-WALKS, WALK_OF_ENTRY = 2, 64
-"""Batches that all searches may look at: this many times as the log can hold, and for each search."""
+WALKS, WALKS_FREE, WALK_OF_ENTRY = 2, 1 << 16, 2
+"""Batches that all searches may look at: this many times as the log can hold, in any log, and for each search."""
+READS, READS_FREE = 32, 1 << 24
+"""What all reading of records may cost: for each byte of the log, and in any log."""
+COST_OF_READ, COST_OF_RECORD, RATIO_OF_BODY = 1 << 10, 1 << 6, 16
+"""What a batch's reading and each record cost beside their sizes, and how much less a decompressed byte costs."""
+REMEMBERED = 1 << 14
+"""Batches whose records are remembered: entries of a damaged index lead back and forth."""
 _SMALLEST_SIZE_FIELD = min(MINIMUM_SIZE_FIELD.values())
 
 
@@ -37,6 +44,7 @@ class NoBatch(StrEnum):
     TOO_LARGE = "batch larger than --max-message-size"
     UNREADABLE = "batch whose records can't be read"
     TOO_FAR = "batch that is too far away"
+    TOO_COSTLY = "batch that isn't read, since those before took long"
 
 
 class LogBatch(NamedTuple):
@@ -54,11 +62,11 @@ class LogBatch(NamedTuple):
 
 
 class _Records(NamedTuple):
-    """What is asked of a batch's records: `first_offset` is None if there are none, `is_whole` if all could be read."""
+    """What is asked of a batch's records: `first_offset` is None if there are none, `problem` if all could be read."""
 
     first_offset: int | None
     largest_timestamp: int
-    is_whole: bool
+    problem: NoBatch | None
 
 
 def wrap_offset(offset: int) -> int:
@@ -82,10 +90,10 @@ class BatchReader:
         self._limit = limit
         self._buffer, self._buffer_position = bytes(BATCH_HEADER_SIZE), -BATCH_HEADER_SIZE
         self._walk: tuple[int, int, int] | None = None
-        self._walk_budget = WALKS * (log.size // (_SMALLEST_SIZE_FIELD + LOG_OVERHEAD) + 1)
+        self._walk_budget = WALKS * (log.size // (_SMALLEST_SIZE_FIELD + LOG_OVERHEAD) + 1) + WALKS_FREE
         self._kernel = kernel.load()
-        self._last: tuple[LogBatch, _Records] | None = None
-        self._read_budget = SEARCH_COST_LIMIT * log.size
+        self._known: dict[int, _Records] = {}
+        self._read_budget = READS * log.size + READS_FREE
 
     def batch_at(self, position: int) -> LogBatch | NoBatch:
         """The batch that begins at a position."""
@@ -103,15 +111,18 @@ class BatchReader:
             records = self._records(found)
             if records.first_offset is not None:
                 return records.first_offset
-            if not records.is_whole:
-                return NoBatch.UNREADABLE
-            found = self._header(found.position + found.size, BATCH_HEADER_SIZE)
+            if records.problem is not None:
+                return records.problem
+            self._walk_budget -= 1
+            if self._walk_budget < 0:
+                break
+            found = self._header(found.position + found.size, READ_AHEAD)
         return NoBatch.TOO_FAR
 
     def largest_timestamp(self, batch: LogBatch) -> int | NoBatch:
         """The largest timestamp of the batch's records, -1 without records or timestamps."""
         records = self._records(batch)
-        return records.largest_timestamp if records.is_whole else NoBatch.UNREADABLE
+        return records.largest_timestamp if records.problem is None else records.problem
 
     def find(self, start: int, offset: int) -> LogBatch | NoBatch:
         """The first batch from a batch's position on that ends at an offset or behind it."""
@@ -152,25 +163,33 @@ class BatchReader:
         return LogBatch(position, length + LOG_OVERHEAD, magic, attributes & CODEC_MASK, base_offset, last_offset)
 
     def _records(self, batch: LogBatch) -> _Records:
-        """The batch's records; the last batch's are remembered."""
-        if self._last is None or self._last[0] != batch:
-            self._last = batch, self._read_records(batch)
-        return self._last[1]
+        """The batch's records; those of many batches are remembered."""
+        known = self._known.get(batch.position)
+        if known is None:
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            known = self._known[batch.position] = self._read_records(batch)
+        return known
 
     def _read_records(self, batch: LogBatch) -> _Records:
-        self._read_budget -= batch.size
-        run = self._run(batch) if self._read_budget >= 0 else None
+        self._read_budget -= COST_OF_READ + batch.size
+        if self._read_budget < 0:
+            return _Records(None, NO_TIMESTAMP, NoBatch.TOO_COSTLY)
+        run = self._run(batch)
         if run is None:
-            return _Records(None, NO_TIMESTAMP, is_whole=False)
+            return _Records(None, NO_TIMESTAMP, NoBatch.UNREADABLE)
         bodies, is_whole = self._bodies(run, batch)
         columns = self._kernel.columns(run.buffer, run.rows, 0, 1, batch.position, bodies)
-        is_whole = is_whole and not columns.problems
+        problem = None if is_whole and not columns.problems else NoBatch.UNREADABLE
+        values_size = memoryview(columns.value_data).nbytes
+        unpacked = limit_for(batch.size) if problem else values_size + COST_OF_RECORD * columns.count
+        self._read_budget -= unpacked // RATIO_OF_BODY
         if columns.count == 0:
-            return _Records(None, NO_TIMESTAMP, is_whole=is_whole)
+            return _Records(None, NO_TIMESTAMP, problem)
         offsets, timestamps = (
             memoryview(numbers).cast("B").cast("q") for numbers in (columns.offsets, columns.timestamps)
         )
-        return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), is_whole=is_whole)
+        return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), problem)
 
     def _bodies(self, run: Run, batch: LogBatch) -> tuple[Bodies | None, bool]:
         """The batch's body as the kernel takes it, and whether it is whole; None for an uncompressed batch."""

@@ -34,6 +34,7 @@ _ADVICE: dict[str, str] = {
     NoBatch.TOO_LARGE: "a larger one compares them",
     NoBatch.UNREADABLE: "`kseg dump` of the log tells more",
     NoBatch.TOO_FAR: "they were not compared",
+    NoBatch.TOO_COSTLY: "they were not compared",
 }
 """What to do about entries that can't be compared, where it isn't the index that is wrong."""
 

@@ -58,8 +58,9 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and print what they show, and that generated pages are up to date
+docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
 	$(PYTHON) tools/make_docs.py --check
+	$(PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too

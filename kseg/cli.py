@@ -46,6 +46,7 @@ class _Commands(click.Group):
             return None
         module = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
+        _name_variables(command, cmd_name)
         return command
 
     def resolve_command(
@@ -65,6 +66,14 @@ class _Commands(click.Group):
         """Lists the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _name_variables(command: click.Command, name: str) -> None:
+    """Lets `KSEG_COMMAND_OPTION` set an option, named as the user writes it: click would go by the parameter's name."""
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            long_name = next(each for each in option.opts if each.startswith("--"))
+            option.envvar = f"KSEG_{name}{long_name[1:]}".replace("-", "_").upper()
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -106,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         own_standard_streams()
     try:
-        status = cli.main(arguments, "kseg", standalone_mode=False, auto_envvar_prefix="KSEG") or 0
+        status = cli.main(arguments, "kseg", standalone_mode=False) or 0
         if arguments is None:
             flush_stdout()
     except click.UsageError as error:

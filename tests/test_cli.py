@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from _pytest.mark import ParameterSet
 
-from kseg.cli import COMMANDS
+from kseg.cli import COMMANDS, cli
+from kseg.commands.parameters import Number
 from tests import golden, run
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
@@ -266,3 +269,76 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
 def interruptible() -> None:
     """Background processes of a shell, and so their children, ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+# --- the environment -------------------------------------------------------------------------------------------------
+
+
+def options_of(name: str) -> list[tuple[str, click.Option]]:
+    """The variables of a command's options, as the user knows them by the options' names."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    found = []
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            long_name = next(each for each in option.opts if each.startswith("--"))
+            found.append((f"KSEG_{name}_{long_name[2:]}".upper().replace("-", "_"), option))
+    return found
+
+
+REQUIRED = {"build": ("-o", "new"), "slice": (".", "-o", "new")}
+"""What commands don't do without."""
+
+
+def variables() -> list[ParameterSet]:
+    """Those of options that take numbers or one of several words, which what is no such word tells."""
+    refusing = (Number, click.types.IntParamType, click.IntRange, click.Choice)
+    return [
+        pytest.param(name, variable, id=variable)
+        for name in COMMANDS
+        for variable, option in options_of(name)
+        if isinstance(option.type, refusing) and not option.multiple
+    ]
+
+
+@pytest.mark.parametrize(("name", "variable"), variables())
+def test_each_option_has_a_variable(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "no such value")
+    ran = kseg(name, *REQUIRED.get(name, ()))
+    assert ran.status == 2
+    assert b"no such value" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments"),
+    [
+        ({"KSEG_DUMP_OUTPUT": "json", "KSEG_DUMP_LIMIT": "3"}, ["-o", "json", "--limit", "3"]),
+        ({"KSEG_DUMP_PRINT_DATA_LOG": "1"}, ["--print-data-log"]),
+        (
+            {"KSEG_DUMP_FROM_TIME": "2020-02-13 13:38:18", "KSEG_DUMP_TZ": "+01:00"},
+            ["--from-time", "2020-02-13 13:38:18", "--tz", "+01:00"],
+        ),
+        ({"KSEG_DUMP_NO_CONTROL": "x", "KSEG_DUMP_CONTROL": "false"}, ["--no-control"]),
+    ],
+)
+def test_variables_mean_what_options_mean(
+    variables: dict[str, str], arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = kseg("dump", SAMPLE, *arguments)
+    assert wanted != kseg("dump", SAMPLE) or arguments == ["--no-control"]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert kseg("dump", SAMPLE) == wanted
+
+
+def test_option_on_the_line_comes_before_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = kseg("dump", SAMPLE, "--limit", "2")
+    monkeypatch.setenv("KSEG_DUMP_LIMIT", "1")
+    assert kseg("dump", SAMPLE, "--limit", "2") == wanted
+
+
+def test_variables_that_name_no_option_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = kseg("dump", SAMPLE)
+    for name in ("KSEG_VERSION", "KSEG_HELP", "KSEG_DUMP_HELP", "KSEG_LS_LIMIT", "KSEG_DUMP"):
+        monkeypatch.setenv(name, "0.1.0")
+    assert kseg("dump", SAMPLE) == wanted

@@ -64,8 +64,7 @@ def _program(path: str, context: "DumpContext") -> Program:
     options = context.options
     if options.template is not None:
         return template_program(options.template)
-    form = "json" if options.output == "table" else options.output
-    return fields_program(form, fields_of(options, several_files=context.several_files), path)
+    return fields_program(options.output, fields_of(options, several_files=context.several_files), path)
 
 
 class TableRows:

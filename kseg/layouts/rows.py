@@ -25,6 +25,7 @@ COLUMNS: dict[str, Column] = {column.name: column for column in (*BATCH_COLUMNS,
 """By name; of a name that batches and records have it is the record's."""
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
 """What `--fields` takes."""
+_JSON_FORMS = ("json", "table")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
@@ -39,7 +40,7 @@ def template_program(template: str) -> Program:
 
 
 def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
-    """A program that prints a row for each record: `form` is text, json or csv.
+    """A program that prints a row for each record: `form` is text, json, csv, or table for JSON of texts to be shown.
 
     Raises UsageError for a name that isn't one of FIELD_NAMES.
     """
@@ -70,9 +71,9 @@ def _program(records: tuple[Template, Template, Template]) -> Program:
 
 
 def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, str]) -> Template:
-    show = {"text": _text, "json": _json, "csv": _csv}[form]
+    show = {"text": _text, "json": _json, "csv": _csv, "table": _table}[form]
     cells = [show(name, places[name] if name in places else _Column(COLUMNS[name], magic)) for name in names]
-    if form == "json":
+    if form in _JSON_FORMS:
         return compile_template("\\{" + ",".join(cells) + "\\}\n")
     return compile_template((" " if form == "text" else ",").join(cells) + "\n")
 
@@ -93,7 +94,7 @@ def _template_text(form: str, value: object) -> str:
 
 def _value_text(form: str, value: object) -> str:
     """A value as a form writes it."""
-    if form == "json":
+    if form in _JSON_FORMS:
         return json.dumps(value, ensure_ascii=False)
     if form == "csv" and isinstance(value, str):
         doubled = value.replace('"', '""')
@@ -123,6 +124,13 @@ def _json(name: str, value: str | _Column) -> str:
     if value.template is None:
         return f'"{name}":null'
     return f'"{name}":"{value.template}"' if value.kind is Kind.WORD else f'"{name}":{value.template}'
+
+
+def _table(name: str, value: str | _Column) -> str:
+    """As in JSON, but what is JSON already is a text to be shown, which decoders don't quote then."""
+    if isinstance(value, _Column) and value.kind is Kind.JSON:
+        return f'"{name}{{{name}:json}}'
+    return _json(name, value)
 
 
 def _csv(name: str, value: str | _Column) -> str:

@@ -3,13 +3,7 @@
 import csv
 import io
 import json
-import os
-import pty
 import re
-import select
-import subprocess
-import sys
-import termios
 from base64 import b64decode
 from pathlib import Path
 from struct import pack
@@ -18,9 +12,11 @@ import pytest
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from kseg.layouts.rows import FIELD_NAMES
 from tests import golden, run
 from tests.decode.schemas_topic import new_client, registered, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.terminal import in_terminal, plain
 
 pytestmark = pytest.mark.usefixtures("kernel")
 NASTY = '\x1b[2J\x1b]0;owned\x07[red]mark[/red] "quoted"\r\n\x9b31m\u202e'
@@ -87,50 +83,11 @@ def test_old_formats_have_nulls_for_what_they_lack() -> None:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def in_terminal(directory: Path, *arguments: str, columns: int = 100) -> str:
-    """What a terminal of some width gets."""
-    leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (40, columns))
-    command = [str(Path(sys.executable).parent / "kseg"), *arguments]
-    environment = {**os.environ, "TERM": "xterm-256color", "KSEG_PAGER": "cat"}
-    environment = {name: value for name, value in environment.items() if name not in ("NO_COLOR", "COLUMNS")}
-    with subprocess.Popen(
-        command, stdin=follower, stdout=follower, stderr=follower, cwd=directory, env=environment
-    ) as ran:
-        os.close(follower)
-        pieces = []
-        while select.select([leader], [], [], 30)[0]:
-            try:
-                pieces.append(os.read(leader, 4096))
-            except OSError:
-                break
-            if not pieces[-1]:
-                break
-        ran.wait(timeout=30)
-    os.close(leader)
-    return b"".join(pieces).decode()
-
-
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def test_payload_full_of_escapes_leaves_terminal_and_table_intact(partition: Path) -> None:
-    shown = in_terminal(partition, "dump", "orders-3", "-o", "table", columns=200)
-    plain = STYLE.sub("", shown)
-    assert not set(plain) & {chr(code) for code in range(32) if chr(code) not in "\r\n"} | set("\x7f\x9b\u202e") & set(
-        plain
-    )
-    lines = plain.splitlines()
-    assert len(lines) == 6  # names, a rule, and each record in a line
-    assert r"\x1b[2J\x1b]0;owned\x07[red]mark[/red]" in lines[5]
-    assert [line.split()[1] for line in lines[2:]] == ["0", "1", "2", "3"]
-
-
 def test_terminal_shortens_values_and_no_digits(tmp_path: Path) -> None:
     offset = 2**40
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k" * 300, b"v" * 300)], offset)], offset)
-    lines = STYLE.sub(
-        "", in_terminal(tmp_path, "dump", "orders-0", "-o", "table", "--fields", "offset,time,key,value")
+    lines = plain(
+        in_terminal(tmp_path, "dump", "orders-0", "-o", "table", "--fields", "offset,time,key,value")
     ).splitlines()
     assert len(lines) == 3
     assert all(len(line) <= 100 for line in lines)
@@ -209,6 +166,34 @@ def test_text_csv_and_templates_show_the_decoded(orders: Path) -> None:
     shown = list(csv.reader(io.StringIO(rows, newline="")))
     assert shown[1] == ["7", '{"id":1,"note":"é\\n"}', ""]
     assert shown[3][2] != ""
+
+
+def test_tables_show_what_was_decoded_and_why_not_in_columns_of_their_own(orders: Path) -> None:
+    fields = "offset,keyDecoded,valueDecoded,valueError"
+    lines = dumped(orders, "orders-0", "-o", "table", "--fields", fields, *AVRO).stdout.decode().splitlines()
+    cells = [re.split(r"\s{2,}", line.strip()) for line in lines[2:]]
+    assert cells[0] == ["0", "7", '{"id":1,"note":"é\\n"}', "null"]
+    assert cells[2][:3] == ["2", "7", "null"]
+    assert cells[2][3] != "null"
+
+
+def test_decoded_text_of_any_kind_stands_in_a_table(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b'say "no"', b"\xff"), NewRecord(b"", None)])])
+    arguments = ("--key-decoder", "string", "--value-decoder", "json", "--fields", "keyDecoded,valueError")
+    lines = dumped(tmp_path, "orders-0", "-o", "table", *arguments).stdout.decode().splitlines()
+    assert lines[2].startswith('say "no"')
+    assert lines[2].rstrip()[-4:] != "null"
+    internal = ("-o", "table", "--fields", "keyError,valueError", "--offsets-decoder")
+    assert "not" in dumped(tmp_path, "orders-0", *internal).stdout.decode()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv", "table"])
+def test_every_field_stands_in_every_form(form: str, orders: Path) -> None:
+    arguments = ("-o", form, "--fields", ",".join(FIELD_NAMES), *AVRO)
+    ran = dumped(orders, "orders-0", *arguments)
+    assert ran.status == 0
+    names = {"text": 0, "json": 0, "csv": 1, "table": 2}[form]
+    assert len(ran.stdout.decode().splitlines()) == names + 4
 
 
 def test_decoder_of_the_users_own_is_given_headers(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:

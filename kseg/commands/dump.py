@@ -50,7 +50,7 @@ _LARGEST_BODY = 1 << 40
 @click.option(
     "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
 )
-@click.option("--key-decoder", metavar="NAME", help="What decodes keys: string, json, avro, … or module:callable.")
+@click.option("--key-decoder", metavar="NAME", help="What decodes keys, as below, or a Kafka class.")
 @click.option("--value-decoder", metavar="NAME", help="What decodes values.")
 @click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set.")
 @click.option("--message", metavar="NAME", help="Full name of the Protobuf message.")
@@ -93,6 +93,10 @@ def dump(
       kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
       kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
+
+    Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
+    avro, protobuf, auto, and module:callable of your own, which is given bytes and headers. Internal topics are decoded
+    by themselves with -o json and -o table.
 
     PATHS are files or directories; none means the current directory. Of a selection only what may hold it is read: by
     names of files, indexes (which are checked), and headers of batches.

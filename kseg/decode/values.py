@@ -163,6 +163,9 @@ def _plain(read: Callable[[bytes], Json | bytes]) -> Make:
     return lambda options, part: without_headers(read)
 
 
+PRETTY_JSON = "json-pretty"
+"""Reads what `json` reads; where it is printed as text it is indented."""
+
 DECODERS: dict[str, Make] = {
     "string": _plain(read_string),
     "bytes": _plain(read_bytes),
@@ -173,6 +176,7 @@ DECODERS: dict[str, Make] = {
     "double": _plain(number(">d")),
     "uuid": _plain(read_uuid),
     "json": _plain(read_json),
+    PRETTY_JSON: _plain(read_json),
     "msgpack": lambda options, part: messagepack_decoder(),
     "avro": _avro,
     "protobuf": _protobuf,

@@ -124,7 +124,7 @@ def check_decoders(options: "DumpOptions") -> None:
 def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
     from kseg.batch import Header
     from kseg.decode.decoded import decoded_text, json_able, json_bytes
-    from kseg.decode.values import DecoderOptions, value_decoder
+    from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
     needed = DecoderOptions(options.schema, options.message, options.schema_registry)
     of_key: ValueDecoder | None = None
@@ -134,16 +134,19 @@ def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
     if options.value_decoder is not None:
         of_value = value_decoder(options.value_decoder, needed, "value")
 
-    def shown(decoded: "Decoded | None") -> bytes | None:
+    def shown(decoded: "Decoded | None", decoder_name: str | None) -> bytes | None:
         if decoded is None or decoded.reason is not None:
             return None
-        return json_bytes(json_able(decoded.value)) if as_json else decoded_text(decoded.value)
+        if as_json:
+            return json_bytes(json_able(decoded.value))
+        return decoded_text(decoded.value, pretty=decoder_name == PRETTY_JSON)
 
     def read(key: bytes | None, value: bytes | None, _: int, headers: "Headers") -> Texts:
         named = [Header(name.decode("utf-8", "replace"), content) for name, content in headers]
         of_keys = _apply(of_key, key, named)
         of_values = _apply(of_value, value, named)
-        return Texts(shown(of_keys), shown(of_values), of_keys and of_keys.reason, of_values and of_values.reason)
+        key_text, value_text = shown(of_keys, options.key_decoder), shown(of_values, options.value_decoder)
+        return Texts(key_text, value_text, of_keys and of_keys.reason, of_values and of_values.reason)
 
     return read
 

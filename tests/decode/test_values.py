@@ -40,6 +40,7 @@ UUID = uuid.UUID("6b156641-9a3c-42cd-bb94-d06e58be2445")
         ("json", b' {"b": [1, 1.5, null], "a": "\\u00e9"}', {"b": [1, 1.5, None], "a": "é"}),
         ("json", b'\0\0\0\0\x07{"a": 1}', {"a": 1}),
         ("json", b"12345678901234567890123", 12345678901234567890123),
+        ("json-pretty", b'{"a": [1]}', {"a": [1]}),
         ("msgpack", msgpack.packb({"a": [1, b"\xff", None], 7: "x"}), {"a": [1, "/w==", None], "7": "x"}),
         ("msgpack", msgpack.packb(msgpack.ExtType(9, b"\xff")), {"extensionType": 9, "dataBase64": "/w=="}),
         ("msgpack", msgpack.packb(msgpack.Timestamp(1, 0)), "1970-01-01T00:00:01+00:00"),

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from kseg.decode.values import DECODERS
 from kseg.layouts.rows import FIELD_NAMES
 from tests import golden, run
 from tests.decode.schemas_topic import new_client, registered, write_topic
@@ -175,6 +176,24 @@ def test_tables_show_what_was_decoded_and_why_not_in_columns_of_their_own(orders
     assert cells[0] == ["0", "7", '{"id":1,"note":"é\\n"}', "null"]
     assert cells[2][:3] == ["2", "7", "null"]
     assert cells[2][3] != "null"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("json", b'{"a":[1,{}]}\n'), ("json-pretty", b'{\n  "a": [\n    1,\n    {}\n  ]\n}\n')]
+)
+def test_json_is_compact_or_pretty(name: str, shown: bytes, tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b' {"a" : [1, {}]}')])])
+    assert dumped(tmp_path, "orders-0", "--template", "{value}", "--value-decoder", name).stdout == shown
+    (line,) = dumped(
+        tmp_path, "orders-0", "-o", "json", "--only", "records", "--value-decoder", name
+    ).stdout.splitlines()
+    assert json.loads(line)["valueDecoded"] == {"a": [1, {}]}
+
+
+def test_help_of_dump_names_every_decoder() -> None:
+    text = " ".join(run.kseg(["dump", "--help"], golden.ROOT).stdout.decode().split())
+    listed = text.partition("Decoders are ")[2].partition("module:callable")[0]
+    assert [name for name in DECODERS if f"{name}," not in listed and f"{name} (" not in listed] == []
 
 
 def test_decoded_text_of_any_kind_stands_in_a_table(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Files made to cost much: what kseg does about them is counted, in bytes of memory and in calls, not in time."""
 
+import json
 import resource
 import struct
 import subprocess
@@ -17,7 +18,7 @@ from kseg.bodies import FAILURES_FREE, Slice, with_bodies
 from kseg.codecs import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
 from kseg.formats.codes import Codec, DamageKind
 from kseg.log_file import Damage, LogFile, Run
-from tests.kernel.made import BatchHeader, Message, Record, batch
+from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import kseg
 
 NAME = f"{0:020}.log"
@@ -223,6 +224,29 @@ def test_many_tiny_blocks_of_snappy_cost_little_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 3 << 18
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("options", [[], ["--print-data-log"], ["-o", "json"]])
+def test_record_of_very_many_headers_costs_little_more_than_its_lines(options: list[str], tmp_path: Path) -> None:
+    count = 5_000
+    record = Record(value=b"v", headers=[(b"", None)] * count)
+    write(tmp_path, batch(BatchHeader(0), [record, record]))
+    assert peak_of(["dump", *options, NAME], tmp_path) < (1 << 19) + 2 * count * 25 * 4
+
+
+def test_thousands_of_headers_are_all_given(tmp_path: Path) -> None:
+    headers = [(b"name %d" % n, None if n % 7 == 0 else b"%d" % n * (n % 90)) for n in range(2000)]
+    write(tmp_path, batch(BatchHeader(0), [Record(value=b"v", headers=headers)]))
+    record = json.loads(kseg(["dump", "-o", "json", NAME], tmp_path).stdout.splitlines()[1])
+    given = [(header["key"].encode(), header["value"] and header["value"].encode()) for header in record["headers"]]
+    assert given == [(key, "" if value == b"" else value) for key, value in headers]
+
+
+@pytest.mark.parametrize("last", [b"\0", b"\0\x02", b"\x01\x01"])
+def test_record_whose_thousands_of_headers_end_wrongly_is_a_bad_record(last: bytes, tmp_path: Path) -> None:
+    content = b"\0\0\0\x01\x01" + varint(2000) + b"\0\x01" * 1999 + last
+    write(tmp_path, batch(BatchHeader(0, count=1), body=varint(len(content)) + content))
+    assert b"bad-record at position 0: record 0 can't be read" in kseg(["dump", NAME], tmp_path).stderr
 
 
 # --- indexes ---------------------------------------------------------------------------------------------------------

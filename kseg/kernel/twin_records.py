@@ -1,7 +1,8 @@
 """Reads v2 batches, their records and control records: the twin's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
+from typing import overload
 
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -12,7 +13,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.kernel.contract import Problem, RecordProblem
+from kseg.kernel.contract import Headers, Problem, RecordProblem
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
     BASE_SEQUENCE,
@@ -34,7 +35,6 @@ from kseg.kernel.twin_values import (
     SIZE,
     TIMESTAMP_TYPE,
     BatchValues,
-    Headers,
     Piece,
     RecordValues,
     append_time_of,
@@ -49,6 +49,7 @@ MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62
 """A number between these and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
+_MANY_HEADERS = 1000
 _LONGEST_VARINT, _LONGEST_VARLONG = 5, 10
 _FLAGS = [
     (
@@ -414,14 +415,65 @@ def _headers(record: bytes, at: int) -> tuple[Headers, int]:
     count, at = _varint(record, at)
     if not 0 <= count <= len(record) - at:
         raise EOFError
-    headers: list[tuple[bytes, bytes | None]] = []
+    if count > _MANY_HEADERS:
+        many = _ManyHeaders(record, at, count)
+        return many, many.end()
+    headers = []
     for _ in range(count):
-        key, at = _nullable_bytes(record, at)
-        if key is None:
-            raise EOFError
-        value, at = _nullable_bytes(record, at)
-        headers.append((key, value))
+        header, at = _header(record, at)
+        headers.append(header)
     return tuple(headers), at
+
+
+def _header(record: bytes, at: int) -> tuple[tuple[bytes, bytes | None], int]:
+    key, at = _nullable_bytes(record, at)
+    if key is None:
+        raise EOFError
+    value, at = _nullable_bytes(record, at)
+    return (key, value), at
+
+
+class _ManyHeaders(Sequence[tuple[bytes, bytes | None]]):
+    """Headers that are read when they are asked for: as Python's objects they take forty times their bytes."""
+
+    def __init__(self, record: bytes, at: int, count: int) -> None:
+        self._record, self._at, self._count = record, at, count
+
+    def end(self) -> int:
+        """Where they end. Raises EOFError if one of them can't be read."""
+        record, at = self._record, self._at
+        try:
+            for number in range(2 * self._count):
+                size = record[at]
+                if size < 0x80:
+                    size = size >> 1 ^ -(size & 1)
+                    at += 1
+                else:
+                    size, at = _varint(record, at)
+                if size < 0 and number & 1 == 0:
+                    raise EOFError  # a null key
+                at += max(size, 0)
+        except IndexError as error:
+            raise EOFError from error
+        if at > len(record):
+            raise EOFError
+        return at
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
+        at = self._at
+        for _ in range(self._count):
+            header, at = _header(self._record, at)
+            yield header
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[bytes, bytes | None]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[bytes, bytes | None]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[bytes, bytes | None] | list[tuple[bytes, bytes | None]]:
+        return list(self)[index]
 
 
 def _nullable_bytes(record: bytes, at: int) -> tuple[bytes | None, int]:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, TimestampType
-from kseg.kernel.contract import RecordProblem, Slot
+from kseg.kernel.contract import Headers, RecordProblem, Slot
 
-Headers = tuple[tuple[bytes, bytes | None], ...]
 BatchValues = tuple[int, ...]
 _Numbers = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 RecordValues = tuple[*_Numbers, bytes | None, bytes | None, bytes | None, Headers, int, *tuple[bytes | None, ...]]

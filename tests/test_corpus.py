@@ -60,6 +60,8 @@ def compare(
         for case in cases:
             ran, wrong = checked(case, check, root)
             counts.add(case.group, request.param, wrong is None)
+            if case.needs_internal_topic_decoder:
+                counts.add(f"{case.group}, of them internal topics", request.param, wrong is None)
             if ran is not None and case.group == "healthy":
                 counts.add(
                     "healthy, stderr equal too (for information)", request.param, has_same_stderr(case, ran, root)
@@ -73,33 +75,28 @@ def compare(
 
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_healthy_files_print_as_that_release_printed_them(printer: str, compare: Compare) -> None:
-    failures = compare(runnable("healthy", printer), same_stdout)
+    failures = compare(golden.cases("healthy", printer=printer), same_stdout)
     assert failures == [], report(failures)
 
 
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_healthy_files_that_killed_the_tool_print_its_whole_lines_first(printer: str, compare: Compare) -> None:
-    failures = compare(runnable("died", printer), whole_lines_first)
+    failures = compare(golden.cases("died", printer=printer), whole_lines_first)
     assert failures == [], report(failures)
 
 
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_damaged_files_end_with_an_allowed_status_behind_the_tools_lines(printer: str, compare: Compare) -> None:
-    failures = compare(runnable("damaged", printer), allowed_status)
+    failures = compare(golden.cases("damaged", printer=printer), allowed_status)
     assert failures == [], report(failures)
 
 
 # No status is asked for: the real tool's own is 1 for --help, and what a release took a later format for is its own.
 @pytest.mark.parametrize("group", ["newer", "usage"])
 def test_wrong_usage_and_newer_formats_end_without_a_traceback(group: Group, compare: Compare) -> None:
-    cases = [case for printer in PRINTERS for case in runnable(group, printer)]
+    cases = [case for printer in PRINTERS for case in golden.cases(group, printer=printer)]
     failures = compare(cases, allowed_status_only)
     assert failures == [], report(failures)
-
-
-def runnable(group: Group, printer: str) -> list[GoldenCase]:
-    """The cases that kseg can print: those of the internal topics' decoders come with them."""
-    return [case for case in golden.cases(group, printer=printer) if not case.needs_internal_topic_decoder]
 
 
 def same_stdout(case: GoldenCase, ran: run.Run) -> str | None:

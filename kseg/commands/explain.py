@@ -11,6 +11,7 @@ from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
+from kseg.log.log_dir import find_partitions
 from kseg.output.explain import document, item_objects, write_items
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_stdout
@@ -60,6 +61,9 @@ def explain(
         return
     if path is None:
         raise UsageError("give a file, or --format")
+    if path.is_dir():
+        next(find_partitions([path]), None)  # which tells if there is nothing
+        raise UsageError("is a directory: give a file in it", path)
     if sum(choice is not None for choice in (offset, position, batch)) > 1:
         raise UsageError("give one of --offset, --position, --batch")
     seen = _Seen(_chosen(explain_file(path), offset, position, batch))

@@ -18,6 +18,7 @@ from kseg.commands.options import (
     selection_options,
 )
 from kseg.commands.parameters import int_number, long_number
+from kseg.errors import OpenError
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
 from kseg.log.roll import (
@@ -126,17 +127,22 @@ def ls(
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
-    found_problems = False
+    found_problems = has_failed = False
     totals = Totals(has_selection=has_selection)
 
     def say(line: str) -> None:
         if not quiet:
             talk(f"kseg: {line}")
 
+    def refuse(error: OpenError) -> None:
+        nonlocal has_failed
+        has_failed = True
+        talk(f"kseg: {error}")
+
     def listings() -> Iterator[PartitionListing]:
         nonlocal found_problems, left
         with ProgressBar(progress) as progress_bar:
-            for place in find_partitions(paths):
+            for place in find_partitions(paths, refuse):
                 if topic is not None and not fnmatchcase(place.topic or place.path.name, topic):
                     continue
                 progress_bar.show(place.path.name, 0, place.size)
@@ -162,7 +168,7 @@ def ls(
     else:
         _write_text(ordered, totals, shown_columns(deep=deep, names=False, selected=has_selection))
     flush_stdout()
-    command.exit(int(found_problems))
+    command.exit(2 if has_failed else int(found_problems))
 
 
 def _rows(listing: PartitionListing) -> list[SegmentRow]:

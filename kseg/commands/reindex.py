@@ -57,8 +57,6 @@ def reindex(
     if gentle:
         give_way()
     partitions = list(find_partitions([path]))
-    if not partitions:
-        raise UsageError("no partition is here", path)
     is_damaged = False
     with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
         for partition in partitions:

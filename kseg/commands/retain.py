@@ -7,7 +7,7 @@ import click
 
 from kseg.commands.options import paths_argument
 from kseg.commands.parameters import NewDirectory, int_number, long_number
-from kseg.errors import UsageError
+from kseg.errors import OpenError, UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.retain import retain_partition, write_retained
 from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
@@ -16,6 +16,7 @@ from kseg.output.json_lines import write_json
 from kseg.output.retain import COLUMNS, retained_object, timeline
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
+from kseg.output.talk import talk
 from kseg.times import parse_time
 
 _HOUR_MS = 3_600_000
@@ -42,7 +43,9 @@ _HOUR_MS = 3_600_000
 @click.option(
     "-o", "--output", "directory", type=NewDirectory("--format"), help="Copy the partition without what would go."
 )
+@click.pass_context
 def retain(
+    command: click.Context,
     paths: tuple[Path, ...],
     retention_ms: int | None,
     retention_hours: int | None,
@@ -67,7 +70,10 @@ def retain(
         retention_ms = hours * _HOUR_MS if hours >= 0 else UNLIMITED
     now_ms = time.time_ns() // 1_000_000 if now is None else parse_time(now)
     settings = RetentionSettings(now_ms, retention_ms, retention_bytes)
-    partitions = list(find_partitions(paths))
+    refused: list[OpenError] = []
+    partitions = list(find_partitions(paths, refused.append))
+    for error in refused:
+        talk(f"kseg: {error}")
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
     for partition in partitions:
@@ -85,3 +91,4 @@ def retain(
         for line in (str(partition.path), *(f"  {line}" for line in lines)):
             write_line(line)
     flush_stdout()
+    command.exit(2 if refused else 0)

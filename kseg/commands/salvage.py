@@ -58,10 +58,7 @@ def salvage(
         give_way()
     is_whole = True
     with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
-        found = find_replicas(paths)
-        if not found:
-            raise UsageError("no partition is here", paths[0])
-        for name, partitions in found.items():
+        for name, partitions in find_replicas(paths).items():
             plan = plan_salvage(name, partitions, keep_cache=keep_cache)
             is_whole &= plan.is_whole
             transactions = () if target is None else write_salvage(plan, target, keep_cache=keep_cache)

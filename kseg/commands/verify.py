@@ -16,7 +16,7 @@ from kseg.commands.options import (
     selection_options,
 )
 from kseg.commands.parameters import int_number
-from kseg.errors import UsageError
+from kseg.errors import OpenError, UsageError
 from kseg.gentle import give_way
 from kseg.log.findings import FINDINGS, Severity, explanation
 from kseg.log.verify import Verified, plan_verification, verify_paths
@@ -72,9 +72,12 @@ def verify(
     if gentle:
         give_way()
     selection = selection_of(options)
-    plan = plan_verification(paths)
+    refused: list[OpenError] = []
+    plan = plan_verification(paths, refused.append)
+    for error in refused:
+        talk(f"kseg: {error}")
     counts: Counter[Severity] = Counter()
-    has_failed, done = False, 0
+    has_failed, done = bool(refused), 0
     with ProgressBar(progress) as bar:
         for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes):
             _write(verified, output)

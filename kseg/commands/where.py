@@ -6,10 +6,11 @@ import click
 
 from kseg.commands.options import output_option
 from kseg.commands.parameters import int_number
-from kseg.errors import UsageError
+from kseg.errors import OpenError, UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 from kseg.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
 
 _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
@@ -56,7 +57,10 @@ def where(
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
     name = _OFFSETS if group is not None else _TRANSACTIONS if transactional_id is not None else topic
-    found = [place for place in find_partitions(paths) if place.state is None and place.topic == name]
+    refused: list[OpenError] = []
+    found = [place for place in find_partitions(paths, refused.append) if place.state is None and place.topic == name]
+    for error in refused:
+        talk(f"kseg: {error}")
     if key is None:
         number = partitions or COORDINATOR_PARTITIONS
         partition = coordinator_partition(group if group is not None else transactional_id or "", number)
@@ -75,4 +79,4 @@ def where(
         for line in (shown, *directories):
             write_line(line)
     flush_stdout()
-    command.exit(int(bool(paths) and not directories))
+    command.exit(2 if refused else int(bool(paths) and not directories))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kseg.errors import OpenError
-from kseg.log.log_dir import LogDir, holds_segments
+from kseg.log.log_dir import LogDir, NoPartitionError, holds_segments
 from kseg.log.partition import PartitionLog
 
 
@@ -19,7 +19,10 @@ def topic_partitions(path: Path, topic: str) -> list[PartitionLog]:
         raise OpenError("is no directory" if path.exists() else "no such file or directory", path)
     if holds_segments(path):
         return [PartitionLog(path)]
-    found = [log for log in LogDir(path).partitions() if log.topic == topic and log.state is None]
+    log_dir = LogDir(path)
+    if not log_dir.directories:
+        raise NoPartitionError(path)
+    found = [log for log in log_dir.partitions() if log.topic == topic and log.state is None]
     if not found:
         raise OpenError(f"holds neither segments nor a directory {topic}-0, {topic}-1, …", path)
     return found

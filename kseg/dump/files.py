@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext, DumpOptions, check_options
@@ -126,9 +126,10 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
     """The file itself, or the logs of a directory."""
     if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
         return [path]
-    found = [file for file in files_in(path, context) if parse_file_name(file).kind in _LOGS]
+    files = list(files_in(path, context))
+    found = [file for file in files if parse_file_name(file).kind in _LOGS]
     if not found:
-        _refuse(OpenError("holds no logs", path), context)
+        _refuse(OpenError("holds no logs", path) if files else _empty(path), context)
     return found
 
 
@@ -141,7 +142,14 @@ def _dump_path(path: str, context: DumpContext) -> None:
         found = True
         _dump_or_refuse(inner, context)
     if not found:
-        _refuse(OpenError("holds no files that can be printed", path), context)
+        _refuse(_empty(path), context)
+
+
+def _empty(directory: str) -> OpenError:
+    """What is wrong with a directory without files to print; all commands say the same of one without partitions."""
+    from kseg.log.log_dir import NoPartitionError, is_partition
+
+    return OpenError("holds no files", directory) if is_partition(Path(directory)) else NoPartitionError(directory)
 
 
 def file_path(path: str) -> str:

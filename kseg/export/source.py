@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import KsegError, OpenError
 from kseg.export import remote
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import NoPartitionError, find_partitions
 from kseg.log.partition import PartitionLog, read_tail
 
 
@@ -73,9 +73,12 @@ def _local_replicas(source: str) -> Iterator[Replica]:
     if not given:
         raise OpenError("nothing matches", source)
     for path in given:
-        for place in find_partitions([path]):
-            if place.state is not DirectoryState.DELETE or place.path.samefile(path):
-                yield _replica(place)
+        try:
+            for place in find_partitions([path]):
+                if place.state is not DirectoryState.DELETE or place.path.samefile(path):
+                    yield _replica(place)
+        except NoPartitionError:
+            continue  # a disk may have none, if others have some
 
 
 def _matching(source: str) -> list[str]:
@@ -155,6 +158,6 @@ def _leader_epoch(place: PartitionLog) -> int:
 
 
 def require_replicas(copies: Copies, sources: Iterable[str]) -> None:
-    """Raises UsageError if there is nothing to read."""
+    """Raises NoPartitionError if there is nothing to read."""
     if not copies:
-        raise UsageError(f"no partitions are at {', '.join(sources)}")
+        raise NoPartitionError(", ".join(sources))

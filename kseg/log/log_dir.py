@@ -1,7 +1,7 @@
 """A log directory (`log.dirs`) and several of them: the partitions of a broker's disks."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError
@@ -104,20 +104,58 @@ def find_log_dirs(path: str | os.PathLike[str]) -> list[LogDir]:
     return [log_dir for log_dir in below if log_dir.directories]
 
 
-def find_partitions(paths: Iterable[str | os.PathLike[str]]) -> Iterator[PartitionLog]:
+class NoPartitionError(OpenError):
+    """A directory is there, but no partition in it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__("no partition is here: give a partition's directory, a log directory, or a parent of it", path)
+
+
+def find_partitions(
+    paths: Iterable[str | os.PathLike[str]], refuse: Callable[[OpenError], None] | None = None
+) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
-    A file stands for its directory. The same topic may turn up on several disks. Raises OpenError if a path can't be
-    listed.
+    A file stands for its directory. The same topic may turn up on several disks.
+
+    Args:
+        paths: where to look.
+        refuse: takes the error of a path where there is nothing, and the others follow; None lets it be raised.
+
+    Raises:
+        OpenError: if a path can't be listed; NoPartitionError if it has no partition.
     """
     for path in paths:
-        here = Path(path)
-        if here.is_file():
-            here = here.parent
-        if not here.exists():
-            raise OpenError("no such file or directory", path)
-        if parse_partition_directory(here.absolute()) or holds_segments(here):
-            yield PartitionLog(here)
-            continue
-        for log_dir in find_log_dirs(here):
-            yield from log_dir.partitions()
+        try:
+            yield from _partitions_at(path)
+        except OpenError as error:
+            if refuse is None:
+                raise
+            refuse(error)
+
+
+def _partitions_at(path: str | os.PathLike[str]) -> Iterator[PartitionLog]:
+    here = partition_or_parent(path)
+    if is_partition(here):
+        yield PartitionLog(here)
+        return
+    found = find_log_dirs(here)
+    if not found:
+        raise NoPartitionError(path)
+    for log_dir in found:
+        yield from log_dir.partitions()
+
+
+def partition_or_parent(path: str | os.PathLike[str]) -> Path:
+    """The directory that a path stands for: a file for its own. Raises OpenError if it isn't there."""
+    here = Path(path)
+    if here.is_file():
+        here = here.parent
+    if not here.exists():
+        raise OpenError("no such file or directory", path)
+    return here
+
+
+def is_partition(directory: Path) -> bool:
+    """Whether a directory is a partition's: by its name, or since segments are in it."""
+    return parse_partition_directory(directory.absolute()) is not None or holds_segments(directory)

@@ -1,7 +1,7 @@
 """`verify`: every check of a partition's files in one pass over its logs."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.formats.names import parse_partition_directory
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
@@ -25,7 +24,7 @@ from kseg.log.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.findings import Finding, Findings
-from kseg.log.log_dir import LogDir, find_log_dirs, holds_segments
+from kseg.log.log_dir import LogDir, NoPartitionError, find_log_dirs, is_partition, partition_or_parent
 from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
 from kseg.log.verify_selected import Concern
 from kseg.log_file import Damage, LogFile
@@ -197,27 +196,34 @@ class VerificationPlan:
         return sum(order.size for order in self.orders)
 
 
-def plan_verification(paths: Iterable[Path]) -> VerificationPlan:
+def plan_verification(paths: Iterable[Path], refuse: Callable[[OpenError], None] | None = None) -> VerificationPlan:
     """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
 
-    Raises OpenError if a path can't be listed.
+    `refuse` and what is raised are as for `find_partitions`.
     """
     log_dirs: list[LogDir] = []
     orders: dict[Path, Order] = {}
     for path in paths:
-        here = path.parent if path.is_file() else path
-        if not here.exists():
-            raise OpenError("no such file or directory", path)
-        if parse_partition_directory(here.absolute()) or holds_segments(here):
-            orders.setdefault(here, Order(here, None, PartitionLog(here).size))
-            continue
-        found = find_log_dirs(here)
-        if not found:
-            raise OpenError("holds no partitions", path)
-        for log_dir in found:
-            log_dirs.append(log_dir)
-            orders |= {each.path: Order(each.path, each.checkpoints(), each.size) for each in log_dir.partitions()}
+        try:
+            _plan_path(path, log_dirs, orders)
+        except OpenError as error:
+            if refuse is None:
+                raise
+            refuse(error)
     return VerificationPlan(tuple(log_dirs), tuple(orders.values()))
+
+
+def _plan_path(path: Path, log_dirs: list[LogDir], orders: dict[Path, Order]) -> None:
+    here = partition_or_parent(path)
+    if is_partition(here):
+        orders.setdefault(here, Order(here, None, PartitionLog(here).size))
+        return
+    found = find_log_dirs(here)
+    if not found:
+        raise NoPartitionError(path)
+    for log_dir in found:
+        log_dirs.append(log_dir)
+        orders |= {each.path: Order(each.path, each.checkpoints(), each.size) for each in log_dir.partitions()}
 
 
 def verify_paths(

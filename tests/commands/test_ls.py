@@ -154,5 +154,8 @@ def test_missing_directory_ends_with_2() -> None:
     assert kseg("nowhere").status == 2
 
 
-def test_directory_without_partitions_is_an_empty_list(tmp_path: Path) -> None:
-    assert [member["type"] for member in objects(str(tmp_path))] == ["total"]
+def test_directory_without_partitions_does_not_hide_the_others(tmp_path: Path) -> None:
+    ran = kseg(str(tmp_path), "docs", "nowhere", "-o", "json")
+    assert [json.loads(line)["type"] for line in ran.stdout.splitlines()] == ["partition", "segment", "total"]
+    assert [line.split(": ")[1] for line in ran.stderr.decode().splitlines()] == [str(tmp_path), "nowhere"]
+    assert ran.status == 2

@@ -1,7 +1,6 @@
-"""A machine on which the examples of help texts and documents find what they name, at the paths that they name."""
+"""A directory in which the examples of help texts and documents find what they name."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -30,28 +29,26 @@ INTERNAL = {
     "__share_group_state-1": 1,
 }
 """Golden partitions of internal topics, and the numbers that the examples give them."""
-ROOTS = re.compile(r"(?<![\w.:/-])/(?=(?:var|mnt|tmp|disk\d)/)")
 
 
 def make_sandbox(root: Path) -> Path:
-    """Fills an empty directory; `localised` makes absolute paths in a command lead there."""
+    """Fills an empty directory; the examples run in it."""
     orders = _orders(root)
-    for place in ("var/lib/kafka", "var/lib/kafka-data", "disk1/kafka", "mnt/broker1", "mnt/broker2", "mnt/broker3"):
+    for place in ("kafka-logs", "disk1/kafka-logs"):
         shutil.copytree(orders, root / place / "orders-0")
-    for place in ("disk2/kafka", "disk3/kafka"):
+    for place in ("disk2/kafka-logs", "disk3/kafka-logs"):
         shutil.copytree(orders, root / place / "orders-1")
     for number in (1, 2, 3):
         shutil.copytree(orders, root / f"broker{number}" / "orders-0")
     for path in orders.iterdir():
         shutil.copy(path, root)
     shutil.copytree(golden.ROOT / "docs" / "test-1-0", root / "test-1-0")
-    shutil.copytree(root / "test-1-0", root / "var/lib/kafka/test-1-0")
+    shutil.copytree(root / "test-1-0", root / "kafka-logs/test-1-0")
     shutil.copytree(golden.ROOT / "logs/4.3.1/__transaction_state-0", root / "__transaction_state-7")
     _write_group(root / "__consumer_offsets-7")
     _write_metadata(root / "__cluster_metadata-0")
     for internal in root.glob("__*"):
-        shutil.copytree(internal, root / "var/lib/kafka" / internal.name)
-    (root / "var/lib/kafka-data").rename(root / "var/lib/kafka/data")
+        shutil.copytree(internal, root / "kafka-logs" / internal.name)
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
     stub = root / STUBS / "jq"
     stub.parent.mkdir()
@@ -112,8 +109,3 @@ def write_indexes(log: Path) -> None:
         rebuilt = rebuild(log_file)
     log.with_suffix(".index").write_bytes(rebuilt.offset_index)
     log.with_suffix(".timeindex").write_bytes(rebuilt.time_index)
-
-
-def localised(command: str, root: Path) -> str:
-    """The command with its absolute paths below a directory."""
-    return ROOTS.sub(f"{root}/", command)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from pathlib import Path
 
@@ -33,7 +34,8 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("sdist") / "kseg"
     unwanted = shutil.ignore_patterns("*.so", "fast.c", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    shutil.copytree(ROOT / "tests", copy / "tests", ignore=unwanted)
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')"], copy)
     (archive,) = (copy / "dist").glob("*.tar.gz")
@@ -67,7 +69,14 @@ def installed(source_distribution: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def installed_without_compiler(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wheel = build_wheel(source_distribution, tmp_path_factory.mktemp("pure-wheel"), **NO_COMPILER)
+    """From a directory where an earlier build with a compiler left its kernel."""
+    scratch = tmp_path_factory.mktemp("pure-source")
+    shutil.unpack_archive(source_distribution, scratch, filter="data")
+    (source,) = scratch.iterdir()
+    left_over = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}" / "kseg" / "kernel"
+    left_over.mkdir(parents=True)
+    (left_over / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"an old kernel")
+    wheel = build_wheel(source, tmp_path_factory.mktemp("pure-wheel"), **NO_COMPILER)
     return install(wheel, tmp_path_factory.mktemp("pure-installed"))
 
 
@@ -76,6 +85,11 @@ def test_source_distribution_holds_the_kernels_sources_and_nothing_built(source_
         names = {Path(name).relative_to(*Path(name).parts[:1]).as_posix() for name in archive.getnames()}
     assert {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h", "kseg/py.typed", "LICENSE", "README.md"} <= names
     assert [name for name in names if name.endswith((".so", ".pyc", "/fast.c"))] == []
+
+
+def test_source_distribution_has_no_tests_since_it_has_not_what_they_need(source_distribution: Path) -> None:
+    with tarfile.open(source_distribution) as archive:
+        assert [name for name in archive.getnames() if "/tests" in name] == []
 
 
 def test_version_names_the_kernel_in_use(installed: Path) -> None:
@@ -90,6 +104,10 @@ def test_installed_package_is_the_one_that_runs(installed: Path) -> None:
 def test_without_a_compiler_kseg_has_its_twin_kernel(installed_without_compiler: Path) -> None:
     kernel_of_session = {"KSEG_KERNEL": ""}
     assert "kernel: twin" in installed_kseg(installed_without_compiler, "--version", **kernel_of_session)
+
+
+def test_without_a_compiler_the_kernel_of_an_earlier_build_is_not_installed(installed_without_compiler: Path) -> None:
+    assert list(installed_without_compiler.rglob("fast.*.so")) == []
 
 
 def test_both_installations_print_the_same(installed: Path, installed_without_compiler: Path) -> None:

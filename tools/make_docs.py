@@ -25,6 +25,9 @@ Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the command
 `KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` keeps colours away. Long
 tables go through `KSEG_PAGER`, or else `PAGER`, or else `less`, on a terminal; `cat` means none.
 
+`-o` names the form of what is printed or, on commands that make a directory (`salvage`, `reindex`, `build`, `slice`,
+`retain`), that directory; the form of their report is `--format`, where there is a choice.
+
 """
 
 

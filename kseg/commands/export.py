@@ -19,10 +19,10 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
 
     \b
     Examples:
-      kseg export /var/lib/kafka/data exported --topic 'orders*'
+      kseg export kafka-logs/ exported --topic 'orders*'
       kseg export orders-0/ exported --key-regex '^customer-7' --from-time 2026-11-01
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
-      kseg export /var/lib/kafka/data exported --dry-run
+      kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
     may hold copies of the same partition. DEST is a directory or a URL. Ends with 1 where anything was lost to damage.

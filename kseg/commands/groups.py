@@ -41,8 +41,8 @@ def groups(
 
     \b
     Examples:
-      kseg groups /var/lib/kafka --group 'ord*'
-      kseg groups /var/lib/kafka --at 2026-11-01T03:00 -o csv
+      kseg groups kafka-logs/ --group 'ord*'
+      kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
     PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none

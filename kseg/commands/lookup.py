@@ -67,7 +67,7 @@ def lookup(
       kseg lookup --offset 203500
       kseg lookup orders-0/ --offset 203500 --key customer-7
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
-      kseg lookup /var/lib/kafka --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
+      kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
     PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
     current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,

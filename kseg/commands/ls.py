@@ -109,8 +109,8 @@ def ls(
     \b
     Examples:
       kseg ls orders-0/
-      kseg ls /var/lib/kafka --from-time -1h --key customer-7
-      kseg ls /disk1/kafka /disk2/kafka --topic 'ord*' --sort size
+      kseg ls kafka-logs/ --from-time -1h --key customer-7
+      kseg ls disk1 disk2 --topic 'ord*' --sort size
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
 
     PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
@@ -118,6 +118,9 @@ def ls(
 
     With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
     in how many batches and bytes, and their offsets and times.
+
+    ABORTED counts aborted transactions, INDEX and TIMES the entries of .index and .timeindex, and HEALTH tells what is
+    wrong with these; ROLLED is why the next segment was begun, RETENTION what the topic's settings make of this one.
     """
     settings = ListingSettings(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),

@@ -49,7 +49,7 @@ def metadata(
 
     \b
     Examples:
-      kseg metadata /var/lib/kafka --show partitions
+      kseg metadata kafka-logs/ --show partitions
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 

@@ -24,7 +24,12 @@ def paths_argument(command: Command) -> Command:
 def output_option(*forms: str) -> Callable[[Command], Command]:
     """`-o/--output`, one of some forms; the first is the default."""
     return click.option(
-        "-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True, help="Form of the output."
+        "-o",
+        "--output",
+        type=click.Choice(forms),
+        default=forms[0],
+        show_default=True,
+        help="Form of the output.",
     )
 
 

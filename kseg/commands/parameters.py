@@ -46,6 +46,7 @@ class NewDirectory(click.Path):
     def __init__(self, form_option: str | None = None) -> None:
         """Takes the option that names the report's form, if the command has one."""
         super().__init__(path_type=Path)
+        self.name = "directory"
         self._form_option = form_option
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:

@@ -20,7 +20,13 @@ from kseg.output.stdout import flush_stdout, write_line
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@click.option("-o", "--output", "directory", type=NewDirectory(), help="The new directory: not there yet, or empty.")
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    type=NewDirectory(),
+    help="The new directory: not there yet, or empty.",
+)
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @click.option(
     "--index-interval-bytes",
@@ -44,8 +50,8 @@ def reindex(
 
     \b
     Examples:
-      kseg reindex orders-0/ -o /tmp/indexes
-      kseg reindex /var/lib/kafka --dry-run | grep -v 'same'
+      kseg reindex orders-0/ -o indexes
+      kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
     PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
     gets a directory of its own there. An index ends where its log is damaged; then the status is 1.

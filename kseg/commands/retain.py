@@ -41,7 +41,11 @@ _HOUR_MS = 3_600_000
     help="Of the report.",
 )
 @click.option(
-    "-o", "--output", "directory", type=NewDirectory("--format"), help="Copy the partition without what would go."
+    "-o",
+    "--output",
+    "directory",
+    type=NewDirectory("--format"),
+    help="The new directory, for a copy without what would go.",
 )
 @click.pass_context
 def retain(
@@ -59,7 +63,7 @@ def retain(
     \b
     Examples:
       kseg retain orders-0/ --retention-hours 24
-      kseg retain /var/lib/kafka --retention-bytes 1073741824 --format json
+      kseg retain kafka-logs/ --retention-bytes 1073741824 --format json
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
 
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is

@@ -19,7 +19,11 @@ from kseg.output.stdout import flush_stdout, write_line
 @click.command()
 @paths_argument
 @click.option(
-    "-o", "--output", "directory", type=NewDirectory("--format"), help="The new directory: not there yet, or empty."
+    "-o",
+    "--output",
+    "directory",
+    type=NewDirectory("--format"),
+    help="The new directory: not there yet, or empty.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @click.option(
@@ -41,8 +45,8 @@ def salvage(
     \b
     Examples:
       kseg salvage orders-0/ --dry-run
-      kseg salvage orders-0/ -o /mnt/saved
-      kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o /mnt/saved
+      kseg salvage orders-0/ -o saved
+      kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o saved
 
     PATHS are partition directories, log directories or parents of these. The same partition found more than once is
     taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer

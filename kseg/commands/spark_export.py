@@ -63,10 +63,10 @@ def spark_export(
 
     \b
     Examples:
-      kseg spark-export /var/lib/kafka/data exported --topic 'orders*'
-      kseg spark-export /mnt/disks/* /mnt/exported --master spark://head:7077 --ship-env
+      kseg spark-export kafka-logs/ exported --topic 'orders*'
+      kseg spark-export disks/* exported --master spark://head:7077 --ship-env
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
-      kseg spark-export /var/lib/kafka/data exported --dry-run
+      kseg spark-export kafka-logs/ exported --dry-run
 
     SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
     """

@@ -70,7 +70,7 @@ def txns(
     \b
     Examples:
       kseg txns orders-0/
-      kseg txns /var/lib/kafka --open --bootstrap-server kafka:9092
+      kseg txns kafka-logs/ --open --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
     Those that are open hold the last stable offset back; for each the line that aborts it is printed.

@@ -54,13 +54,14 @@ def verify(
 
     \b
     Examples:
-      kseg verify /var/lib/kafka --gentle
+      kseg verify kafka-logs/ --gentle
       kseg verify orders-0/ --from-time -1h
       kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
       kseg verify --explain offsets-lost
 
-    PATHS are partition directories, log directories or parents of these; none means the current directory. Prints a
-    line per finding, and `ok` where there are none but notes; ends with 1 where there are errors or warnings.
+    PATHS are partition directories or files in them, which stand for the whole partition, log directories, or parents
+    of these; none means the current directory. Prints a line per finding, and `ok` where there are none but notes; ends
+    with 1 where there are errors or warnings.
 
     With a selection, as `kseg dump` takes it, only segments that may hold such records are read, and only findings told
     about batches with such a record, damage where one may have been, and these segments' indexes. What needs the whole

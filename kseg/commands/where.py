@@ -49,7 +49,7 @@ def where(
     Examples:
       kseg where --group billing
       kseg where --key user-17 --partitions 12
-      kseg where --key user-17 --topic orders /disk1/kafka /disk2/kafka
+      kseg where --key user-17 --topic orders disk1 disk2
 
     With PATHS, log directories, the partition's directory is shown too; ends with 1 if it isn't there. A topic's number
     of partitions is the highest that is found plus one: give --partitions where the log directories aren't all.

@@ -135,8 +135,8 @@ def find_partitions(
 
 
 def _partitions_at(path: str | os.PathLike[str]) -> Iterator[PartitionLog]:
-    here = partition_or_parent(path)
-    if is_partition(here):
+    here, is_one = directory_at(path)
+    if is_one:
         yield PartitionLog(here)
         return
     found = find_log_dirs(here)
@@ -146,14 +146,18 @@ def _partitions_at(path: str | os.PathLike[str]) -> Iterator[PartitionLog]:
         yield from log_dir.partitions()
 
 
-def partition_or_parent(path: str | os.PathLike[str]) -> Path:
-    """The directory that a path stands for: a file for its own. Raises OpenError if it isn't there."""
+def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
+    """The directory that a path stands for, a file for its own; and whether it is a partition's.
+
+    One of Kafka's files that is named is taken at its word. Raises OpenError if the path isn't there.
+    """
     here = Path(path)
-    if here.is_file():
-        here = here.parent
     if not here.exists():
         raise OpenError("no such file or directory", path)
-    return here
+    if here.is_file():
+        has_offset = parse_file_name(here).base_offset is not None
+        return here.parent, has_offset or is_partition(here.parent)
+    return here, is_partition(here)
 
 
 def is_partition(directory: Path) -> bool:

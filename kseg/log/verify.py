@@ -24,7 +24,7 @@ from kseg.log.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.findings import Finding, Findings
-from kseg.log.log_dir import LogDir, NoPartitionError, find_log_dirs, is_partition, partition_or_parent
+from kseg.log.log_dir import LogDir, NoPartitionError, directory_at, find_log_dirs
 from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
 from kseg.log.verify_selected import Concern
 from kseg.log_file import Damage, LogFile
@@ -214,8 +214,8 @@ def plan_verification(paths: Iterable[Path], refuse: Callable[[OpenError], None]
 
 
 def _plan_path(path: Path, log_dirs: list[LogDir], orders: dict[Path, Order]) -> None:
-    here = partition_or_parent(path)
-    if is_partition(here):
+    here, is_one = directory_at(path)
+    if is_one:
         orders.setdefault(here, Order(here, None, PartitionLog(here).size))
         return
     found = find_log_dirs(here)

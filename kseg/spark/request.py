@@ -81,7 +81,7 @@ class Request:
             several, one = one, None
         found = [*(_json("paths", several) if several else ()), *([one] if one else ())]
         if not found:
-            raise UsageError("give the directories to read: load('/var/lib/kafka/data') or option('path', …)")
+            raise UsageError("give the directories to read: load('kafka-logs/') or option('path', …)")
         return found
 
     def reading(self) -> ReadOptions:

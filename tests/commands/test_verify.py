@@ -99,3 +99,19 @@ def test_keep_cache_finds_the_same(tmp_path: Path) -> None:
 
 def test_help_has_examples(tmp_path: Path) -> None:
     assert b"Examples:\n    kseg verify" in kseg(["verify", "--help"], tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "finding"),
+    [
+        ("00000000000000000100.index", bytes(8), 0, "note orphan-index: 8 bytes, and no .log"),
+        ("00000000000000000100.snapshot", b"xx", 1, "warning snapshot-unreadable: 2 bytes, a producer snapshot has at"),
+    ],
+)
+def test_file_alone_is_checked_whatever_its_directory_is_called(
+    name: str, content: bytes, status: int, finding: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ran = kseg(["verify", name], tmp_path)
+    assert ran.status == status
+    assert ran.stdout.startswith(f"{name}: {finding}".encode())

@@ -1,23 +1,19 @@
 """Finds where the last records of a partition begin, reading from its end as little as may be."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.log import Rendering, dump_log, new_output
 from kseg.errors import OpenError
-from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import compile_template
-from kseg.log.partition import entry_problem
-from kseg.log.selector import Selector
+from kseg.log.selector import Selector, starts_from_end
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext
+    from collections.abc import Iterator
 
-STEP = 8
-"""By how much more index entries each attempt goes back."""
+    from kseg.dump.options import DumpContext
 
 
 def find_tail(
@@ -37,7 +33,7 @@ def find_tail(
                 continue
             with LogFile(logs[number], context.options.max_bytes) as log_file:
                 found = 0
-                for start in _starts(log_file, selector):
+                for start in starts_from_end(log_file, selector):
                     selector.start_over()
                     found = _counted(log_file, start, selector, counts_batches=counts_batches)
                     if found >= wanted:
@@ -48,23 +44,6 @@ def find_tail(
             selector.start_over()
         wanted -= found
     return logs, None, 0
-
-
-def _starts(log_file: LogFile, selector: Selector) -> Iterator[int]:
-    """Positions to count from: of index entries, further and further from the end; at last where to begin anyway."""
-    first = selector.start_position(log_file)
-    segment = selector.segment(log_file.path)
-    if segment is not None and segment.offset_index is not None:
-        back = 1
-        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-            while back <= index.count:
-                entry = index.entry(index.count - back)
-                if entry.position <= first:
-                    break
-                if entry_problem(log_file, entry.offset, entry.position) is None:
-                    yield entry.position
-                back *= STEP
-    yield first
 
 
 def _counted(log_file: LogFile, start: int, selector: Selector, *, counts_batches: bool) -> int:

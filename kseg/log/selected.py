@@ -10,8 +10,8 @@ from kseg import kernel
 from kseg.bodies import Slice, with_bodies
 from kseg.kernel.contract import VALID, Op, Program, RecordFilter, Renderer, Slot, Template
 from kseg.log.partition import SegmentFiles
-from kseg.log.selector import Selector
-from kseg.log_file import Damage
+from kseg.log.selector import Selector, starts_from_end
+from kseg.log_file import Damage, LogFile
 from kseg.selection import Selection
 
 _NUMBERS = (Slot.POSITION, Slot.SIZE, Slot.OFFSET, Slot.TIMESTAMP)
@@ -96,39 +96,60 @@ def selected_pieces(
 
 
 def _of_segment(selector: Selector, segment: SegmentFiles, limit: int | None) -> Iterator[SelectedPiece]:
-    if not selector.may_hold(segment.path):
-        return
-    with segment.open_log() as log_file:
-        last_offset = selector.last_offset(segment.path)
-        picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=last_offset))
-        for item in with_bodies(selector.items(log_file, selector.start_position(log_file)), log_file.size):
-            if isinstance(item, Damage):
-                continue
-            records = picker.pick(item)
-            if records:
-                yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
-            if picker.is_full:
-                return
+    if selector.may_hold(segment.path):
+        with segment.open_log() as log_file:
+            yield from _from_position(selector, segment, log_file, selector.start_position(log_file), limit)
+
+
+def _from_position(
+    selector: Selector, segment: SegmentFiles, log_file: LogFile, start: int, limit: int | None
+) -> Iterator[SelectedPiece]:
+    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
+    for item in with_bodies(selector.items(log_file, start), log_file.size):
+        if isinstance(item, Damage):
+            continue
+        records = picker.pick(item)
+        if records:
+            yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
+        if picker.is_full:
+            return
 
 
 def _tail(selector: Selector, count: int) -> Iterator[SelectedPiece]:
-    """The last so many, found from the last segment back."""
+    """The last so many, found from the last segment back, and in each from its last index entries back."""
     kept: deque[list[SelectedPiece]] = deque()
     for segment in reversed(selector.partition.segments):
         if count == 0:
             break
-        selector.start_over()
-        pieces = deque(_of_segment(selector, segment, None))
-        found = sum(len(piece.records) for piece in pieces)
-        while pieces and found - len(pieces[0].records) >= count:
-            found -= len(pieces.popleft().records)
-        if pieces and found > count:
-            pieces[0] = pieces[0]._replace(records=pieces[0].records[found - count :])
-            found = count
-        kept.appendleft(list(pieces))
-        count -= found
-    for pieces_of_segment in kept:
-        yield from pieces_of_segment
+        pieces = _last_of_segment(selector, segment, count)
+        kept.appendleft(pieces)
+        count -= sum(len(piece.records) for piece in pieces)
+    for pieces in kept:
+        yield from pieces
+
+
+def _last_of_segment(selector: Selector, segment: SegmentFiles, count: int) -> list[SelectedPiece]:
+    """The last `count` of a segment, all if there are fewer."""
+    pieces: deque[SelectedPiece] = deque()
+    found = 0
+    selector.start_over()
+    if not selector.may_hold(segment.path):
+        return []
+    with segment.open_log() as log_file:
+        for start in starts_from_end(log_file, selector):
+            selector.start_over()
+            pieces.clear()
+            found = 0
+            for piece in _from_position(selector, segment, log_file, start, None):
+                pieces.append(piece)
+                found += len(piece.records)
+                while found - len(pieces[0].records) >= count:
+                    found -= len(pieces.popleft().records)
+            if found >= count:
+                break
+    if found > count:
+        pieces[0] = pieces[0]._replace(records=pieces[0].records[found - count :])
+    return list(pieces)
 
 
 def _cut(pieces: Iterable[SelectedPiece], limit: int | None) -> Iterator[SelectedPiece]:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from kseg import kernel
 from kseg.formats.codes import MAGIC_POSITION, TRANSACTIONAL_MASK, Codec
+from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
 from kseg.log.isolation import Isolation, read_isolation
-from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
+from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles, entry_problem
 from kseg.log.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log_file import Damage, LogFile, Run
 from kseg.selection import LATE_SIZE, Selection
 
+_STEP = 8
+"""By how much more index entries each attempt to find a tail goes back."""
 _PRODUCER_ID = slice(43, 51)
 _BASE_OFFSET = slice(0, 8)
 
@@ -150,6 +153,23 @@ class Selector:
             if is_behind or self._late_size >= LATE_SIZE:
                 self.is_done = self.is_done or is_segment
                 return
+
+
+def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
+    """Positions to count from: of index entries, further and further from the end; at last where to begin anyway."""
+    first = selector.start_position(log_file)
+    segment = selector.segment(log_file.path)
+    if segment is not None and segment.offset_index is not None:
+        back = 1
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            while back <= index.count:
+                entry = index.entry(index.count - back)
+                if entry.position <= first:
+                    break
+                if entry_problem(log_file, entry.offset, entry.position) is None:
+                    yield entry.position
+                back *= _STEP
+    yield first
 
 
 def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:

@@ -81,6 +81,19 @@ def test_ls_of_the_first_and_of_the_last_records(option: str, count: int) -> Non
         assert ends == (records[0]["offset"], records[-1]["offset"])
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SELECTIONS, st.integers(0, 60))
+def test_tail_is_the_end_of_what_is_selected(chosen: Chosen, count: int) -> None:
+    records = in_segments(chosen)
+    wanted = [record["offset"] for record in records[max(len(records) - count, 0) :]]
+    listed = objects("ls", "-q", "--now", "0", chosen.partition, *chosen.arguments, "--tail", str(count))
+    found = [each for each in listed if each["type"] == "segment"]
+    assert sum(each["selectedRecords"] for each in found) == len(wanted)
+    if wanted:
+        assert min(each["selectedFirstOffset"] for each in found) == min(wanted)
+        assert max(each["selectedLastOffset"] for each in found) == max(wanted)
+
+
 def test_limit_of_ls_is_over_all_partitions() -> None:
     listed = objects("ls", "-q", "--now", "0", "logs/2.8.2", "--limit", "70")
     assert listed[-1]["selectedRecords"] == 70

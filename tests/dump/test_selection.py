@@ -206,6 +206,30 @@ def test_narrow_range_of_a_big_partition_reads_little_of_it(
     assert sum(bytes_read) < size / 5
 
 
+LAST = SEGMENTS * SEGMENT_BATCHES * BATCH_RECORDS - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["dump", "orders-0", "--template", "{offset}", "--tail", "1"], b"%d\n" % LAST),
+        (["ls", "orders-0", "-o", "csv", "--tail", "40"], b",40,3,"),
+        (["ls", "orders-0", "-o", "csv", *NARROW_OFFSETS], b",48,3,"),
+        (["lookup", "orders-0", "--timestamp", "latest", "--grep", "00001599"], b"\noffset: %d " % LAST),
+        (["lookup", "orders-0", "--offset", "16000", "--grep", "00001003"], b"\noffset: %d " % (1003 * BATCH_RECORDS)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_other_commands_and_tails_read_little_too(
+    arguments: list[str], shown: bytes, indexed: Path, bytes_read: list[int]
+) -> None:
+    size = sum(log.stat().st_size for log in indexed.rglob("*.log"))
+    ran = run.kseg(arguments, indexed)
+    assert ran.status == 0
+    assert shown in ran.stdout
+    assert sum(bytes_read) < size / 20
+
+
 def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     shutil.copytree(indexed / "orders-0", partition)

@@ -126,5 +126,6 @@ def test_a_partition_without_schemas_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_the_topic_is_refused(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
     with pytest.raises(KsegError, match="_schemas-0"):
         read_registry(tmp_path)

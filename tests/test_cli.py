@@ -266,6 +266,22 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, b"", b"")
 
 
+def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("kseg"), "verify", "--processes", "2", "damaged"],
+        cwd=golden.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=interruptible,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)  # it waits for the rest to be read, which a pipe doesn't hold
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr.strip()) == (130, b"")
+
+
 def interruptible() -> None:
     """Background processes of a shell, and so their children, ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -145,16 +145,15 @@ def in_processes(count: int) -> Execute:
         if count <= 1 or len(orders) <= 1 or sum(order.size for order in orders) < WORTH_PROCESSES:
             yield from execute_here(orders, job)
             return
-        from concurrent.futures import ProcessPoolExecutor, as_completed
-        from multiprocessing import get_context
+        from concurrent.futures import as_completed
 
-        with ProcessPoolExecutor(min(count, len(orders)), get_context("spawn")) as pool:
-            waiting = [pool.submit(execute_one, order, job) for order in orders]
-            try:
-                for future in as_completed(waiting):
-                    yield future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        from kseg.processes import process_pool, without_interrupt
+
+        with process_pool(min(count, len(orders)), "spawn") as pool:
+            with without_interrupt():
+                waiting = [pool.submit(execute_one, order, job) for order in orders]
+            for future in as_completed(waiting):
+                yield future.result()
 
     return execute
 

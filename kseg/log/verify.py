@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -248,10 +247,13 @@ def verify_paths(
         for order in plan.orders:
             yield _verify(order, selection, keep_cache)
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from kseg.processes import process_pool, without_interrupt
 
-    with ProcessPoolExecutor(wanted) as pool:
-        yield from pool.map(_verify, plan.orders, repeat(selection), repeat(keep_cache))
+    with process_pool(wanted) as pool:
+        with without_interrupt():
+            futures = [pool.submit(_verify, order, selection, keep_cache) for order in plan.orders]
+        while futures:
+            yield futures.pop(0).result()
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+_UTF_8 = ("utf-8", "backslashreplace")
+
+
 class _StandardOutput(io.FileIO):
     def write(self, piece: "ReadableBuffer", /) -> int:
         """Writes some bytes, waiting for a reader where the stream doesn't. Raises as `write_stdout` does."""
@@ -29,11 +32,13 @@ class _StandardOutput(io.FileIO):
 class _StandardError(io.FileIO):
     def write(self, piece: "ReadableBuffer", /) -> int:
         """Writes some bytes; what can't be written is dropped: nobody hears it, and nothing else changes."""
-        size = memoryview(piece).nbytes
+        left = memoryview(piece).cast("B")
         try:
-            return super().write(piece) or size
+            while left:
+                left = left[super().write(left) or len(left) :]
         except OSError:
-            return size
+            pass
+        return memoryview(piece).nbytes
 
 
 def own_standard_streams() -> None:
@@ -42,14 +47,12 @@ def own_standard_streams() -> None:
     if sys.stdin is None:
         nothing = io.FileIO(os.open(os.devnull, os.O_WRONLY), "r")
         sys.stdin = io.TextIOWrapper(io.BufferedReader(nothing))
-    sys.stdout = _text(_StandardOutput(_descriptor(sys.stdout, os.O_RDONLY), "w", closefd=False))
-    sys.stderr = _text(_StandardError(_descriptor(sys.stderr, os.O_WRONLY), "w", closefd=False), is_talk=True)
+    output = _StandardOutput(_descriptor(sys.stdout, os.O_RDONLY), "w", closefd=False)
+    talk = _StandardError(_descriptor(sys.stderr, os.O_WRONLY), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), *_UTF_8, line_buffering=output.isatty())
+    # Without a buffer, from which an interrupted line would be written once more at the end.
+    sys.stderr = io.TextIOWrapper(talk, *_UTF_8, write_through=True)
 
 
 def _descriptor(stream: "IO[str] | None", flags: int) -> int:
     return os.open(os.devnull, flags) if stream is None else stream.fileno()
-
-
-def _text(raw: io.FileIO, *, is_talk: bool = False) -> io.TextIOWrapper:
-    by_line = is_talk or raw.isatty()
-    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors="backslashreplace", line_buffering=by_line)

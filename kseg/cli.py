@@ -24,6 +24,7 @@ COMMANDS = {
     "build": "Make a partition's directory of records.",
     "slice": "Cut a piece out of a partition, batches copied as they are.",
     "retain": "Show which segments retention would delete, and when.",
+    "compact": "Clean a partition as the log cleaner does, into a new directory.",
     "where": "Find the partition of a key, a group, a transactional id.",
     "groups": "Show consumer groups, their members, and what they had committed.",
     "txns": "Show transactions, and which of them hang.",

@@ -63,6 +63,19 @@ def _sync(directory: Path) -> None:
             os.close(descriptor)
 
 
+def copy_file(path: Path, target_path: Path) -> None:
+    """Copies a file with its times to where none is. Raises OSError where the system can't read or write."""
+    source = os.open(path, os.O_RDONLY)
+    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        status = os.fstat(source)
+        copy_range(source, target, 0, status.st_size)
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finally:
+        os.close(source)
+        os.close(target)
+
+
 def copy_range(source: int, target: int, position: int, size: int) -> None:
     """Appends bytes of one open file to another; inside the kernel where the platform can.
 

@@ -1,13 +1,12 @@
 """`retain`: what retention would delete of a partition, and when; a copy with that done."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from kseg.log.listing import ListingSettings, SegmentListing, list_partition
 from kseg.log.partition import PartitionLog
 from kseg.log.roll import Retention, RetentionSettings
-from kseg.new_directory import copy_range
+from kseg.new_directory import copy_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +53,4 @@ def write_retained(partition: PartitionLog, retained: list[Retained], directory:
     files += [file for offset, file in partition.snapshots.items() if first is None or offset >= first]
     files += [*partition.metadata_snapshots, *partition.others]
     for file in files:
-        _copy(file.path, directory / file.name)
-
-
-def _copy(path: Path, target_path: Path) -> None:
-    source = os.open(path, os.O_RDONLY)
-    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
-        status = os.fstat(source)
-        copy_range(source, target, 0, status.st_size)
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    finally:
-        os.close(source)
-        os.close(target)
+        copy_file(file.path, directory / file.name)

@@ -7,9 +7,23 @@ from kseg.batch import Batch, Record
 from kseg.codecs import decompress
 from kseg.errors import KsegError
 from kseg.formats.body import wrapper_value
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, NO_TIMESTAMP, Codec, TimestampType
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Codec,
+    TimestampType,
+)
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.legacy import encode_wrapper
+from kseg.writer.varint import varint
+
+_CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
@@ -18,40 +32,94 @@ def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
     As compaction does it: base offset, last offset and sequences stay, also of a v2 batch that becomes empty; count and
     largest time follow what is left. Raises KsegError if its records can't be read.
     """
-    problem = batch.problem()
-    if problem is not None:
-        raise KsegError(f"the batch can't be made anew: {problem.detail}", position=batch.position)
-    records = list(batch.records())
+    records = _readable_records(batch)
     left = [record for record in records if record.offset not in offsets]
     if batch.is_legacy:
         return _legacy(batch, records, left)
-    body = batch.raw[BATCH_HEADER_SIZE:]
-    if batch.codec != Codec.NONE:
-        body = decompress(batch.codec, batch.magic, memoryview(body)).data
-    pieces = _cut_records(body, len(records))
+    if not left:
+        return empty_batch(batch)
+    pieces = _cut_records(_body(batch), len(records))
     kept = b"".join(piece for piece, record in zip(pieces, records, strict=True) if record.offset not in offsets)
-    return build_batch(_fields(batch, left), kept)
+    return build_batch(replace(_fields(batch, len(left)), max_timestamp=_largest(batch, left)), kept)
 
 
-def _fields(batch: Batch, left: list[Record]) -> BatchFields:
-    fields = BatchFields(
+def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int | None = None) -> bytes:
+    """The batch's bytes with the records at some offsets alone, as the log cleaner writes them.
+
+    A v2 batch's base time becomes the delete horizon or, without one, that of its first record; empty it keeps its
+    header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; nothing remains of one
+    that loses all. Raises KsegError if its records can't be read. Source: MemoryRecords.filterTo.
+    """
+    records = _readable_records(batch)
+    left = [record for record in records if record.offset in offsets]
+    if batch.is_legacy:
+        return _legacy(batch, records, left)
+    if not left:
+        return empty_batch(batch)
+    base = left[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    pieces = _cut_records(_body(batch), len(records))
+    kept = (_timed(piece, each, base) for piece, each in zip(pieces, records, strict=True) if each.offset in offsets)
+    body = b"".join(kept)
+    flags = batch.attributes & (CODEC_MASK | _CLEANED_FLAGS)
+    fields = replace(
+        _fields(batch, len(left)),
+        attributes=flags if delete_horizon_ms is None else flags | DELETE_HORIZON_MASK,
+        base_timestamp=base,
+        max_timestamp=_largest(batch, left),
+    )
+    return build_batch(fields, body)
+
+
+def empty_batch(batch: Batch) -> bytes:
+    """The header of a v2 batch without its records: sequences and offsets stay.
+
+    Source: DefaultRecordBatch.writeEmptyHeader.
+    """
+    attributes = batch.attributes & _CLEANED_FLAGS
+    return build_batch(replace(_fields(batch, 0), attributes=attributes, base_timestamp=NO_TIMESTAMP), b"")
+
+
+def _readable_records(batch: Batch) -> list[Record]:
+    problem = batch.problem()
+    if problem is not None:
+        raise KsegError(f"the batch can't be made anew: {problem.detail}", position=batch.position)
+    return list(batch.records())
+
+
+def _body(batch: Batch) -> bytes:
+    """The bytes of a v2 batch's records, decompressed."""
+    body = batch.raw[BATCH_HEADER_SIZE:]
+    return body if batch.codec == Codec.NONE else decompress(batch.codec, batch.magic, memoryview(body)).data
+
+
+def _timed(piece: bytes, record: Record, base_timestamp: int) -> bytes:
+    """A record whose time counts from another base."""
+    start = _varint_end(piece, 0)
+    rest = _varint_end(piece, start + 1)
+    delta = (record.timestamp - base_timestamp + 2**63) % 2**64 - 2**63
+    body = b"".join((b"\0", varint(delta), piece[rest:]))
+    return varint(len(body)) + body
+
+
+def _varint_end(raw: bytes, at: int) -> int:
+    while raw[at] >= 0x80:
+        at += 1
+    return at + 1
+
+
+def _fields(batch: Batch, count: int) -> BatchFields:
+    return BatchFields(
         batch.base_offset,
         batch.last_offset,
         batch.attributes,
         batch.base_timestamp,
         batch.max_timestamp,
-        len(left),
+        count,
         batch.producer_id,
         batch.producer_epoch,
         batch.base_sequence,
         batch.partition_leader_epoch,
     )
-    if not left:
-        is_horizon = batch.delete_horizon_ms is not None
-        attributes = batch.attributes & ~CODEC_MASK
-        base = batch.base_timestamp if is_horizon else NO_TIMESTAMP
-        return replace(fields, attributes=attributes, base_timestamp=base)
-    return replace(fields, max_timestamp=_largest(batch, left))
 
 
 def _largest(batch: Batch, left: list[Record]) -> int:

@@ -1,0 +1,77 @@
+"""`kseg compact`: forms, options, exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+
+PARTITION = str(golden.ROOT / "logs" / "2.8.2" / "broker-lz4-0")
+
+
+def kseg(directory: Path, *arguments: str) -> run.Run:
+    return run.kseg(["compact", *arguments], directory)
+
+
+def build(directory: Path, *lines: str, separator: bool = True) -> None:
+    """A partition `t-0` of records KEY=VALUE, three to a segment; or of values alone."""
+    (directory / "lines").write_text("".join(f"{line}\n" for line in lines))
+    options = ["--segment-bytes", "1", "--batch-records", "3", *(["--key-separator", "="] if separator else [])]
+    assert run.kseg(["build", "lines", "--format", "text", "-o", "t-0", *options], directory).status == 0
+    (directory / "lines").unlink()
+
+
+def test_a_dry_run_tells_how_much_would_go(tmp_path: Path) -> None:
+    build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
+    before = sorted(tmp_path.rglob("*"))
+    lines = kseg(tmp_path, "t-0", "--dry-run").stdout.decode().splitlines()
+    assert sorted(tmp_path.rglob("*")) == before
+    assert lines[0].startswith("t-0: offsets below 6 cleaned, dirty from 0 on; ")
+    assert lines[0].endswith(" bytes behind left alone, for the active segment")
+    assert lines[1].startswith("  4 of 6 records stay, ")
+    assert lines[2:] == ["  2 go: of keys that have a later one", "  2 segments become 1, in 1 pass"]
+
+
+def test_a_cleaned_copy_is_made(tmp_path: Path) -> None:
+    build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
+    assert kseg(tmp_path, "t-0", "-o", "new/t-0", "-q").stdout == b""
+    shown = run.kseg(["dump", "new/t-0", "--template", "{offset} {key}"], tmp_path).stdout
+    assert shown.decode().split("\n")[:-1] == ["2 a", "3 b", "4 c", "5 d", "6 x"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["t-0"]
+
+
+def test_json_has_every_count(tmp_path: Path) -> None:
+    build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
+    ran = kseg(tmp_path, "t-0", "--dry-run", "--format", "json", "--dedupe-buffer-size", "96")
+    told = json.loads(ran.stdout)
+    assert (told["type"], told["records"], told["kept"], told["passes"]) == ("compaction", 6, 4, 2)
+    assert told["gone"] == {"superseded": 2, "tombstone": 0, "aborted": 0, "marker": 0, "noKey": 0}
+    assert told["segments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
+
+
+def test_records_without_a_key_are_told_of(tmp_path: Path) -> None:
+    build(tmp_path, "1", "2", "3", "4", separator=False)
+    ran = kseg(tmp_path, "t-0", "--dry-run")
+    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so that they go\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [PARTITION],
+        [PARTITION, "-o", "t-0", "--dry-run"],
+        [str(golden.ROOT / "logs" / "2.8.2"), "-o", "t-0"],
+        [PARTITION, "-o", f"{PARTITION}/new"],
+        [str(golden.ROOT / "damaged" / "004-torn-records"), "-o", "t-0", "--dedupe-buffer-size", "1"],
+    ],
+)
+def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path) -> None:
+    ran = kseg(tmp_path, *arguments)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_partitions_are_told_of_by_a_dry_run() -> None:
+    ran = kseg(golden.ROOT, "logs/0.10.2.2", "--dry-run", "--first-dirty-offset", "0")
+    assert b"logs/0.10.2.2/compacted-0: " in ran.stdout

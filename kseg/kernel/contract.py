@@ -1,7 +1,7 @@
 """What both kernels must offer, and the numbers that they share with whoever calls them."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -259,6 +259,51 @@ class RecordProblem(NamedTuple):
     body_position: int
 
 
+Appended = tuple[int, "bytes | None", "bytes | None", Sequence[tuple["str | bytes", "bytes | None"]]]
+"""Timestamp, key, value and headers of a record that is to be written."""
+
+
+class Encoded(Protocol):
+    """Records of a v2 batch, or v0 and v1 entries, as bytes, one after another; their number is the length.
+
+    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset behind the last, less the
+    base offset.
+    """
+
+    size: int
+    max_timestamp: int
+    next_delta: int
+
+    def __init__(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def add(self, record: bytes, offset_delta: int, timestamp: int) -> None:
+        """Adds what is encoded already."""
+
+    def start(self, base_timestamp: int) -> None:
+        """Sets the time to which those of usual records are relative; before, no record is usual."""
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str | bytes, bytes | None]],
+    ) -> bool:
+        """Encodes a record at the next offset if it is usual; else False.
+
+        Usual is a small one without headers and with a timestamp of no less than 0. Others are left to
+        `writer.record.encode_record`; which ones, the kernel decides.
+        """
+
+    def extend(self, records: Iterable[Appended]) -> Appended | None:
+        """Encodes records at the next offsets; gives the first that isn't usual, behind which none was taken."""
+
+    def body(self) -> bytes:
+        """All records."""
+
+
 class Output(Protocol):
     """Collects bytes and hands them to `write` in large pieces."""
 
@@ -380,6 +425,7 @@ class Columns(Protocol):
 _Output: TypeAlias = Output
 _Renderer: TypeAlias = Renderer
 _Bodies: TypeAlias = Bodies
+_Encoded: TypeAlias = Encoded
 
 
 class Kernel(Protocol):
@@ -389,6 +435,7 @@ class Kernel(Protocol):
     Output: type[_Output]
     Renderer: type[_Renderer]
     Bodies: type[_Bodies]
+    Encoded: type[_Encoded]
 
     def scan(self, buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
         """Fills `rows` from row `count` on with the intact batches from `start`.

@@ -50,8 +50,21 @@ from kseg.kernel.twin_values import (
     with_decoded,
     with_texts,
 )
+from kseg.kernel.twin_writer import Encoded
 
-__all__ = ["NAME", "Bodies", "Columns", "Output", "Renderer", "columns", "crc32c", "find_header", "scan", "select"]
+__all__ = [
+    "NAME",
+    "Bodies",
+    "Columns",
+    "Encoded",
+    "Output",
+    "Renderer",
+    "columns",
+    "crc32c",
+    "find_header",
+    "scan",
+    "select",
+]
 
 NAME = "twin"
 

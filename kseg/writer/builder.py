@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from kseg import kernel
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CONTROL_MASK,
@@ -14,6 +15,7 @@ from kseg.formats.codes import (
     ControlType,
     TimestampType,
 )
+from kseg.kernel.contract import Appended, Encoded
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.compress import check_level
 from kseg.writer.errors import RecordError
@@ -21,13 +23,9 @@ from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entr
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message
 from kseg.writer.record import LARGEST_SIZE, HeaderPair, encode_record, record_size
-from kseg.writer.varint import FEW_VARINTS
 
 LAST_SEQUENCE = 2**31 - 1
 """Behind it sequences go on at 0."""
-
-Appended = tuple[int, bytes | None, bytes | None, Sequence[HeaderPair]]
-"""Timestamp, key, value, headers."""
 
 
 class RecordsBuilder:
@@ -77,11 +75,10 @@ class RecordsBuilder:
         self.delete_horizon_ms = delete_horizon_ms
         self.write_limit = write_limit
         self._check()
-        self._parts: list[bytes] = []
-        self._body_size = 0
-        self.next_offset = base_offset
-        self._base_timestamp = delete_horizon_ms
-        self._max_timestamp = NO_TIMESTAMP
+        self._encoded: Encoded = kernel.load().Encoded()
+        self._base_timestamp: int | None = None
+        if magic == 2 and delete_horizon_ms is not None:
+            self._start(delete_horizon_ms)
 
     def _check(self) -> None:
         if self.magic not in (0, 1, 2):
@@ -99,29 +96,38 @@ class RecordsBuilder:
             raise RecordError("a producer id needs an epoch and a base sequence")
         check_level(self.codec, self.level)
 
+    def _start(self, base_timestamp: int) -> None:
+        self._base_timestamp = base_timestamp
+        self._encoded.start(base_timestamp)
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of the next record that is given none of its own."""
+        return self.base_offset + self._encoded.next_delta
+
     @property
     def count(self) -> int:
         """Records appended."""
-        return len(self._parts)
+        return len(self._encoded)
 
     @property
     def estimated_size(self) -> int:
         """Bytes of what would be built, its records uncompressed."""
-        return self._body_size + (BATCH_HEADER_SIZE if self.magic == 2 else 0)
+        return self._encoded.size + (BATCH_HEADER_SIZE if self.magic == 2 else 0)
 
     @property
     def is_full(self) -> bool:
         """Whether the write limit is reached."""
-        return bool(self._parts) and self.estimated_size >= self.write_limit
+        return len(self._encoded) > 0 and self.estimated_size >= self.write_limit
 
     def has_room_for(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> bool:
         """Whether a record keeps below the write limit; the first one always does."""
-        if not self._parts:
+        if len(self._encoded) == 0:
             return True
         if self.magic < 2:
-            return self._body_size + entry_size(self.magic, key, value) <= self.write_limit
+            return self._encoded.size + entry_size(self.magic, key, value) <= self.write_limit
         time_delta = timestamp - (self._base_timestamp or 0)
         size = record_size(time_delta, self.next_offset - self.base_offset, key, value, headers)
         return self.estimated_size + size <= self.write_limit
@@ -130,7 +136,7 @@ class RecordsBuilder:
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> None:
         """Adds a record at the next offset. Raises RecordError if it can't be held."""
-        if self.magic < 2 or self._extend_quickly(((timestamp, key, value, headers),)) is not None:
+        if not self._encoded.append(timestamp, key, value, headers):
             self.append_at(self.next_offset, timestamp, key, value, headers)
 
     def append_at(
@@ -151,19 +157,18 @@ class RecordsBuilder:
         encoded = self._record(offset, timestamp, key, value, headers)
         if self.estimated_size + len(encoded) > LARGEST_SIZE:
             raise RecordError(f"the batch becomes larger than {LARGEST_SIZE} bytes")
-        self._parts.append(encoded)
-        self._body_size += len(encoded)
-        self._max_timestamp = max(self._max_timestamp, timestamp)
-        self.next_offset = offset + 1
+        self._encoded.add(encoded, offset - self.base_offset, timestamp)
 
     def _record(
         self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair]
     ) -> bytes:
         if self.magic < 2:
             return self._entry(offset, timestamp, key, value, headers)
-        if self._base_timestamp is None:
-            self._base_timestamp = timestamp
-        return encode_record(timestamp - self._base_timestamp, offset - self.base_offset, key, value, headers)
+        base_timestamp = self._base_timestamp
+        if base_timestamp is None:
+            base_timestamp = timestamp
+            self._start(timestamp)
+        return encode_record(timestamp - base_timestamp, offset - self.base_offset, key, value, headers)
 
     def _entry(
         self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair]
@@ -182,50 +187,9 @@ class RecordsBuilder:
 
         Raises RecordError as `append`; those before the one at fault stay.
         """
-        if self.magic < 2:
-            for record in records:
-                self.append(*record)
-            return
         records = iter(records)
-        while (left := self._extend_quickly(records)) is not None:
+        while (left := self._encoded.extend(records)) is not None:
             self.append_at(self.next_offset, *left)  # the first of all, or one that the quick way doesn't take
-
-    def _extend_quickly(self, records: Iterable[Appended]) -> Appended | None:
-        """Adds records whose numbers take a byte or two; gives the first other one, which isn't added."""
-        few, null, parts, join = FEW_VARINTS, FEW_VARINTS[-1], self._parts, b"".join
-        base = self._base_timestamp
-        largest, delta, size = self._max_timestamp, self.next_offset - self.base_offset, 0
-        left = None
-        for record in records:
-            timestamp, key, value, headers = record
-            if base is None or headers or timestamp < 0 or delta > MAXIMUM_RELATIVE_OFFSET:
-                left = record
-                break
-            try:
-                body = join(
-                    (
-                        b"\0",
-                        few[timestamp - base],
-                        few[delta],
-                        null if key is None else few[len(key)],
-                        key or b"",
-                        null if value is None else few[len(value)],
-                        value or b"",
-                        b"\0",
-                    )
-                )
-                prefix = few[len(body)]
-            except KeyError:
-                left = record
-                break
-            parts.append(prefix + body)
-            size += len(prefix) + len(body)
-            if timestamp > largest:
-                largest = timestamp
-            delta += 1
-        self._max_timestamp, self.next_offset = largest, self.base_offset + delta
-        self._body_size += size
-        return left
 
     def append_end_marker(self, control_type: ControlType, coordinator_epoch: int, timestamp: int) -> None:
         """Adds the control record that ends a transaction. Source: EndTransactionMarker."""
@@ -235,16 +199,16 @@ class RecordsBuilder:
 
     def build(self) -> MemoryRecords:
         """What the log holds of the records; nothing if there are none. Raises RecordError if it is too large."""
-        if not self._parts:
+        if len(self._encoded) == 0:
             return MemoryRecords(b"")
-        body = b"".join(self._parts)
+        body = self._encoded.body()
         last_offset = self.next_offset - 1
         if self.magic == 2:
             return MemoryRecords(build_batch(self._fields(last_offset), body, self.level))
         if self.codec == Codec.NONE:
             return MemoryRecords(body)
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        timestamp = self.log_append_time if is_append_time else self._max_timestamp
+        timestamp = self.log_append_time if is_append_time else self._encoded.max_timestamp
         attributes = attributes_of(self.magic, self.codec, self.timestamp_type)
         wrapper = encode_wrapper(last_offset, self.magic, attributes, body, timestamp=timestamp, level=self.level)
         return MemoryRecords(wrapper)
@@ -256,8 +220,8 @@ class RecordsBuilder:
             last_offset,
             self._attributes(),
             NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
-            self.log_append_time if is_append_time else self._max_timestamp,
-            len(self._parts),
+            self.log_append_time if is_append_time else self._encoded.max_timestamp,
+            len(self._encoded),
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,

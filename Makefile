@@ -43,7 +43,7 @@ test: $(KERNEL) ## Run the tests, on both kernels; TESTS='-k words' picks some
 
 test-asan: $(KERNEL) ## Run the golden files and the kernel's tests on a kernel that AddressSanitizer watches; needs gcc
 	rm -rf build/asan && mkdir -p build/asan
-	cp -r kseg tests pyproject.toml setup.py README.md LICENSE build/asan
+	cp -r kseg tests pyproject.toml README.md LICENSE build/asan
 	ln -s ../../golden ../../docs ../../tools build/asan
 	rm -f build/asan/kseg/kernel/fast.*.so build/asan/kseg/kernel/fast.c
 	cd build/asan && CFLAGS='-fsanitize=address -fno-omit-frame-pointer -g -O1' LDFLAGS=-fsanitize=address \

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 from pathlib import Path
 
@@ -35,7 +34,7 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unwanted = shutil.ignore_patterns("*.so", "fast.c", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=unwanted)
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')"], copy)
     (archive,) = (copy / "dist").glob("*.tar.gz")
@@ -69,14 +68,7 @@ def installed(source_distribution: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def installed_without_compiler(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """From a directory where an earlier build with a compiler left its kernel."""
-    scratch = tmp_path_factory.mktemp("pure-source")
-    shutil.unpack_archive(source_distribution, scratch, filter="data")
-    (source,) = scratch.iterdir()
-    left_over = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}" / "kseg" / "kernel"
-    left_over.mkdir(parents=True)
-    (left_over / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}").write_bytes(b"an old kernel")
-    wheel = build_wheel(source, tmp_path_factory.mktemp("pure-wheel"), **NO_COMPILER)
+    wheel = build_wheel(source_distribution, tmp_path_factory.mktemp("pure-wheel"), **NO_COMPILER)
     return install(wheel, tmp_path_factory.mktemp("pure-installed"))
 
 

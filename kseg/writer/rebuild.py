@@ -19,9 +19,9 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
+from kseg.formats.varint_bytes import varint
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.legacy import encode_wrapper
-from kseg.writer.varint import varint
 
 _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 

@@ -1,6 +1,7 @@
 """Files made to cost much: what kseg does about them is counted, in bytes of memory and in calls, not in time."""
 
 import json
+import random
 import resource
 import struct
 import subprocess
@@ -16,6 +17,9 @@ from zstandard import ZstdCompressor
 
 from kseg.bodies import FAILURES_FREE, Slice, with_bodies
 from kseg.codecs import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
+from kseg.explain import explain_file
+from kseg.explain.log import MOST_DECOMPRESSED
+from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
 from kseg.log_file import Damage, LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
@@ -281,3 +285,37 @@ def test_entries_that_are_too_far_to_compare_are_printed_and_counted(tmp_path: P
 def test_index_of_a_few_entries_back_and_forth_is_compared_whole(tmp_path: Path) -> None:
     write_back_and_forth(tmp_path, 20)
     assert b"not compared" not in kseg(["dump", TIME_INDEX], tmp_path).stderr
+
+
+# --- other commands --------------------------------------------------------------------------------------------------
+
+
+def test_explain_reads_no_more_fields_than_anybody_does_but_tells_every_byte(tmp_path: Path) -> None:
+    count = MOST_FIELDS // 7
+    body = Record(value=b"v").encoded() * count
+    path = write(tmp_path, batch(BatchHeader(0, count=count), body=body))
+    [item] = explain_file(path)
+    leaves = [leaf for field in item.fields for leaf in field.leaves()]
+    assert len(leaves) < MOST_FIELDS + 20
+    assert sum(leaf.size for leaf in leaves) == path.stat().st_size
+    assert leaves[-1].meaning == f"more than {MOST_FIELDS} fields: these aren't read"
+
+
+def test_explain_says_where_it_ends_a_bomb(tmp_path: Path) -> None:
+    compressed = ZstdCompressor().compress(
+        Record(value=bytes(MOST_DECOMPRESSED)).encoded() + random.Random(1).randbytes(1 << 16)
+    )
+    path = write(tmp_path, batch(BatchHeader(0, attributes=Codec.ZSTD, count=1), body=compressed))
+    [item] = explain_file(path)
+    assert [field.problem for field in item.fields if field.body] == [
+        f"more than {MOST_DECOMPRESSED} bytes come out: no more are read"
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["ls", "--deep", "orders-0"], ["reindex", "-o", "new", "orders-0"]])
+def test_producer_snapshot_too_short_for_its_header_is_no_snapshot(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    write(tmp_path / "orders-0", batch(BatchHeader(0), [Record(value=b"v")]))
+    (tmp_path / "orders-0" / f"{0:020}.snapshot").write_bytes(b"\0\1")
+    ran = kseg(arguments, tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")

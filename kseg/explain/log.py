@@ -19,6 +19,8 @@ _CRC_COVERS_FROM = {0: MAGIC_POSITION, 1: MAGIC_POSITION, 2: 21}
 """Magic to the position in its batch of the first byte that the CRC covers."""
 _ATTRIBUTES_POSITION = {0: 17, 1: 17, 2: 22}
 """Magic to the position of the byte with the codec."""
+MOST_DECOMPRESSED = 1 << 24
+"""Bytes of a body that are read: shown as they are, they take many times as much."""
 DAMAGE_WALKED = 1 << 20
 """Bytes of a damage that are looked at; the rest is told as one stretch."""
 _SHOWN = 64
@@ -64,8 +66,9 @@ def _open_body(fields: list[Field], batch: Batch) -> None:
     compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
     if compressed is None:
         return
-    body = decompress(batch.codec, batch.magic, memoryview(compressed.raw))
-    compressed.problem = body.failure
+    body = decompress(batch.codec, batch.magic, memoryview(compressed.raw), MOST_DECOMPRESSED)
+    is_cut = body.failure is not None and len(body.data) == MOST_DECOMPRESSED
+    compressed.problem = f"more than {MOST_DECOMPRESSED} bytes come out: no more are read" if is_cut else body.failure
     if batch.is_legacy:
         compressed.body = list(_entries(body.data))
     else:

@@ -4,7 +4,6 @@ Names and meanings are the grammar's own. Where bytes don't fit it, what was rea
 reason as its problem.
 """
 
-from io import BytesIO
 from typing import Any
 
 from construct import (
@@ -34,6 +33,8 @@ from kseg.explain.field import Bits, Field
 from kseg.formats.varint import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
+MOST_FIELDS = 50_000
+"""Fields that are read of one piece of a file: nobody reads on, and they take very many times their bytes."""
 _INTEGERS = {
     ">b": "int8",
     ">B": "uint8",
@@ -60,15 +61,20 @@ def walk(grammar: Any, raw: bytes, position: int = 0, path: str = "") -> list[Fi
     """
     work = _Walk(raw, position)
     fields: list[Field] = []
-    problem = None
+    problem, is_whole = None, True
     try:
         work.visit(grammar, path, "", Container(_params=Container(), _parsing=True, _building=False), fields)
+    except _TooManyError:
+        is_whole = False
     except ConstructError as error:
         problem = _reason(error)
     if len(fields) == 1 and fields[0].children and not path:
         fields = fields[0].children
     read = max((field.position - position + field.size for field in fields), default=0)
-    if problem is not None or read < len(raw):
+    if not is_whole:
+        meaning = f"more than {MOST_FIELDS} fields: these aren't read"
+        fields.append(Field("more", position + read, len(raw) - read, "bytes", None, meaning, raw[read:]))
+    elif problem is not None or read < len(raw):
         fields.append(_unreadable(raw[read:], position + read, problem or "nothing is known of these bytes"))
     return fields
 
@@ -123,13 +129,43 @@ def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
     return found
 
 
+class _TooManyError(ConstructError):  # type: ignore[misc]  # construct has no types
+    """There are more fields than anybody reads."""
+
+
+class _Stream:
+    """Bytes as construct reads them, up to an end that moves with the structure that is read."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+        self.end = len(raw)
+
+    def tell(self) -> int:
+        """The position."""
+        return self._at
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        """Goes to a position, from the start (0), from here (1), or from the end (2)."""
+        self._at = position + (0, self._at, self.end)[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, all that are left for -1."""
+        end = self.end if size < 0 else min(self._at + size, self.end)
+        found = self._raw[self._at : end]
+        self._at += len(found)
+        return found
+
+
 class _Walk:
     """The bytes, and how far they are read."""
 
     def __init__(self, raw: bytes, position: int) -> None:
         self.raw = raw
         self.position = position
-        self.stream = BytesIO(raw)
+        self.stream = _Stream(raw)
+        self.count = 0
 
     def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
         """Reads a field and adds it to `out`, also if it can be read only in part; gives its value."""
@@ -204,10 +240,9 @@ class _Walk:
 
     def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
         """What lies within the next bytes; those that are left over are a field of their own."""
-        start, whole = self.stream.tell(), self.stream
+        start, outer_end = self.stream.tell(), self.stream.end
         end = start + max(size, 0)
-        self.stream = BytesIO(self.raw[: min(end, len(self.raw))])
-        self.stream.seek(start)
+        self.stream.end = min(end, len(self.raw))
         try:
             value = self.visit(subcon, path, meaning, context, out)
             if size < 0 or end > len(self.raw):
@@ -216,8 +251,7 @@ class _Walk:
                 rest = self.stream.tell()
                 out.append(_unreadable(self.raw[rest:end], self.position + rest, f"{end - rest} bytes too many"))
         finally:
-            whole.seek(self.stream.tell())
-            self.stream = whole
+            self.stream.end = outer_end
         self.stream.seek(end)
         return value
 
@@ -244,6 +278,9 @@ class _Walk:
         return values
 
     def _leaf(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+        self.count += 1
+        if self.count > MOST_FIELDS:
+            raise _TooManyError
         start = self.stream.tell()
         try:
             value = grammar._parsereport(self.stream, context, path)
@@ -273,7 +310,7 @@ class _Walk:
             out.append(Field(path, position, size, kind, None, meaning, b"", children=children))
 
 
-def _inner_context(context: Any, stream: BytesIO) -> Any:
+def _inner_context(context: Any, stream: _Stream) -> Any:
     inner = Container(_=context, _params=context._params, _parsing=True, _building=False, _sizing=False, _io=stream)
     inner._root = context.get("_root", context)
     return inner

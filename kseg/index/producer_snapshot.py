@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from kseg import kernel
 from kseg.errors import KsegError
 from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
 from kseg.formats.names import parse_file_name
@@ -55,10 +54,13 @@ class ProducerSnapshot:
 
     def compute_crc(self) -> int:
         """The CRC-32C that the file's bytes give."""
-        content = bytearray()
-        while piece := self.file.read(CRC_COVERS_FROM + len(content), _CRC_PIECE):
-            content += piece
-        return kernel.load().crc32c(memoryview(content))
+        from crc32c import crc32c
+
+        crc, position = 0, CRC_COVERS_FROM
+        while piece := self.file.read(position, _CRC_PIECE):
+            crc = crc32c(piece, crc)
+            position += len(piece)
+        return crc
 
     def problem(self) -> str | None:
         """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""

@@ -268,8 +268,13 @@ class PartitionLog:
         file = self.snapshots.get(offset)
         if file is None:
             return None
-        with ProducerSnapshot(file.path) as snapshot:
-            return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
+        try:
+            with ProducerSnapshot(file.path) as snapshot:
+                return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
+        except OpenError:
+            raise
+        except KsegError:  # too short for its header
+            return None
 
 
 class Tail(NamedTuple):

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.building import Speed, build_speeds
 from bench.datasets import DATA_SETS, MIB, SMALL, DataSet, make_segment
 from bench.imports import import_times
 from bench.machine import describe, kseg_version
@@ -18,6 +19,7 @@ from bench.peers import TOOLS, fetch_jars
 from bench.report import DataSetResult, report
 from bench.works import COMPARISONS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
 
+BUILD = "build"
 LIMITS = Path(__file__).with_name("limits.py")
 
 
@@ -32,6 +34,8 @@ def main() -> None:
         for data_set in DATA_SETS
         if _is_asked(data_set.name, options.data_set) and any(data_set.name in each.data_sets for each in comparisons)
     ]
+    is_building = _is_asked(BUILD, options.work) and not options.data_set
+    speeds: list[Speed] = build_speeds(options.repeat) if is_building else []
     small = make_segment(SMALL, 0)
     imports = {str(run): import_times(command(run, small.path).arguments) for run in (HELP, TEXT)}
     circumstances = [
@@ -40,7 +44,7 @@ def main() -> None:
         kseg_version(KSEG),
         *describe(),
     ]
-    text = report(results, comparisons, imports, circumstances)
+    text = report(results, comparisons, imports, speeds, circumstances)
     print(text)
     if options.markdown:
         options.markdown.write_text(text)
@@ -54,7 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--markdown", type=Path, help="write the tables into this file too")
     options = parser.parse_args()
     names = {data_set.name for data_set in DATA_SETS}
-    works = {comparison.divisor.work for comparison in COMPARISONS}
+    works = {comparison.divisor.work for comparison in COMPARISONS} | {BUILD}
     options.data_set = names.intersection(options.only)
     options.work = works.intersection(options.only)
     if unknown := set(options.only) - names - works:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from bench.building import Speed, speed_rows
 from bench.datasets import MIB, DataSet, Segment
 from bench.imports import ImportTime
 from bench.measure import Measurement
@@ -33,6 +34,7 @@ def report(
     results: Sequence[DataSetResult],
     comparisons: Sequence[Comparison],
     imports: dict[str, list[ImportTime]],
+    speeds: list[Speed],
     circumstances: Sequence[str],
 ) -> str:
     """The whole page."""
@@ -45,6 +47,7 @@ def report(
         ("Data sets", DATA_NOTE, _table(DATA_COLUMNS, map(_data_row, results))),
         ("Physical limits", LIMIT_NOTE, _table(("data set", *LIMITS), map(_limit_row, results))),
         ("Measurements", RUN_NOTE, _table(RUN_COLUMNS, _run_rows(results))),
+        ("Building", BUILD_NOTE, _table(BUILD_COLUMNS, iter(speed_rows(speeds)))),
         ("Imports", IMPORT_NOTE, _table(IMPORT_COLUMNS, _import_rows(imports))),
     )
     page = ["# Benchmarks", "\n".join(f"- {line}" for line in circumstances)]
@@ -137,6 +140,12 @@ def _run_figures(result: DataSetResult, run: Run, measurements: Sequence[Measure
     speed = f"{result.segment.records / cpu:,.0f}" if run.reads_file() else ""
     return f"{cpu:.3f}", f"{wall:.3f}", _mib(peak), "" if output is None else _mib(output), speed
 
+
+BUILD_NOTE = (
+    "Records of 200 bytes, 75 a batch, into batches in memory, after a run that isn't measured. "
+    "`kseg` is given record by record as the peers are, `at once` a batch's records together."
+)
+BUILD_COLUMNS = ("codec", "builder", "records per CPU s", "ratios", "targets", "reached")
 
 IMPORT_NOTE = "Python's own among them; each module without what it imports itself."
 IMPORT_COLUMNS = ("program", "all ms", "slowest, ms")

@@ -25,8 +25,8 @@ _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 @click.option("--partitions", type=int_number(1), help="Number of partitions; 50 for groups and transactions.")
 @click.option(
     "--partitioner",
-    type=click.Choice(list(Partitioner)),
-    default=Partitioner.MURMUR2,
+    type=click.Choice([str(each) for each in Partitioner]),
+    default=str(Partitioner.MURMUR2),
     show_default=True,
     help="Of the producer: murmur2 as Java's, crc32 as librdkafka's.",
 )

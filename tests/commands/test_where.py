@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -83,3 +84,9 @@ def test_the_directory_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [[], ["--key", "a"], ["--key", "a", "--group", "b"]])
 def test_what_is_missing_is_said(arguments: list[str]) -> None:
     assert kseg(*arguments).status == 2
+
+
+def test_partitioners_are_named_as_the_help_names_them() -> None:
+    arguments = ("--key", "abc", "--partitions", "10", "--partitioner")
+    assert kseg(*arguments, "murmur2").stdout == b"partition 7 of 10\n"
+    assert kseg(*arguments, "crc32").stdout == f"partition {crc32(b'abc') % 10} of 10\n".encode()

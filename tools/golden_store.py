@@ -181,6 +181,6 @@ def _writer(path: str, bases: dict[str, str]) -> str:
     folder = rest.partition("/")[0]
     if top == "docs":
         return SAMPLE_WRITER
-    name = folder if top == "logs" else bases.get(folder, "") if top == "damaged" else ""
+    name = folder if top in ("logs", "protocol") else bases.get(folder, "") if top == "damaged" else ""
     release = re.match(r"(classes-)?\d+(\.\d+)+", name)
     return release.group() if release else "-"

@@ -26,6 +26,7 @@ COMMANDS = {
     "retain": "Show which segments retention would delete, and when.",
     "compact": "Clean a partition as the log cleaner does, into a new directory.",
     "where": "Find the partition of a key, a group, a transactional id.",
+    "protocol": "Read requests and responses out of captures, frames or hex text.",
     "groups": "Show consumer groups, their members, and what they had committed.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",

@@ -17,7 +17,7 @@ from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 
 FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
 STUBS = "stubs"
-"""A folder with what stands for `jq` where that isn't installed."""
+"""A folder with what stands for `jq` and `tcpdump` where these aren't installed."""
 START_MS = 1_793_500_200_000
 """2026-11-01T02:30: hours that the examples name lie among the records' times, a second apart."""
 LOG = f"{FIRST_OFFSET:020}"
@@ -49,11 +49,13 @@ def make_sandbox(root: Path) -> Path:
     _write_metadata(root / "__cluster_metadata-0")
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
+    shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
-    stub = root / STUBS / "jq"
-    stub.parent.mkdir()
-    stub.write_text("#!/bin/sh\nexec cat\n")
-    stub.chmod(0o755)
+    (root / STUBS).mkdir()
+    for name, script in (("jq", "exec cat"), ("tcpdump", "exec cat clients.pcap")):
+        stub = root / STUBS / name
+        stub.write_text(f"#!/bin/sh\n{script}\n")
+        stub.chmod(0o755)
     for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp"):
         (root / folder).mkdir(parents=True)
     return root

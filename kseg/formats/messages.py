@@ -69,16 +69,38 @@ class ParsedMessage(NamedTuple):
     end: int
 
 
-def parse_message(message: Message, version: int, data: bytes | memoryview, position: int = 0) -> ParsedMessage:
+class _Source(BytesIO):
+    """Bytes of a message, of which no more than some elements and tagged fields are made."""
+
+    elements_left: int | None = None
+
+    def take(self, count: int) -> None:
+        """Counts elements before they are read."""
+        if self.elements_left is not None:
+            self.elements_left -= count
+            if self.elements_left < 0:
+                raise MessageError("more elements and tagged fields than are read of one message")
+
+
+def parse_message(
+    message: Message,
+    version: int,
+    data: bytes | memoryview,
+    position: int = 0,
+    *,
+    most_elements: int | None = None,
+) -> ParsedMessage:
     """A message of a version that begins at a position of the bytes; what follows it is not looked at.
 
     A version that the schema doesn't know is read as the nearest one that it knows, as Kafka does; a newer one may not
-    hold structures then.
+    hold structures then. An element of a byte becomes an object of hundreds: where bytes come from anywhere,
+    `most_elements` bounds elements and tagged fields.
 
     Raises:
-        MessageError: the bytes end too early, or a length, count or null can't be.
+        MessageError: the bytes end too early, a length, count or null can't be, or there are too many elements.
     """
-    stream = BytesIO(data)
+    stream = _Source(data)
+    stream.elements_left = most_elements
     stream.seek(position)
     try:
         value = grammar(message, version).parse_stream(stream)
@@ -250,6 +272,8 @@ class List(Sized):
             raise MessageError(
                 f"Tried to allocate a collection of size {length}, but there are only {left} bytes remaining."
             )
+        if isinstance(stream, _Source):
+            stream.take(length)
         return [self.element._parsereport(stream, context, path) for _ in range(length)]
 
     def build_sized(self, value: list[Any], stream: BytesIO, context: Any, path: str) -> None:
@@ -323,6 +347,8 @@ class Structure(Construct):  # type: ignore[misc]
     def parse_tagged(self, read: Fields, stream: BytesIO, context: Any, path: str) -> None:
         """Adds the tagged fields. The size of a known one is not looked at, as Kafka doesn't."""
         for _ in range(UVARINT._parsereport(stream, context, path)):
+            if isinstance(stream, _Source):
+                stream.take(1)
             tag = UVARINT._parsereport(stream, context, path)
             size = UVARINT._parsereport(stream, context, path)
             if tag in self.tags:

@@ -1,0 +1,80 @@
+"""`kseg protocol`: requests and responses out of captures, frames or hex text."""
+
+from pathlib import Path
+
+import click
+
+from kseg.commands.parameters import Number, int_number
+from kseg.protocol.report import ProtocolOptions, report_protocol
+from kseg.protocol.source import InputForm
+from kseg.protocol.splitter import MAX_FRAME
+
+_LARGEST_FRAME = (1 << 31) - 1
+
+
+@click.command()
+@click.argument("path", metavar="[FILE|-]", default="-", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([str(form) for form in InputForm]),
+    help="What the input is; else its bytes tell.",
+)
+@click.option("--port", "ports", type=int_number(1), multiple=True, help="Only connections to this port, of a capture.")
+@click.option("--api", "apis", multiple=True, metavar="NAME", help="Only frames of this api: Fetch, Metadata, …")
+@click.option(
+    "--response-to", metavar="API:VERSION", help="All messages are responses to this: Fetch:17. Not for captures."
+)
+@click.option("--count", "is_count", is_flag=True, help="Only how many frames there are of each api and version.")
+@click.option("--print-data-log", is_flag=True, help="Print keys and payloads of records.")
+@click.option("--shallow", is_flag=True, help="Of records print a line per batch.")
+@click.option(
+    "--max-frame",
+    type=Number(64, _LARGEST_FRAME),
+    default=MAX_FRAME,
+    show_default=True,
+    help="Largest frame, in bytes; a larger size is damage. Kafka's socket.request.max.bytes.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
+)
+@click.pass_context
+def protocol(
+    command: click.Context,
+    path: Path,
+    form: str | None,
+    ports: tuple[int, ...],
+    apis: tuple[str, ...],
+    response_to: str | None,
+    is_count: bool,
+    print_data_log: bool,
+    shallow: bool,
+    max_frame: int,
+    output: str,
+) -> None:
+    """Read requests and responses of Kafka's protocol: out of a capture, from frames, or from hexadecimal text.
+
+    \b
+    Examples:
+      kseg protocol clients.pcap --count
+      kseg protocol clients.pcap --api Produce --api Fetch --print-data-log
+      tcpdump -i any -s 0 -w - port 9092 | kseg protocol - -o json
+      echo 00000012 00120000 00000001 00086d79 2d617070 2d31 | kseg protocol -
+
+    FILE is a .pcap or .pcapng (which the library dpkt reads: pip install 'kseg[pcap]'), frames one after another, each
+    behind its size as on a connection, or their bytes in hexadecimal, `xxd` and `hexdump -C` included; there a
+    paragraph is a message, its size may be missing. Responses are read by the requests that they answer. Ends with 1
+    where something is no frame, or can't be read; what follows is read.
+    """
+    options = ProtocolOptions(
+        form=None if form is None else InputForm(form),
+        ports=frozenset(ports),
+        apis=apis,
+        response_to=response_to,
+        is_count=is_count,
+        print_data_log=print_data_log,
+        is_shallow=shallow,
+        max_frame=max_frame,
+        is_json=output == "json",
+    )
+    command.exit(report_protocol(path, options))

@@ -1,0 +1,347 @@
+"""Captures of a network (.pcap, .pcapng) as conversations: packets by the library dpkt, connections put together."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from types import ModuleType
+from typing import Any, BinaryIO, NamedTuple
+
+from kseg.errors import KsegError, UsageError
+from kseg.protocol.conversation import Conversation, Frame, FrameDamage, Numbers, Peers
+from kseg.protocol.splitter import MAX_FRAME, is_request
+from kseg.protocol.tcp import Direction
+
+PCAP_MAGICS = tuple(bytes.fromhex(magic) for magic in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+PCAPNG_MAGIC = bytes.fromhex("0a0d0d0a")
+LARGEST_PACKET = 1 << 24
+"""Bytes that a packet, or a block of a .pcapng, may claim."""
+_PIECE = 1 << 16
+_TLS_HANDSHAKE = b"\x16\x03"
+_FIN, _SYN, _RST, _ACK = 0x01, 0x02, 0x04, 0x10
+_MIDDLE = "the capture begins in the middle of the connection"
+_BAD_PACKET = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
+"""What dpkt raises for bytes that are no packet, besides its own errors."""
+
+
+class CaptureError(KsegError):
+    """A file that is no capture, or is one no further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is special about a connection, and no damage: it isn't Kafka's, or began before the capture."""
+
+    peers: Peers
+    size: int
+    """Bytes of both directions."""
+    detail: str
+
+
+class Packet(NamedTuple):
+    """A TCP packet. `payload` may be less than `size`, what the sender sent; `time` in microseconds since 1970."""
+
+    source: str
+    target: str
+    sequence: int
+    acknowledged: int
+    flags: int
+    payload: bytes
+    size: int
+    time: int
+
+
+def dpkt_library() -> ModuleType:
+    """The library dpkt. Raises UsageError if it isn't installed."""
+    try:
+        import dpkt
+    except ImportError as error:
+        raise UsageError("captures need the library dpkt: pip install 'kseg[pcap]'") from error
+    library: ModuleType = dpkt
+    return library
+
+
+class _Bounded:
+    """A stream that dpkt reads: nothing is allocated for bytes that aren't there."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.position = 0
+        self.is_cut = False
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end. Raises CaptureError for a size that can't be."""
+        if not 0 <= size <= LARGEST_PACKET:
+            raise CaptureError(f"a packet of {size} bytes can't be", position=self.position)
+        pieces, left = [], size
+        while left and (piece := self._stream.read(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
+        self.position += size - left
+        self.is_cut = left > 0
+        return b"".join(pieces)
+
+
+def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
+    """The TCP packets of a capture, and errors where there are none that can be read.
+
+    Raises CaptureError if it isn't a capture at all, and UsageError if the library is missing.
+    """
+    dpkt = dpkt_library()
+    bounded = _Bounded(stream)
+    try:
+        reader = _reader(dpkt, bounded, bounded.read(len(PCAPNG_MAGIC)))
+        unpack = _unpacker(dpkt, reader.datalink())
+    except (dpkt.Error, *_BAD_PACKET) as error:
+        raise CaptureError(f"no capture that can be read: {error}") from error
+    packets, position = iter(reader), -1
+    while bounded.position > position:
+        position = bounded.position
+        try:
+            time, raw = next(packets)
+        except StopIteration:
+            return
+        except CaptureError as error:
+            yield error
+            return
+        except (dpkt.Error, *_BAD_PACKET) as error:
+            yield CaptureError(f"no packet that can be read: {error}", position=position)
+            packets = iter(reader)  # goes on behind it
+            continue
+        if bounded.is_cut:
+            yield CaptureError("the last packet is cut", position=position)
+        try:
+            packet = _packet(dpkt, unpack(raw), round(time * 1_000_000))
+        except (dpkt.Error, *_BAD_PACKET):
+            continue  # no packet of the internet's, or too little of it
+        if packet is not None:
+            yield packet
+
+
+class _Replayed:
+    """A stream whose first bytes were read to see what it is."""
+
+    def __init__(self, first: bytes, bounded: _Bounded) -> None:
+        self._first = first
+        self._bounded = bounded
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end."""
+        if size < 0:
+            return self._bounded.read(size)
+        first, self._first = self._first[:size], self._first[size:]
+        return first + self._bounded.read(size - len(first))
+
+
+def _reader(dpkt: ModuleType, bounded: _Bounded, magic: bytes) -> Any:
+    module = dpkt.pcapng if magic == PCAPNG_MAGIC else dpkt.pcap
+    return module.Reader(_Replayed(magic, bounded))
+
+
+def _unpacker(dpkt: ModuleType, link: int) -> Any:
+    """What takes a packet's link layer apart."""
+    unpackers = {
+        0: dpkt.loopback.Loopback,
+        108: dpkt.loopback.Loopback,
+        1: dpkt.ethernet.Ethernet,
+        113: dpkt.sll.SLL,
+        276: dpkt.sll2.SLL2,
+        12: lambda raw: _ip(dpkt, raw),
+        14: lambda raw: _ip(dpkt, raw),
+        101: lambda raw: _ip(dpkt, raw),
+        228: dpkt.ip.IP,
+        229: dpkt.ip6.IP6,
+    }
+    if link not in unpackers:
+        raise CaptureError(f"link type {link} isn't read: Ethernet, Linux cooked, loopback and raw IP are")
+    return unpackers[link]
+
+
+def _ip(dpkt: ModuleType, raw: bytes) -> Any:
+    return (dpkt.ip6.IP6 if raw[0] >> 4 == 6 else dpkt.ip.IP)(raw)
+
+
+def _packet(dpkt: ModuleType, outer: Any, time: int) -> Packet | None:
+    """The TCP packet in another one; None if there is none."""
+    while isinstance(outer, dpkt.Packet) and not isinstance(outer, dpkt.ip.IP | dpkt.ip6.IP6):
+        outer = outer.data
+    if not isinstance(outer, dpkt.Packet) or not isinstance(outer.data, dpkt.tcp.TCP):
+        return None
+    tcp = outer.data
+    payload = bytes(tcp.data)
+    if isinstance(outer, dpkt.ip.IP):
+        whole, headers = outer.len, outer.hl * 4
+    else:
+        whole, headers = outer.plen, sum(header.length for header in outer.all_extension_headers)
+    # A length of 0: the network card cuts the packet into smaller ones later.
+    size = max(whole - headers - tcp.off * 4, len(payload)) if whole else len(payload)
+    source, target = _address(outer.src, tcp.sport), _address(outer.dst, tcp.dport)
+    return Packet(source, target, tcp.seq, tcp.ack, tcp.flags, payload, size, time)
+
+
+def _address(raw: bytes, port: int) -> str:
+    address = ip_address(raw)
+    return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
+
+
+@dataclass(slots=True)
+class _Connection:
+    """One TCP connection. `client` is None until it is known which end that is."""
+
+    ends: tuple[str, str]
+    client: str | None
+    conversation: Conversation | None
+    directions: dict[str, Direction]
+    is_from_middle: bool
+    first_sequence: int | None
+    sizes: dict[str, int] = field(default_factory=dict)
+    first_bytes: bytes = b""
+    held_back: list[FrameDamage] = field(default_factory=list)
+    """Until a frame was seen it may be no connection of Kafka's, and its bytes no damage."""
+
+    @property
+    def peers(self) -> Peers:
+        """Client and server; in the order seen where that isn't known."""
+        if self.client == self.ends[1]:
+            return Peers(self.ends[1], self.ends[0])
+        return Peers(*self.ends)
+
+
+class Capture:
+    """What a capture holds of Kafka's protocol.
+
+    `unanswered` counts requests without response, `unreadable` places where no packet can be read, once all is read.
+    """
+
+    def __init__(self, stream: BinaryIO, *, ports: frozenset[int] = frozenset(), max_frame: int = MAX_FRAME) -> None:
+        """`ports`: only connections to these; none: those whose first bytes are a request."""
+        self._stream = stream
+        self._ports = ports
+        self._max_frame = max_frame
+        self._numbers = Numbers()
+        self._connections: dict[frozenset[str], _Connection] = {}
+        self.unanswered = 0
+        self.unreadable = 0
+
+    def items(self) -> Iterator[Frame | FrameDamage | Remark | CaptureError]:
+        """Frames and damages as the packets come; of places where no packet can be read the first one."""
+        for packet in read_packets(self._stream):
+            if isinstance(packet, CaptureError):
+                self.unreadable += 1
+                if self.unreadable == 1:
+                    yield packet
+                continue
+            if self._ports and not {_port(packet.source), _port(packet.target)} & self._ports:
+                continue
+            yield from self._take(packet)
+        for connection in self._connections.values():
+            yield from self._end(connection)
+
+    def _take(self, packet: Packet) -> Iterator[Frame | FrameDamage | Remark]:
+        ends = frozenset((packet.source, packet.target))
+        connection = self._connections.get(ends)
+        if connection is not None and _begins_anew(connection, packet):
+            yield from self._end(connection)
+            connection = None
+        if connection is None:
+            connection = self._connections[ends] = self._new(packet)
+        if packet.flags & _SYN:
+            connection.directions[packet.source] = Direction((packet.sequence + 1) % (1 << 32))
+            return
+        other = connection.directions.get(packet.target)
+        if packet.flags & _ACK and other is not None:
+            # First: a response must find its request.
+            pieces = other.acknowledge(packet.acknowledged)
+            yield from self._pieces(connection, packet.target, pieces, packet.time)
+        direction = connection.directions.setdefault(packet.source, Direction(None))
+        pieces = direction.add(packet.sequence, packet.payload, packet.size)
+        yield from self._pieces(connection, packet.source, pieces, packet.time)
+
+    def _new(self, packet: Packet) -> _Connection:
+        """A connection with its first packet, which tells who the client is if it opens or accepts one."""
+        ends = (packet.source, packet.target)
+        is_opening = bool(packet.flags & _SYN)
+        client = None
+        if is_opening:
+            client = ends[1] if packet.flags & _ACK else ends[0]
+        elif _port(ends[1]) in self._ports:
+            client = ends[0]
+        elif _port(ends[0]) in self._ports:
+            client = ends[1]
+        first = packet.sequence if is_opening and not packet.flags & _ACK else None
+        connection = _Connection(ends, client, None, {}, not is_opening, first)
+        if client is not None:
+            self._begin(connection)
+        return connection
+
+    def _begin(self, connection: _Connection) -> None:
+        lost = _MIDDLE if connection.is_from_middle else None
+        conversation = Conversation(self._numbers, connection.peers, self._max_frame, lost=lost)
+        # What was passed over until it was known who the client is.
+        conversation.pass_over(*(connection.sizes.get(end, 0) for end in connection.peers))
+        connection.conversation = conversation
+
+    def _pieces(
+        self, connection: _Connection, source: str, pieces: Iterator[bytes | int], time: int | None
+    ) -> Iterator[Frame | FrameDamage]:
+        for piece in pieces:
+            size = piece if isinstance(piece, int) else len(piece)
+            if connection.client is None and not isinstance(piece, int) and is_request(piece, 0, self._max_frame):
+                connection.client = source
+                self._begin(connection)
+            connection.sizes[source] = connection.sizes.get(source, 0) + size
+            if not connection.first_bytes and not isinstance(piece, int):
+                connection.first_bytes = piece[: len(_TLS_HANDSHAKE)]
+            if connection.client is not None:
+                yield from self._sorted(connection, self._said(connection, source, piece, time))
+
+    @staticmethod
+    def _said(
+        connection: _Connection, source: str, piece: bytes | int, time: int | None
+    ) -> Iterator[Frame | FrameDamage]:
+        conversation = connection.conversation
+        assert conversation is not None
+        if source == connection.client:
+            if isinstance(piece, int):
+                return conversation.skip_from_client(piece, time)
+            return conversation.from_client(piece, time)
+        if isinstance(piece, int):
+            return conversation.skip_from_server(piece, time)
+        return conversation.from_server(piece, time)
+
+    @staticmethod
+    def _sorted(connection: _Connection, items: Iterator[Frame | FrameDamage]) -> Iterator[Frame | FrameDamage]:
+        """Holds damages back until the connection has had a frame."""
+        for item in items:
+            if isinstance(item, Frame):
+                yield from connection.held_back
+                connection.held_back = []
+                yield item
+            elif connection.conversation is not None and connection.conversation.frames:
+                yield item
+            else:
+                connection.held_back.append(item)
+
+    def _end(self, connection: _Connection) -> Iterator[Frame | FrameDamage | Remark]:
+        for source, direction in connection.directions.items():
+            yield from self._pieces(connection, source, direction.end(), None)
+        conversation = connection.conversation
+        if conversation is not None:
+            yield from self._sorted(connection, conversation.end())
+            self.unanswered += conversation.unanswered
+        size = sum(connection.sizes.values())
+        if size and (conversation is None or not conversation.frames):
+            is_tls = connection.first_bytes.startswith(_TLS_HANDSHAKE)
+            yield Remark(connection.peers, size, "TLS, which hides what is in it" if is_tls else "not Kafka's protocol")
+        elif size and connection.is_from_middle:
+            yield Remark(connection.peers, size, _MIDDLE)
+
+
+def _begins_anew(connection: _Connection, packet: Packet) -> bool:
+    """Whether a packet opens another connection between the same ends."""
+    is_opening = packet.flags & (_SYN | _ACK) == _SYN
+    return is_opening and packet.sequence != connection.first_sequence
+
+
+def _port(end: str) -> int:
+    return int(end.rpartition(":")[2])

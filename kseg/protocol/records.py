@@ -1,0 +1,101 @@
+"""Record batches inside requests and responses, in the lines and objects that `kseg dump` prints of them."""
+
+import json
+from collections.abc import Iterator
+
+from kseg import kernel
+from kseg.bodies import Slice, with_bodies
+from kseg.dump.decoders import control_json
+from kseg.dump.json_log import damage_object
+from kseg.dump.log import new_output, problem_damage
+from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
+from kseg.layouts.json import json_program
+from kseg.layouts.programs import LogOptions, documented_program
+from kseg.log_file import Damage, Run
+
+_SMALLEST_BATCH = 26
+_CODECS = 0b111
+
+
+def record_lines(records: bytes, options: LogOptions) -> tuple[bytes, list[Damage]]:
+    """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes."""
+    text = bytearray()
+    damages = _render(records, documented_program(options), options.deep, text)
+    return bytes(text), damages
+
+
+def record_objects(records: bytes, *, deep: bool) -> tuple[list[dict[str, object]], list[Damage]]:
+    """Objects as of `kseg dump -o json`, without a file's name, and what is wrong; each damage is an object too."""
+    text = bytearray()
+    damages = _render(records, json_program("", records=deep), deep, text)
+    objects = [json.loads(line) for line in bytes(text).split(b"\n")[:-1]]
+    for each in objects:
+        each.pop("file", None)
+    return [*objects, *map(damage_object, damages)], damages
+
+
+def _render(records: bytes, program: Program, deep: bool, text: bytearray) -> list[Damage]:
+    output = new_output(text.extend)
+    renderer = kernel.load().Renderer(program, output, None, control_json, 0, None)
+    damages = []
+    for item in _slices(records, deep):
+        if isinstance(item, Damage):
+            damages.append(item)
+            continue
+        run, row = item.run, item.first
+        damages += [damage for _, damage in item.damages]
+        bad = {run.position + run.rows[each * ROW + START] for each, _ in item.damages}
+        if not run.rows[item.first * ROW + VALID]:
+            damages.append(
+                Damage(DamageKind.BAD_CRC, run.position + run.rows[row * ROW + START], 0, "its crc is wrong")
+            )
+        while row < item.last:
+            row = renderer.render(run.buffer, run.rows, row, item.last, run.position, item.bodies, item.first)
+            damages += [problem_damage(each) for each in renderer.problems if each.position not in bad]
+            renderer.problems.clear()
+    output.flush()
+    return damages
+
+
+def _slices(records: bytes, deep: bool) -> Iterator[Slice | Damage]:
+    if deep:
+        yield from with_bodies(_runs(records), len(records))
+        return
+    for item in _runs(records):
+        yield Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item
+
+
+def _runs(records: bytes) -> Iterator[Run | Damage]:
+    """Runs of batches; one whose CRC is wrong in a run of its own. What is no batch is lost to the end."""
+    buffer, at = memoryview(records), 0
+    while at < len(records):
+        rows = new_rows(min(len(records) // _SMALLEST_BATCH + 1, 1 << 12))
+        count, end, stop, codecs = kernel.load().scan(buffer, at, len(records), rows, 0)
+        if count:
+            yield Run(buffer, 0, rows, count, codecs)
+            at = end
+            continue
+        size = _claimed_size(records, at)
+        if stop == Stop.BAD_CRC and size is not None and at + size <= len(records):
+            rows[:3] = type(rows)("q", (at, size, 0))
+            yield Run(buffer, 0, rows, 1, _CODECS)
+            at += size
+            continue
+        left = len(records) - at
+        if stop == Stop.END:
+            claim = "a batch" if size is None else f"a batch of {size} bytes"
+            yield Damage(DamageKind.TORN_TAIL, at, left, f"{claim} begins, {left} bytes are left")
+        else:
+            yield Damage(
+                DamageKind.BAD_LENGTH if stop == Stop.BAD_LENGTH else DamageKind.BAD_MAGIC, at, left, "no batch"
+            )
+        return
+
+
+def _claimed_size(records: bytes, at: int) -> int | None:
+    if len(records) - at <= MAGIC_POSITION:
+        return None
+    size = int.from_bytes(records[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+    least = MINIMUM_SIZE_FIELD.get(records[at + MAGIC_POSITION])
+    return None if least is None or size < least else size + LOG_OVERHEAD

@@ -1,0 +1,215 @@
+"""`kseg protocol` from its input to its lines: which frames are shown, what is said of the rest."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from kseg.errors import UsageError
+from kseg.layouts.programs import LogOptions
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import flush_stdout, write_line, write_stdout
+from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.talk import talk
+from kseg.protocol.capture import Capture, CaptureError, Remark
+from kseg.protocol.conversation import Frame, FrameDamage
+from kseg.protocol.message import api_name
+from kseg.protocol.show import (
+    ApiCount,
+    Tally,
+    damage_json,
+    damage_text,
+    frame_json,
+    frame_text,
+    remark_json,
+)
+from kseg.protocol.source import HexError, InputForm, Replay, form_of, read_frames, read_hex
+from kseg.protocol.splitter import MAX_FRAME
+from kseg.regular_file import open_regular
+
+STANDARD_INPUT = "-"
+
+Item = Frame | FrameDamage | Remark | CaptureError
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolOptions:
+    """What is read, and what is shown of it."""
+
+    form: InputForm | None = None
+    ports: frozenset[int] = frozenset()
+    apis: tuple[str, ...] = ()
+    response_to: str | None = None
+    is_count: bool = False
+    print_data_log: bool = False
+    is_shallow: bool = False
+    max_frame: int = MAX_FRAME
+    is_json: bool = False
+
+    @property
+    def records(self) -> LogOptions:
+        """How record batches are shown."""
+        return LogOptions(deep=not self.is_shallow, print_data=self.print_data_log)
+
+
+def report_protocol(path: Path, options: ProtocolOptions) -> int:
+    """Reads a file, or standard input for `-`; prints its frames; gives the exit status.
+
+    Raises OpenError or UsageError, and CaptureError or HexError if the input isn't what it is said to be.
+    """
+    wanted = frozenset(api_key_of(name) for name in options.apis)
+    with _opened(path) as stream:
+        replay = Replay(stream)
+        report = _Report(str(path), options, wanted)
+        try:
+            for item in _items(replay, options, report):
+                report.take(item)
+        except (CaptureError, HexError) as error:
+            error.path = str(path)
+            raise
+        finally:
+            flush_stdout()
+    return report.end()
+
+
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    if str(path) == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UsageError("there is no standard input")
+        return nullcontext(sys.stdin.buffer)
+    return os.fdopen(open_regular(path)[0], "rb")
+
+
+def api_key_of(name: str) -> int:
+    """The key of an api's name, whatever its letters' case, or of its number. Raises UsageError if there is none."""
+    if name.isdecimal():
+        return int(name)
+    from kseg.formats.schemas.protocol import REQUESTS
+
+    for key in REQUESTS:
+        if (api_name(key) or "").lower() == name.lower():
+            return key
+    raise UsageError(f"{name!r} is no api of Kafka's: Produce, Fetch, Metadata, ApiVersions, … or its number")
+
+
+def _api_and_version(text: str) -> tuple[int, int]:
+    name, _, version = text.partition(":")
+    if not version.isdecimal():
+        raise UsageError(f"--response-to {text}: give an api and its version, as Fetch:17")
+    return api_key_of(name), int(version)
+
+
+def _items(replay: Replay, options: ProtocolOptions, report: "_Report") -> Iterator[Item]:
+    form = options.form or form_of(replay.first)
+    if form is InputForm.CAPTURE:
+        if options.response_to is not None:
+            raise UsageError("--response-to is for frames and hexadecimal text: a capture has the requests")
+        capture = Capture(cast(BinaryIO, replay), ports=options.ports, max_frame=options.max_frame)
+        yield from capture.items()
+        report.unanswered = capture.unanswered
+        if capture.unreadable > 1:
+            talk(f"kseg: {report.name}: {capture.unreadable} places hold no packet that can be read")
+        return
+    if options.ports:
+        raise UsageError("--port is for captures")
+    response_to = None if options.response_to is None else _api_and_version(options.response_to)
+    read = read_hex if form is InputForm.HEX else read_frames
+    yield from read(replay, max_frame=options.max_frame, response_to=response_to)
+
+
+class _Report:
+    """Prints items as they come, and keeps account of them."""
+
+    def __init__(self, name: str, options: ProtocolOptions, wanted: frozenset[int]) -> None:
+        self.name = name
+        self._options = options
+        self._wanted = wanted
+        self._tally = Tally()
+        self._is_cut = False
+        self.unanswered: int | None = None
+
+    def take(self, item: Item) -> None:
+        """Prints a frame, or says what is wrong."""
+        match item:
+            case Frame():
+                self._frame(item)
+            case FrameDamage():
+                self._tally.damages += 1
+                self._tally.lost += item.size
+                self._say(damage_json(item), damage_text(item))
+            case Remark():
+                peers = f"{item.peers.client} > {item.peers.server}"
+                text = f"{peers}: {item.detail}; {item.size} bytes"
+                self._say(remark_json(item.peers, item.size, item.detail), text)
+            case CaptureError():
+                self._is_cut = True
+                item.path = self.name
+                talk(f"kseg: {item}")
+
+    def _frame(self, frame: Frame) -> None:
+        if self._wanted and frame.message.api_key not in self._wanted:
+            return
+        show = frame_json if self._options.is_json else frame_text
+        text, is_wrong = show(frame, self._options.records)
+        self._tally.add(frame, is_wrong=is_wrong)
+        if not self._options.is_count:
+            write_stdout(text)
+
+    def _say(self, line: bytes, text: str) -> None:
+        if self._options.is_json and not self._options.is_count:
+            write_stdout(line)
+        else:
+            talk(f"kseg: {self.name}: {text}")
+
+    def end(self) -> int:
+        """Counts, if they are asked for, and the summary; gives the exit status."""
+        tally = self._tally
+        if self._options.is_count:
+            self._write_counts()
+        if self._options.is_json:
+            write_json(
+                {
+                    "type": "summary",
+                    "file": self.name,
+                    "frames": tally.frames,
+                    "requests": tally.requests,
+                    "responses": tally.responses,
+                    "unanswered": self.unanswered,
+                    "problems": tally.problems,
+                    "damages": tally.damages,
+                    "bytes": tally.size,
+                    "lost": tally.lost,
+                }
+            )
+        elif tally.damages or tally.problems or not tally.frames:
+            talk(
+                f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read wholly;"
+                f" {tally.lost} bytes are no frames"
+            )
+        flush_stdout()
+        return int(bool(tally.damages or tally.problems or self._is_cut or not tally.frames))
+
+    def _write_counts(self) -> None:
+        rows = sorted(self._tally.apis.items(), key=lambda row: tuple(-1 if part is None else part for part in row[0]))
+        if self._options.is_json:
+            for (api_key, version), count in rows:
+                write_json({"type": "count", **{c.name: c.value(((api_key, version), count)) for c in _COUNT_COLUMNS}})
+            return
+        for line in aligned_lines(_COUNT_COLUMNS, rows):
+            write_line(line)
+
+
+CountRow = tuple[tuple[int | None, int | None], ApiCount]
+
+_COUNT_COLUMNS: tuple[TableColumn[CountRow], ...] = (
+    TableColumn("apiKey", "key", 1, lambda row: row[0][0]),
+    TableColumn("api", "api", -1, lambda row: None if row[0][0] is None else api_name(row[0][0])),
+    TableColumn("apiVersion", "version", 1, lambda row: row[0][1]),
+    TableColumn("requests", "requests", 1, lambda row: row[1].requests),
+    TableColumn("responses", "responses", 1, lambda row: row[1].responses),
+    TableColumn("bytes", "bytes", 1, lambda row: row[1].size),
+    TableColumn("problems", "problems", 1, lambda row: row[1].problems),
+)

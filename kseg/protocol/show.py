@@ -1,0 +1,306 @@
+"""Frames, damages and counts as text and as JSON objects."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
+from kseg.formats.schemas.schema import Field, version_range
+from kseg.layouts.programs import LogOptions
+from kseg.log_file import Damage
+from kseg.output.json_lines import json_line
+from kseg.output.printable import printable
+from kseg.protocol.conversation import Frame, FrameDamage, Peers
+from kseg.protocol.message import ApiMessage
+from kseg.protocol.records import record_lines, record_objects
+from kseg.times import iso_time
+
+_RECORDS = "records"
+_TORN = "torn-tail"
+_BYTES_SHOWN = 32
+
+
+@dataclass(slots=True)
+class ApiCount:
+    """Frames of an api in a version: how many, their bytes, how many have something wrong."""
+
+    requests: int = 0
+    responses: int = 0
+    size: int = 0
+    problems: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen of an input."""
+
+    frames: int = 0
+    requests: int = 0
+    responses: int = 0
+    problems: int = 0
+    """Frames that can't be read, or hold something that can't."""
+    damages: int = 0
+    size: int = 0
+    lost: int = 0
+    apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
+
+    def add(self, frame: Frame, *, is_wrong: bool) -> None:
+        """Counts a frame."""
+        message = frame.message
+        count = self.apis.setdefault((message.api_key, message.api_version), ApiCount())
+        self.frames += 1
+        self.size += frame.size
+        count.size += frame.size
+        if message.kind == "request":
+            self.requests += 1
+            count.requests += 1
+        else:
+            self.responses += 1
+            count.responses += 1
+        if is_wrong:
+            self.problems += 1
+            count.problems += 1
+
+
+class Shown(NamedTuple):
+    """A frame as bytes to print, and whether something is wrong with it."""
+
+    text: bytes
+    is_wrong: bool
+
+
+def frame_json(frame: Frame, options: LogOptions) -> Shown:
+    """A frame as a line of JSON: bytes in base64, records as objects."""
+    message, wrong = frame.message, []
+
+    def records(content: bytes) -> object:
+        objects, damages = record_objects(content, deep=options.deep)
+        wrong.extend(_wrong_damages(message, damages))
+        return objects
+
+    members: dict[str, object] = {
+        "type": message.kind,
+        "frame": frame.number,
+        "position": frame.position,
+        "size": frame.size,
+        **_peers_object(frame.peers),
+        "timestamp": None if frame.time is None else frame.time // 1000,
+        "time": _time(frame.time),
+        "apiKey": message.api_key,
+        "api": message.api,
+        "apiVersion": message.api_version,
+        "headerVersion": message.header_version,
+        "correlationId": message.correlation_id,
+    }
+    if message.kind == "request":
+        members["clientId"] = message.client_id
+    else:
+        members["request"] = frame.request
+        members["latencyMs"] = latency_ms(frame)
+    members["taggedFields"] = _tags(message.tagged_fields)
+    members["bodySize"] = message.body_size
+    members["body"] = None
+    if message.body is not None and message.schema is not None:
+        members["body"] = _structure(message.schema.fields, message.body_version, message.body, records)
+    if message.problem is not None:
+        members["problem"] = message.problem
+    return Shown(json_line(members), bool(wrong) or message.problem is not None)
+
+
+def latency_ms(frame: Frame) -> float | None:
+    """Milliseconds from a request's last packet to its response's."""
+    if frame.time is None or frame.request_time is None:
+        return None
+    return (frame.time - frame.request_time) / 1000
+
+
+def damage_json(damage: FrameDamage) -> bytes:
+    """A damage as a line of JSON."""
+    return json_line(
+        {
+            "type": "damage",
+            "position": damage.position,
+            "size": damage.size,
+            **_peers_object(damage.peers),
+            "stream": damage.stream,
+            "detail": damage.detail,
+        }
+    )
+
+
+def remark_json(peers: Peers, size: int, detail: str) -> bytes:
+    """A remark on a connection as a line of JSON."""
+    return json_line({"type": "connection", **_peers_object(peers), "size": size, "detail": detail})
+
+
+def _peers_object(peers: Peers | None) -> dict[str, object]:
+    return {} if peers is None else {"client": peers.client, "server": peers.server}
+
+
+def _time(time: int | None) -> str | None:
+    return None if time is None else iso_time(time // 1000)
+
+
+def _tags(tags: dict[int, bytes]) -> dict[str, str]:
+    return {str(tag): b64encode(content).decode() for tag, content in tags.items()}
+
+
+def _wrong_damages(message: ApiMessage, damages: Iterable[Damage]) -> list[Damage]:
+    """A Fetch response may end in a part of a batch: the broker stops at the size that the client asked for."""
+    may_be_cut = message.kind == "response"
+    return [damage for damage in damages if not (may_be_cut and damage.kind == _TORN)]
+
+
+def _structure(fields: tuple[Field, ...], version: int, value: Fields, records: Any) -> dict[str, object]:
+    """A structure as JSON: what the version has, tagged fields with their defaults left out."""
+    shown: dict[str, object] = {}
+    for each in _present(fields, version, value):
+        shown[each.name] = _value(each, version, value[each.name], records)
+    if UNKNOWN_TAGGED_FIELDS in value:
+        shown[UNKNOWN_TAGGED_FIELDS] = _tags(value[UNKNOWN_TAGGED_FIELDS])
+    return shown
+
+
+def _present(fields: tuple[Field, ...], version: int, value: Fields) -> Iterator[Field]:
+    for each in fields:
+        if version not in version_range(each.versions):
+            continue
+        if not is_tagged(each, version) or value[each.name] != default_of(each, version):
+            yield each
+
+
+def _value(each: Field, version: int, value: Any, records: Any) -> object:
+    if isinstance(value, list):
+        return [_value(each, version, element, records) for element in value]
+    if isinstance(value, dict):
+        return _structure(each.fields, version, value, records)
+    if isinstance(value, bytes):
+        return records(value) if each.type == _RECORDS else b64encode(value).decode()
+    return value
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def frame_text(frame: Frame, options: LogOptions) -> Shown:
+    """A frame as lines: its header, then each field of its body by name, records as `kseg dump` prints them."""
+    message = frame.message
+    writer = _TextWriter(message, options)
+    writer.line(0, f"{_heading(frame)}; {_place(frame)}")
+    for tag, content in message.tagged_fields.items():
+        writer.line(1, f"header's tagged field {tag}: {_bytes_text(content)}")
+    if message.problem is not None:
+        writer.line(1, f"can't be read: {message.problem}")
+    if message.body is not None and message.schema is not None:
+        writer.structure(message.schema.fields, message.body_version, message.body, 1)
+    elif message.problem is None:
+        writer.line(1, f"body: {message.body_size} bytes")
+    return Shown(bytes(writer.text), writer.is_wrong or message.problem is not None)
+
+
+def _heading(frame: Frame) -> str:
+    message = frame.message
+    api = "of an unknown request"
+    if message.api_key is not None:
+        api = f"{message.api or f'api {message.api_key}'} v{message.api_version}"
+    parts = [f"frame {frame.number}: {message.kind} {api}"]
+    if message.header_version is not None:
+        parts.append(f"header v{message.header_version}")
+    parts.append(f"correlation id {message.correlation_id}")
+    if message.kind == "request":
+        parts.append("no client id" if message.client_id is None else f"client id {_text(message.client_id)}")
+    elif frame.request is not None:
+        latency = latency_ms(frame)
+        parts.append(f"to frame {frame.request}{'' if latency is None else f' after {latency:.3f} ms'}")
+    return ", ".join(parts)
+
+
+def _place(frame: Frame) -> str:
+    place = f"{frame.size} bytes at position {frame.position}"
+    if frame.peers is not None:
+        ends = frame.peers if frame.message.kind == "request" else (frame.peers.server, frame.peers.client)
+        place += f", {ends[0]} > {ends[1]}"
+    time = _time(frame.time)
+    return place if time is None else f"{place}, {time}"
+
+
+def damage_text(damage: FrameDamage) -> str:
+    """A damage in words."""
+    where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
+    stream = "" if damage.stream is None else f" of the {damage.stream}"
+    return f"{where}{damage.size} bytes at position {damage.position}{stream} are no frame: {damage.detail}"
+
+
+def _text(text: str) -> str:
+    return printable(json.dumps(text, ensure_ascii=False))
+
+
+def _bytes_text(content: bytes) -> str:
+    more = " …" if len(content) > _BYTES_SHOWN else ""
+    return f"{len(content)} bytes{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _text(value)
+        case bytes():
+            return _bytes_text(value)
+        case _:
+            return str(value)
+
+
+class _TextWriter:
+    """Lines of a body, indented by depth."""
+
+    def __init__(self, message: ApiMessage, options: LogOptions) -> None:
+        self._message = message
+        self._options = options
+        self.text = bytearray()
+        self.is_wrong = False
+
+    def line(self, depth: int, text: str, mark: str = "") -> None:
+        """A line; `mark` stands in the place of its last blanks."""
+        indent = "  " * depth
+        self.text += f"{indent[: len(indent) - len(mark)]}{mark}{text}\n".encode("utf-8", "backslashreplace")
+
+    def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
+        """A structure's fields; the first line bears the mark of an array's element."""
+        for each in _present(fields, version, value):
+            self._field(each, version, value[each.name], depth, mark)
+            mark = ""
+        for tag, content in value.get(UNKNOWN_TAGGED_FIELDS, {}).items():
+            self.line(depth, f"unknown tagged field {tag}: {_bytes_text(content)}", mark)
+            mark = ""
+        if mark:
+            self.line(depth, "{}", mark)
+
+    def _field(self, each: Field, version: int, value: Any, depth: int, mark: str) -> None:
+        if isinstance(value, bytes) and each.type == _RECORDS:
+            self.line(depth, f"{each.name}: {len(value)} bytes", mark)
+            self._records(value, depth + 1)
+        elif isinstance(value, dict):
+            self.line(depth, f"{each.name}:", mark)
+            self.structure(each.fields, version, value, depth + 1)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            self.line(depth, f"{each.name}:", mark)
+            for element in value:
+                self.structure(each.fields, version, element, depth + 2, "- ")
+        elif isinstance(value, list):
+            self.line(depth, f"{each.name}: [{', '.join(map(_scalar, value))}]", mark)
+        else:
+            self.line(depth, f"{each.name}: {_scalar(value)}", mark)
+
+    def _records(self, content: bytes, depth: int) -> None:
+        lines, damages = record_lines(content, self._options)
+        indent = b"  " * depth
+        self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
+        for damage in damages:
+            self.line(depth, f"{damage.kind} at position {damage.position}, {damage.size} bytes: {damage.detail}")
+        self.is_wrong |= bool(_wrong_damages(self._message, damages))

@@ -1,14 +1,13 @@
 """`compact` as a library: what the log cleaner would leave, rule by rule, on logs made by hand."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.batch import Batch, Record
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
 from kseg.log.compact import Compacted, compact_partition
@@ -16,58 +15,13 @@ from kseg.log.compact_filter import Gone
 from kseg.log.compact_map import ENTRY_SIZE, OffsetMap
 from kseg.log.compact_plan import CompactSettings
 from kseg.log.partition import PartitionLog
-from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter
-from kseg.log.roll import Rolled
-from kseg.segment import Segment
 from kseg.writer import RecordsBuilder
 from tests import golden, run
+from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records
 
-NOW = 1_700_000_000_000
 DAY = 86_400_000
 SMALL_MAP = 4 * ENTRY_SIZE
 """Room for three keys."""
-
-Pair = tuple[str | None, str | None]
-"""Key and value."""
-
-
-def batch(base_offset: int, *pairs: Pair, **fields: object) -> bytes:
-    builder = RecordsBuilder(base_offset, **fields)  # type: ignore[arg-type]
-    for key, value in pairs:
-        builder.append(NOW, None if key is None else key.encode(), None if value is None else value.encode())
-    return builder.build().raw
-
-
-def produced(base_offset: int, *pairs: Pair, producer_id: int, is_transactional: bool = True) -> bytes:
-    fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": base_offset}
-    return batch(base_offset, *pairs, is_transactional=is_transactional, **fields)
-
-
-def marker(offset: int, kind: ControlType, producer_id: int, horizon_ms: int | None = None) -> bytes:
-    builder = RecordsBuilder(
-        offset,
-        producer_id=producer_id,
-        producer_epoch=0,
-        is_transactional=True,
-        is_control=True,
-        delete_horizon_ms=horizon_ms,
-    )
-    builder.append_end_marker(kind, 0, NOW)
-    return builder.build().raw
-
-
-def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) -> PartitionLog:
-    """A partition of these segments and an active one behind them."""
-    directory.mkdir(parents=True)
-    with PartitionWriter(directory, 0, PartitionSettings(NEVER)) as writer:
-        for batches in segments:
-            for raw in batches:
-                writer.append(raw)
-            writer.roll(Rolled.UNKNOWN)
-        writer.append(batch(writer.next_offset, ("active", "v"), ("active", "w")))
-    for path in directory.glob("*.log"):
-        os.utime(path, ns=(modified_ms * 1_000_000,) * 2)
-    return PartitionLog(directory)
 
 
 def clean(partition: PartitionLog, **fields: int) -> Compacted:
@@ -80,18 +34,6 @@ def clean(partition: PartitionLog, **fields: int) -> Compacted:
 
 def cleaned_of(partition: PartitionLog) -> Path:
     return partition.path.parent / "cleaned" / partition.path.name
-
-
-def batches(directory: Path) -> list[Batch]:
-    found: list[Batch] = []
-    for path in sorted(directory.glob("*.log")):
-        with Segment(path) as segment:
-            found += segment.batches()
-    return found
-
-
-def records(directory: Path) -> list[Record]:
-    return [record for each in batches(directory) for record in each.records()]
 
 
 def offsets(partition: PartitionLog) -> list[int]:
@@ -121,7 +63,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset(codec: Codec, tmp_path:
 @pytest.mark.parametrize(("magic", "codec"), [(0, Codec.GZIP), (1, Codec.GZIP), (1, Codec.LZ4), (0, Codec.NONE)])
 def test_wrappers_keep_their_format_and_gaps_inside(magic: int, codec: Codec, tmp_path: Path) -> None:
     raw = batch(10, ("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("b", "2"), magic=magic, codec=codec)
-    partition = make(tmp_path / "t-0", [raw] if codec else [raw[at : at + 28] for at in range(0, len(raw), 28)])
+    partition = make(tmp_path / "t-0", [raw])
     clean(partition)
     assert offsets(partition) == [12, 13, 14]
     kept = batches(cleaned_of(partition))[:-1]

@@ -2,12 +2,7 @@
 
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,14 +10,11 @@ from kseg.log.partition import PartitionLog
 from kseg.log.salvage import find_replicas, plan_salvage, write_salvage
 from kseg.new_directory import new_directory
 from kseg.segment import open_segment
-from tests import golden
 from tests.log import edits
+from tests.log.real_broker import Broker, ServedRecord, make_topics, new_broker, put_in_place, served_records
 
 pytestmark = pytest.mark.kafka
 
-RELEASE = "4.3.1"
-PATIENCE = 60
-INFO = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
 # What a broker says where it doesn't take a log as it finds it.
 REBUILDING = ("Recovering unflushed segment", "Found invalid", "corrupt", "Rebuil", "missing", "runcat", "Deleting")
 # What it says of each: from where on it reads batches for the state of producers.
@@ -37,48 +29,10 @@ DAMAGED = [
     "4.3.1/compacted-txn-0",
 ]
 
-ServedRecord = tuple[int, int, bytes | None, bytes | None]
-
-
-class Broker(NamedTuple):
-    """A broker of the release that can be started and stopped: its classes, files and ports."""
-
-    tools: Any
-    kafka: Any
-    work: Path
-    logs: Path
-    port: int
-
-    @contextmanager
-    def running(self, name: str) -> Iterator[Path]:
-        """Starts it; gives the file that has what it says. It is stopped in order at the end."""
-        said = self.work / f"{name}.txt"
-        properties = str(self.work / "server.properties")
-        with said.open("wb") as output:
-            command = self.kafka.command("kafka.Kafka", properties, options=[INFO])
-            broker = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-            try:
-                self.tools.wait_until(lambda: self.tools.is_listening(self.port), PATIENCE, "no broker", broker)
-                yield said
-            finally:
-                broker.terminate()
-                broker.wait()
-
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Broker:
-    sys.path.insert(0, str(golden.ROOT.parent / "tools"))
-    import make_golden as tools
-
-    work = tmp_path_factory.mktemp("broker")
-    kafka = tools.kafka_classes(RELEASE, work)
-    port, logs = tools.free_port(), work / "logs"
-    text = tools.server_properties(port, tools.free_port(), logs)
-    properties = work / "server.properties"
-    properties.write_text(text)
-    storage = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
-    subprocess.run(kafka.command(*storage, options=[tools.QUIET]), check=True, stdout=subprocess.DEVNULL)
-    return Broker(tools, kafka, work, logs, port)
+    return new_broker(tmp_path_factory)
 
 
 def damage(partition: Path) -> None:
@@ -115,58 +69,17 @@ def intact_records(partition: Path) -> list[ServedRecord]:
     return found
 
 
-def served_records(port: int, topic: str) -> list[ServedRecord]:
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer(
-        {
-            "bootstrap.servers": f"127.0.0.1:{port}",
-            "group.id": "test",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_uncommitted",
-            "enable.partition.eof": True,
-            "check.crcs": True,
-        }
-    )
-    place = TopicPartition(topic, 0, 0)
-    start, _ = consumer.get_watermark_offsets(place, timeout=PATIENCE)
-    consumer.assign([TopicPartition(topic, 0, start)])
-    served: list[ServedRecord] = []
-    while (message := consumer.poll(PATIENCE)) is not None:
-        if message.error():
-            break  # the end
-        served.append((message.offset(), message.timestamp()[1], message.key(), message.value()))
-    consumer.close()
-    return served
-
-
-def make_topics(port: int, topics: list[str]) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-    settings = {"retention.ms": "-1"}
-    made = admin.create_topics([NewTopic(name, 1, 1, config=settings) for name in topics])
-    for future in made.values():
-        future.result(PATIENCE)
-
-
-def put_in_place(saved: Path, place: Path) -> dict[str, bytes]:
-    """Puts a salvaged partition in the place of an empty topic's, whose id stays; gives the indexes' contents."""
-    for path in place.iterdir():
-        if path.name != "partition.metadata":
-            path.unlink()
-    for path in saved.iterdir():
-        if path.name != "partition.metadata":
-            (place / path.name).write_bytes(path.read_bytes())
-    return {path.name: path.read_bytes() for path in saved.iterdir() if "index" in path.suffix}
+def indexes_of(partition: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in partition.iterdir() if "index" in path.suffix}
 
 
 def test_broker_serves_exactly_the_intact_records(broker: Broker, tmp_path: Path) -> None:
     topics = {f"saved-{number}": salvaged(name, tmp_path / str(number)) for number, name in enumerate(DAMAGED)}
     with broker.running("first"):
         make_topics(broker.port, list(topics))
-    indexes = {topic: put_in_place(saved, broker.logs / f"{topic}-0") for topic, saved in topics.items()}
+    indexes = {topic: indexes_of(saved) for topic, saved in topics.items()}
+    for topic, saved in topics.items():
+        put_in_place(saved, broker.logs / f"{topic}-0")
     with broker.running("second") as said:
         for topic, saved in topics.items():
             assert served_records(broker.port, topic) == intact_records(saved)

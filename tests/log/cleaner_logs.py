@@ -1,0 +1,78 @@
+"""Logs for the tests of `compact`, made batch by batch, with an active segment behind them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kseg.batch import Batch, Record
+from kseg.formats.codes import ControlType
+from kseg.log.partition import PartitionLog
+from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter
+from kseg.log.roll import Rolled
+from kseg.segment import Segment
+from kseg.writer import MemoryRecords, RecordsBuilder
+
+NOW = 1_700_000_000_000
+
+Pair = tuple[str | None, str | None]
+"""Key and value."""
+
+
+def batch(base_offset: int, *pairs: Pair, timestamp: int = NOW, **fields: object) -> bytes:
+    """A batch of records at one time; a wrapper or messages with magic 0 or 1."""
+    builder = RecordsBuilder(base_offset, **fields)  # type: ignore[arg-type]
+    for key, value in pairs:
+        key_bytes, value_bytes = (None if text is None else text.encode() for text in (key, value))
+        builder.append(-1 if builder.magic == 0 else timestamp, key_bytes, value_bytes)
+    return builder.build().raw
+
+
+def produced(base_offset: int, *pairs: Pair, producer_id: int, is_transactional: bool = True, **fields: int) -> bytes:
+    """A batch of a producer whose sequences are its offsets."""
+    producer = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": base_offset}
+    return batch(base_offset, *pairs, is_transactional=is_transactional, **producer, **fields)
+
+
+def marker(
+    offset: int, kind: ControlType, producer_id: int, horizon_ms: int | None = None, timestamp: int = NOW
+) -> bytes:
+    """The batch that ends a producer's transaction."""
+    builder = RecordsBuilder(
+        offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_transactional=True,
+        is_control=True,
+        delete_horizon_ms=horizon_ms,
+    )
+    builder.append_end_marker(kind, 0, timestamp)
+    return builder.build().raw
+
+
+def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) -> PartitionLog:
+    """A partition of these segments and an active one behind them."""
+    directory.mkdir(parents=True)
+    with PartitionWriter(directory, 0, PartitionSettings(NEVER)) as writer:
+        for entries in segments:
+            for raw in entries:
+                for entry in MemoryRecords(raw).shallow():
+                    writer.append(entry.raw)
+            writer.roll(Rolled.UNKNOWN)
+        writer.append(batch(writer.next_offset, ("active", "v"), ("active", "w")))
+    for path in directory.glob("*.log"):
+        os.utime(path, ns=(modified_ms * 1_000_000,) * 2)
+    return PartitionLog(directory)
+
+
+def batches(directory: Path) -> list[Batch]:
+    """All batches of a directory's logs."""
+    found: list[Batch] = []
+    for path in sorted(directory.glob("*.log")):
+        with Segment(path) as segment:
+            found += segment.batches()
+    return found
+
+
+def records(directory: Path) -> list[Record]:
+    """All records of a directory's logs."""
+    return [record for each in batches(directory) for record in each.records()]

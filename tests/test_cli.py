@@ -302,7 +302,7 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
     return found
 
 
-REQUIRED = {"build": ("-o", "new"), "slice": (".", "-o", "new")}
+REQUIRED = {"build": ("-o", "new"), "compact": (".", "-o", "new"), "slice": (".", "-o", "new")}
 """What commands don't do without."""
 
 

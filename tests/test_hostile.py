@@ -253,6 +253,15 @@ def test_record_whose_thousands_of_headers_end_wrongly_is_a_bad_record(last: byt
     assert b"bad-record at position 0: record 0 can't be read" in kseg(["dump", NAME], tmp_path).stderr
 
 
+def test_long_texts_of_control_characters_are_escaped_without_a_call_for_each(tmp_path: Path) -> None:
+    value = (bytes(range(0x20)) + b'"\\\\u0041\x7f/ \xc3\xa9') * 500
+    write(tmp_path, batch(BatchHeader(0), [Record(value=value)]))
+    arguments = ["dump", "-o", "json", NAME]
+    record = json.loads(kseg(arguments, tmp_path).stdout.splitlines()[1])
+    assert record["value"].encode() == value
+    assert calls_of(arguments, tmp_path) < len(value) // 4
+
+
 # --- indexes ---------------------------------------------------------------------------------------------------------
 
 BATCHES = 1000

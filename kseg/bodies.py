@@ -58,7 +58,7 @@ class Slice(NamedTuple):
     wasted: int = 0
 
 
-class _Bounds:
+class BodyBounds:
     """How large bodies may become: less, once many bytes came out of such as failed."""
 
     def __init__(self, size: int, limit: int) -> None:
@@ -70,10 +70,9 @@ class _Bounds:
         """Bytes that a body may become whatever its size."""
         return LARGEST_RATIO_FREE if self._left > 0 else 0
 
-    def note(self, part: Slice | Damage) -> None:
-        """Counts what came to nothing; parts are given in file order, so that the same file always ends the same."""
-        if isinstance(part, Slice):
-            self._left -= part.wasted
+    def note(self, wasted: int) -> None:
+        """Counts bytes that came to nothing; in file order, so that the same file always ends the same."""
+        self._left -= wasted
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
@@ -84,7 +83,7 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         size: bytes of the file; small ones aren't worth threads.
         limit: bytes that a body may become at most.
     """
-    bounds = _Bounds(size, limit)
+    bounds = BodyBounds(size, limit)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(MOST_THREADS, processors) - 1
     if workers == 0 or size < WORTH_THREADS:
@@ -111,7 +110,7 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
         first = last
 
 
-def _in_threads(items: Iterator[Run | Damage], bounds: _Bounds, workers: int) -> Iterator[Slice | Damage]:
+def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int) -> Iterator[Slice | Damage]:
     """This thread takes a piece itself where the workers have enough to do; the pieces' order is kept."""
     pool: Executor | None = None
     under_way: deque[_Work] = deque()
@@ -153,7 +152,7 @@ def _is_ready(result: "_Result") -> bool:
     return isinstance(result, Slice | Damage) or result.done()
 
 
-def _taken(work: "_Work", bounds: _Bounds) -> Iterator[Slice | Damage]:
+def _taken(work: "_Work", bounds: BodyBounds) -> Iterator[Slice | Damage]:
     piece, free, result = work
     part = result if isinstance(result, Slice | Damage) else result.result()
     if free != bounds.free:  # begun too early to know
@@ -161,15 +160,15 @@ def _taken(work: "_Work", bounds: _Bounds) -> Iterator[Slice | Damage]:
     return _parts(piece, part, bounds)
 
 
-def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: _Bounds) -> Iterator[Slice | Damage]:
+def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: BodyBounds) -> Iterator[Slice | Damage]:
     """A piece's parts, of which the first is done: more than one where its bodies are unusually large."""
-    bounds.note(part)
+    bounds.note(part.wasted if isinstance(part, Slice) else 0)
     yield part
     while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
         last = min(piece.last, part.last + 2 * (part.last - part.first) + _ROWS_MORE)
         rest = Slice(piece.run, part.last, last, None)
         part = _decompressed(rest, bounds.limit, bounds.free, ENOUGH_MORE)
-        bounds.note(part)
+        bounds.note(part.wasted if isinstance(part, Slice) else 0)
         yield part
 
 

@@ -21,6 +21,8 @@ from kseg.explain import explain_file
 from kseg.explain.log import MOST_DECOMPRESSED
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
+from kseg.log.lookup import lookup_offset
+from kseg.log.partition import PartitionLog
 from kseg.log_file import Damage, LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import kseg
@@ -328,3 +330,29 @@ def test_producer_snapshot_too_short_for_its_header_is_no_snapshot(arguments: li
     (tmp_path / "orders-0" / f"{0:020}.snapshot").write_bytes(b"\0\1")
     ran = kseg(arguments, tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
+
+
+def write_bombs(directory: Path, count: int) -> None:
+    directory.mkdir()
+    bombs = [batch(BatchHeader(n, attributes=Codec.ZSTD, count=1), body=BOMB) for n in range(count)]
+    write(directory, b"".join(bombs))
+
+
+MANY_BOMBS = 300 + FAILURES_FREE // LARGEST_RATIO_FREE
+
+
+def test_ls_decompresses_no_more_of_bombs_than_dump(tmp_path: Path) -> None:
+    write_bombs(tmp_path / "orders-0", MANY_BOMBS)
+    ran = kseg(["ls", "--deep", "-o", "json", "orders-0"], tmp_path)
+    ratios = [ratio for line in ran.stdout.splitlines() if (ratio := json.loads(line).get("compressionRatio"))]
+    assert ratios
+    assert max(ratios) * len(BOMB) < LARGEST_RATIO_FREE
+
+
+def test_lookup_does_not_open_bombs_without_end(tmp_path: Path) -> None:
+    write_bombs(tmp_path / "orders-0", MANY_BOMBS)
+    [step] = lookup_offset(PartitionLog(tmp_path / "orders-0"), 0).steps
+    details = [damage.detail for damage in step.damages]
+    assert len(details) == MANY_BOMBS
+    assert details[0].startswith("zstd: more than ")
+    assert details[-1] == "not read, since those before took long"

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kseg.batch import Batch
+from kseg.bodies import BodyBounds
 from kseg.codecs import DEFAULT_LIMIT, decompress
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
-from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.time_index import TimeIndex
@@ -26,7 +27,7 @@ from kseg.log.roll import (
     why_rolled,
 )
 from kseg.log.selected import SelectedSums, selected_sums
-from kseg.log_file import Damage, LogFile
+from kseg.log_file import TRUSTED_SIZE, Damage, LogFile
 from kseg.selection import Selection
 
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -260,6 +261,7 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, states: ProducerSt
     codecs, magics, producer_ids = set[int](), set[int](), set[int]()
     largest = NO_TIMESTAMP
     with segment.open_log() as log_file:
+        bounds = BodyBounds(log_file.size, DEFAULT_LIMIT)
         for header in walk_headers(log_file):
             if isinstance(header, Damage):
                 continue
@@ -276,7 +278,7 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, states: ProducerSt
             if header.codec == Codec.NONE:
                 records += header.records_count or 0
                 continue
-            count, compressed_size, size = _compressed(log_file, header)
+            count, compressed_size, size = _compressed(log_file, header, bounds)
             records, stored, whole = records + count, stored + compressed_size, whole + size
     return replace(
         row,
@@ -291,13 +293,16 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, states: ProducerSt
     )
 
 
-def _compressed(log_file: LogFile, header: BatchHeader) -> tuple[int, int, int]:
+def _compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
     """Records, stored bytes and decompressed bytes of a compressed batch; nothing decompressed if it is damaged."""
+    if header.size > TRUSTED_SIZE and not is_intact(log_file, header):
+        return 0, 0, 0
     raw = log_file.read(header.position, header.size)
     compressed = raw[BATCH_HEADER_SIZE:] if header.magic >= 2 else wrapper_value(memoryview(raw))
     if compressed is None:
         return 0, 0, 0
-    body = decompress(header.codec, header.magic, memoryview(compressed), DEFAULT_LIMIT)
+    body = decompress(header.codec, header.magic, memoryview(compressed), bounds.limit, bounds.free)
+    bounds.note(0 if body.failure is None else len(body.data))
     count = header.records_count
     if count is None:
         count = Batch.parse(raw, header.position, is_valid=True).count

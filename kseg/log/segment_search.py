@@ -11,8 +11,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kseg.batch import Batch, Record
+from kseg.bodies import BodyBounds
+from kseg.codecs import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
-from kseg.formats.codes import NO_TIMESTAMP, DamageKind
+from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex, SlotRange
@@ -98,6 +100,12 @@ class SegmentStep:
         self.damages: list[Damage] = []
         self.is_blocked = False
         self.opened: list[tuple[int, int]] = []
+        self._bounds = BodyBounds(segment.size, DEFAULT_LIMIT)
+
+    @property
+    def may_open(self) -> bool:
+        """Whether records are still looked at: not once very many bodies could not be read."""
+        return self._bounds.free > 0
 
     def begin_scan(self) -> None:
         """Forgets what an earlier scan met."""
@@ -111,6 +119,12 @@ class SegmentStep:
         self.passed.append(_found(header, header.base_offset))
         self.passed_count += 1
         self.is_blocked = False
+
+    def take_unreadable(self, header: BatchHeader, problem: str) -> None:
+        """Remembers a batch whose records can't be read."""
+        self.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem))
+        if header.codec != Codec.NONE:
+            self._bounds.note(limit_for(header.size))
 
     def take_damage(self, damage: Damage) -> None:
         """Remembers a damage; the zero tail of a preallocated file is none."""
@@ -173,13 +187,16 @@ def _follow(
 
 
 def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
+    if not step.may_open:
+        step.take_unreadable(header, "not read, since those before took long")
+        return None
     content = _content(log_file.read(header.position, header.size), header.position)
     step.opened.append((content.base_offset, header.last_offset))
     record = wanted.first_in(content.records)
     if record is not None:
         return Match(_found(header, content.base_offset), record)
     if content.problem is not None:
-        step.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, content.problem))
+        step.take_unreadable(header, content.problem)
     return None
 
 

@@ -15,7 +15,6 @@ from kseg.formats.codes import (
     CODEC_MASK,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
-    LOG_OVERHEAD,
     MAGIC_POSITION,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
@@ -24,6 +23,15 @@ from kseg.formats.codes import (
     TimestampType,
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.formats.positions import (
+    ATTRIBUTES_POSITION,
+    KEY_LENGTH_POSITION,
+    LEGACY_CRC_POSITION,
+    LEGACY_FLAGS_POSITION,
+    TIMESTAMP_POSITION,
+    signed_magic,
+    stored_offset,
+)
 from kseg.kernel.contract import Buffer, Columns, Problem, new_rows
 
 
@@ -152,19 +160,21 @@ class Batch:
 
     @classmethod
     def _parse_entry(cls, raw: bytes, position: int, is_valid: bool) -> "Batch":
-        offset = int.from_bytes(raw[:8], "big", signed=True)
-        magic = int.from_bytes(raw[16:17], "big", signed=True)
-        timestamp = int.from_bytes(raw[18:26], "big", signed=True) if magic == 1 else NO_TIMESTAMP
-        crc = int.from_bytes(raw[LOG_OVERHEAD:MAGIC_POSITION], "big")
-        plain = raw[17] & CODEC_MASK == Codec.NONE
+        offset = stored_offset(raw)
+        magic = signed_magic(raw)
+        timestamp = NO_TIMESTAMP
+        if magic == 1:
+            timestamp = int.from_bytes(raw[TIMESTAMP_POSITION : KEY_LENGTH_POSITION[1]], "big", signed=True)
+        attributes = raw[LEGACY_FLAGS_POSITION]
+        plain = attributes & CODEC_MASK == Codec.NONE
         return cls(
             position,
             len(raw),
             magic,
             offset,
             -1,
-            crc,
-            raw[17],
+            int.from_bytes(raw[LEGACY_CRC_POSITION:MAGIC_POSITION], "big"),
+            attributes,
             timestamp,
             timestamp,
             -1,
@@ -230,7 +240,7 @@ class Batch:
         """The checksum that its bytes give: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
         if self.is_legacy:
             return crc32(self.raw[MAGIC_POSITION:])
-        return kernel.load().crc32c(memoryview(self.raw)[21:])
+        return kernel.load().crc32c(memoryview(self.raw)[ATTRIBUTES_POSITION:])
 
     def records(self) -> Iterator[Record]:
         """Its records, as far as they can be read."""

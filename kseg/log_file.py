@@ -17,6 +17,7 @@ from kseg.errors import OpenError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
+    ENTRY_MINIMUM_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MINIMUM_SIZE_FIELD,
@@ -24,6 +25,17 @@ from kseg.formats.codes import (
     DamageKind,
 )
 from kseg.formats.names import FileKind, parse_file_name
+from kseg.formats.positions import (
+    FLAGS_POSITION,
+    KEY_LENGTH_POSITION,
+    LEGACY_FLAGS_POSITION,
+    SIZE_POSITION,
+    checksum_of,
+    claimed_size,
+    signed_magic,
+    size_field,
+    stored_offset,
+)
 from kseg.kernel.contract import Rows, Stop, new_rows
 from kseg.regular_file import open_regular
 
@@ -47,7 +59,7 @@ RECORDS_LOOKED_AT = 1 << 16
 """Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
 SMALLEST_RECORD = 6
 """Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
-HEADER_WINDOW = MAGIC_POSITION + 10
+HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
 
 
@@ -202,14 +214,14 @@ class LogFile:
             return 0
         if not is_whole:
             return min(BUFFER_SIZE, left)
-        claimed = self._claimed_size(here)
+        claimed = claimed_size(here)
         if claimed is None or not len(here) < claimed <= left:
             return 0
         return claimed if claimed <= TRUSTED_SIZE or self._is_batch(position, claimed) else 0
 
     def _read_on(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
         """What stands where a scan stopped, and its size: a batch with a wrong CRC that ends well, or a damage."""
-        claimed = self._claimed_size(here)
+        claimed = claimed_size(here)
         if stop == Stop.END and claimed is not None and claimed <= self.size - position:
             stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
         if stop == Stop.BAD_CRC and claimed is not None:
@@ -221,7 +233,7 @@ class LogFile:
 
     def _read_on_as_kafka(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
         if len(here) > MAGIC_POSITION:
-            claimed = int.from_bytes(here[8:12], "big", signed=True) + LOG_OVERHEAD
+            claimed = size_field(here) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
                 if self._is_filled(position, claimed):
                     return self._invalid_batch(position, here, claimed)
@@ -242,9 +254,9 @@ class LogFile:
         if len(header) < BATCH_HEADER_SIZE:
             return False
         magic = header[MAGIC_POSITION]
-        if magic == 2 and header[22] & CODEC_MASK == Codec.NONE:
+        if magic == 2 and header[FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
             return self._records_fill(position + BATCH_HEADER_SIZE, position + claimed)
-        return magic < 2 and self._message_fills(position + (26 if magic else 18), position + claimed)
+        return magic < 2 and self._message_fills(position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def _records_fill(self, position: int, end: int) -> bool:
         """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
@@ -273,7 +285,8 @@ class LogFile:
         if len(here) < claimed:
             cut = self._cut(position)
             return cut, cut.size
-        codec = here[22 if 2 <= here[MAGIC_POSITION] < 128 and len(here) > 22 else 17] & 7
+        is_batch = 2 <= here[MAGIC_POSITION] < 128 and len(here) > FLAGS_POSITION
+        codec = here[FLAGS_POSITION if is_batch else LEGACY_FLAGS_POSITION] & CODEC_MASK
         return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec), claimed
 
     def _cut(self, position: int) -> Damage:
@@ -307,15 +320,6 @@ class LogFile:
             self._held = position, filled_buffer
         return filled_buffer
 
-    @staticmethod
-    def _claimed_size(buffer: memoryview) -> int | None:
-        """Size of the batch that begins the buffer as its length field tells it; None if it can't be."""
-        if len(buffer) <= MAGIC_POSITION:
-            return None
-        size = int.from_bytes(buffer[8:12], "big", signed=True)
-        least = MINIMUM_SIZE_FIELD.get(buffer[MAGIC_POSITION])
-        return None if least is None or size < least else size + LOG_OVERHEAD
-
     def _ends_well(self, position: int) -> bool:
         """Whether the file ends here, or a plausible header stands here."""
         if position == self.size:
@@ -331,24 +335,14 @@ class LogFile:
         header = self.read(position, HEADER_WINDOW)
         if len(header) < HEADER_WINDOW:
             return False
-        if header[MAGIC_POSITION] == 2:
-            return self._crc32c(position + 21, size - 21) == int.from_bytes(header[17:21], "big")
-        return self._crc32(position + 16, size - 16) == int.from_bytes(header[12:16], "big")
+        magic = header[MAGIC_POSITION]
+        return self._compute_crc(position, size, magic) == checksum_of(magic).stored(header)
 
-    def _crc32c(self, position: int, size: int) -> int:
-        from crc32c import crc32c
-
-        crc = 0
-        for piece in self._pieces(position, size):
-            crc = crc32c(piece, crc)
-        return crc
-
-    def _crc32(self, position: int, size: int) -> int:
-        from zlib import crc32
-
-        crc = 0
-        for piece in self._pieces(position, size):
-            crc = crc32(piece, crc)
+    def _compute_crc(self, position: int, size: int, magic: int) -> int:
+        """The checksum of a batch of this magic, whose bytes are read piece by piece."""
+        add, covers_from, crc = _checksum(magic), checksum_of(magic).covers_from, 0
+        for piece in self._pieces(position + covers_from, size - covers_from):
+            crc = add(piece, crc)
         return crc
 
     def _pieces(self, position: int, size: int) -> Iterator[bytes]:
@@ -371,7 +365,7 @@ class LogFile:
         if content == self.size:
             return Damage(DamageKind.ZERO_TAIL, position, self.size - position, "only zeros up to the end")
         found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
-        claimed = self._claimed_size(buffer)
+        claimed = claimed_size(buffer)
         left = self.size - position
         if found is None and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
             asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
@@ -380,45 +374,42 @@ class LogFile:
         if self._budget < 0:
             detail += "; the search for what follows was given up, since it took too long"
         end = self.size if found is None else found
-        next_offset = None if found is None else int.from_bytes(self.read(found, 8), "big", signed=True)
+        next_offset = None if found is None else stored_offset(self.read(found, SIZE_POSITION))
         return Damage(kind, position, end - position, detail, next_offset)
 
     def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
         if len(buffer) <= MAGIC_POSITION:
             return DamageKind.BAD_LENGTH, "too few bytes for a header"
-        size = int.from_bytes(buffer[8:12], "big", signed=True)
+        size = size_field(buffer)
         left = self.size - position - LOG_OVERHEAD
         if stop == Stop.BAD_MAGIC or (
             buffer[MAGIC_POSITION] not in MINIMUM_SIZE_FIELD and MINIMUM_SIZE_FIELD[0] <= size <= left
         ):
-            return DamageKind.BAD_MAGIC, f"magic is {int.from_bytes(buffer[16:17], 'big', signed=True)}"
+            return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
         if stop == Stop.BAD_CRC:
             return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and {self._doubt(position, buffer)}"
         return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
 
     def _doubt(self, position: int, buffer: memoryview) -> str:
         """Why a length isn't believed, besides the wrong CRC."""
-        claimed = self._claimed_size(buffer) or 0
+        claimed = claimed_size(buffer) or 0
         if self._ends_well(position + claimed) and not self._is_filled(position, claimed):
             return f"nothing else tells that it has {claimed} bytes"
         return "no header where it should end"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
-        size = self._claimed_size(buffer) or 0
-        if buffer[MAGIC_POSITION] == 2:
-            stored, computed = int.from_bytes(buffer[17:21], "big"), self._crc32c(position + 21, size - 21)
-        else:
-            stored, computed = int.from_bytes(buffer[12:16], "big"), self._crc32(position + 16, size - 16)
-        return f"crc is {stored:#010x}, computed {computed:#010x}"
+        magic = buffer[MAGIC_POSITION]
+        computed = self._compute_crc(position, claimed_size(buffer) or 0, magic)
+        return f"crc is {checksum_of(magic).stored(buffer):#010x}, computed {computed:#010x}"
 
     def crc_damage(self, position: int, size: int) -> Damage:
         """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
         buffer = memoryview(self.read(position, HEADER_WINDOW))
-        if self._claimed_size(buffer) is None:  # a batch to Kafka's reader alone
+        if claimed_size(buffer) is None:  # a batch to Kafka's reader alone
             kind, detail = self._what_stopped(position, buffer, Stop.END)
             return Damage(kind, position, 0, detail)
-        next_header = self.read(position + size, 8)
-        next_offset = int.from_bytes(next_header, "big", signed=True) if len(next_header) == 8 else None
+        next_header = self.read(position + size, SIZE_POSITION)
+        next_offset = stored_offset(next_header) if len(next_header) == SIZE_POSITION else None
         return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)
 
     def _first_content(self, position: int) -> int:
@@ -434,7 +425,7 @@ class LogFile:
         end = position + claimed
         inner = self._next_batch(position + 1, end)
         while inner is not None and inner < end:
-            inner += int.from_bytes(self.read(inner + 8, 4), "big") + LOG_OVERHEAD
+            inner += size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
         return inner == end
 
     def _next_batch(self, position: int, end: int | None = None) -> int | None:
@@ -447,7 +438,7 @@ class LogFile:
             window = self._window(position, end)
             at = 0
             while (at := self._find_header(window, at, len(window), end - position)) >= 0:
-                size = int.from_bytes(window[at + 8 : at + 12], "big") + LOG_OVERHEAD
+                size = size_field(window, at) + LOG_OVERHEAD
                 self._budget -= size
                 if self._budget < 0:
                     return None
@@ -465,6 +456,17 @@ class LogFile:
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
         return self._fill(position, min(BUFFER_SIZE, end - position))
+
+
+def _checksum(magic: int) -> Callable[[bytes, int], int]:
+    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
+    if magic == 2:
+        from crc32c import crc32c
+
+        return crc32c
+    from zlib import crc32
+
+    return crc32
 
 
 def _varint(raw: bytes) -> tuple[int, int]:

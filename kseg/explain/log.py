@@ -13,12 +13,9 @@ from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RE
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
 from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
+from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
 from kseg.log_file import Damage
 
-_CRC_COVERS_FROM = {0: MAGIC_POSITION, 1: MAGIC_POSITION, 2: 21}
-"""Magic to the position in its batch of the first byte that the CRC covers."""
-_ATTRIBUTES_POSITION = {0: 17, 1: 17, 2: 22}
-"""Magic to the position of the byte with the codec."""
 MOST_DECOMPRESSED = 1 << 24
 """Bytes of a body that are read: shown as they are, they take many times as much."""
 DAMAGE_WALKED = 1 << 20
@@ -43,7 +40,7 @@ def _grammar(raw: bytes) -> Any:
     magic = raw[MAGIC_POSITION]
     if magic < 2:
         return LOG_ENTRY
-    is_compressed = len(raw) > _ATTRIBUTES_POSITION[2] and raw[_ATTRIBUTES_POSITION[2]] & CODEC_MASK
+    is_compressed = len(raw) > FLAGS_POSITION and raw[FLAGS_POSITION] & CODEC_MASK
     return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
 
 
@@ -54,7 +51,7 @@ def _all(fields: list[Field]) -> Iterator[Field]:
 
 
 def _check_crc(field: Field, batch: Batch) -> None:
-    start = batch.position + _CRC_COVERS_FROM[min(batch.magic, 2)]
+    start = batch.position + checksum_of(batch.magic).covers_from
     field.check = Check(batch.crc, batch.compute_crc(), start, batch.position + batch.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{batch.crc:08x}, computed 0x{field.check.computed:08x}"
@@ -79,7 +76,7 @@ def _entries(body: bytes) -> Iterator[Field]:
     """The log entries in a wrapper."""
     at, number = 0, 0
     while at < len(body):
-        size = LOG_OVERHEAD + max(int.from_bytes(body[at + 8 : at + LOG_OVERHEAD], "big", signed=True), 0)
+        size = LOG_OVERHEAD + max(size_field(body, at), 0)
         entry = body[at : at + size]
         yield from walk(LOG_ENTRY, entry, at, f"entries[{number}]")
         at += size
@@ -117,7 +114,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
 def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
     """The fields of the header where its length or magic is wrong, else of all that is there."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
-    size = LOG_OVERHEAD + int.from_bytes(raw[8:LOG_OVERHEAD], "big", signed=True)
+    size = LOG_OVERHEAD + size_field(raw)
     if magic is None or magic > 2:
         return walk(BATCH_HEADER, raw[: MAGIC_POSITION + 1], damage.position)
     if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:

@@ -1,10 +1,7 @@
 """Where the bytes of a batch lie that its codec compressed, without construct."""
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION
-
-_ATTRIBUTES_POSITION, _LEGACY_ATTRIBUTES_POSITION = 22, 17
-_KEY_POSITION = {1: LOG_OVERHEAD + 14}
-_KEY_POSITION_V0 = LOG_OVERHEAD + 6
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION
+from kseg.formats.positions import FLAGS_POSITION, KEY_LENGTH_POSITION, LEGACY_FLAGS_POSITION
 
 
 def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
@@ -14,7 +11,7 @@ def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int,
     """
     magic = buffer[start + MAGIC_POSITION]
     is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
-    codec = buffer[start + (_LEGACY_ATTRIBUTES_POSITION if is_legacy else _ATTRIBUTES_POSITION)] & CODEC_MASK
+    codec = buffer[start + (LEGACY_FLAGS_POSITION if is_legacy else FLAGS_POSITION)] & CODEC_MASK
     if not is_legacy:
         return codec, magic, start + BATCH_HEADER_SIZE, end
     at, value_end = _wrapper_value(buffer, start, end)
@@ -28,7 +25,7 @@ def wrapper_value(entry: memoryview) -> memoryview | None:
 
 
 def _wrapper_value(buffer: memoryview, start: int, end: int) -> tuple[int, int]:
-    at = start + _KEY_POSITION.get(buffer[start + MAGIC_POSITION], _KEY_POSITION_V0)
+    at = start + KEY_LENGTH_POSITION[1 if buffer[start + MAGIC_POSITION] == 1 else 0]
     key_size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
     at += 4 + max(key_size, 0)
     if at + 4 > end:

@@ -8,6 +8,8 @@ MINIMUM_HEADER_SIZE = 18
 """Bytes that must be left for Kafka to look for another batch: up to and including the magic, and one more."""
 MINIMUM_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
 """Magic to the least value of the size field (message size, batch length)."""
+ENTRY_MINIMUM_SIZE = LOG_OVERHEAD + MINIMUM_SIZE_FIELD[0]
+"""Bytes of the smallest thing that a log can hold: a v0 entry whose key and value are null."""
 BATCH_HEADER_SIZE = 61
 MAGIC_POSITION = 16
 """Where the magic stands in an entry or batch of any format."""

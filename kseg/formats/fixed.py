@@ -3,7 +3,7 @@
 The grammars define these fields; tests hold both equal.
 """
 
-from struct import Struct
+from struct import Struct, calcsize
 from typing import NamedTuple
 
 
@@ -12,6 +12,10 @@ class FixedFields(NamedTuple):
 
     struct: Struct
     names: tuple[str, ...]
+
+    def position(self, name: str) -> int:
+        """Bytes before a field."""
+        return calcsize(self.struct.format[: 1 + self.names.index(name)])
 
 
 class OffsetIndexEntry(NamedTuple):

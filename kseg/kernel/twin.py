@@ -9,7 +9,8 @@ from functools import cache, lru_cache, partial
 from struct import Struct
 from zlib import crc32
 
-from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
+from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
+from kseg.formats.positions import ATTRIBUTES_POSITION
 from kseg.kernel.contract import (
     MALFORMED_CONTROL,
     ROW,
@@ -35,7 +36,6 @@ from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
 from kseg.kernel.twin_values import (
     CODEC,
     COUNT,
-    ENTRY_MINIMUM_SIZE,
     FORM,
     IS_CONTROL,
     LAST_OFFSET,
@@ -92,7 +92,7 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
         if after > end:
             return count, at, Stop.END, codecs
         if magic == 2:
-            is_valid = checksum(buffer[at + 21 : after]) == crc
+            is_valid = checksum(buffer[at + ATTRIBUTES_POSITION : after]) == crc
         elif magic < 2:
             attributes = crc >> 24
             is_valid = crc32(buffer[at + MAGIC_POSITION : after]) == legacy_crc

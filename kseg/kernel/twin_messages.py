@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from zlib import crc32
 
-from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
+from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
 from kseg.kernel.contract import Problem, RecordProblem
 from kseg.kernel.twin_values import (
     CODEC,
     COUNT,
-    ENTRY_MINIMUM_SIZE,
     LAST_OFFSET,
     MAGIC,
     NO_TIMESTAMP_TYPE,

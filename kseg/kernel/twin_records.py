@@ -13,6 +13,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
+from kseg.formats.fixed import BATCH_HEADER_FIELDS
 from kseg.kernel.contract import Headers, Problem, RecordProblem
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
@@ -42,7 +43,7 @@ from kseg.kernel.twin_values import (
     int64,
 )
 
-_BATCH_HEADER = Struct(">qiibIhiqqqhii")
+_BATCH_HEADER = BATCH_HEADER_FIELDS.struct
 _CONTROL_KEY = Struct(">hh")
 _MARKER = Struct(">hi")
 MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)

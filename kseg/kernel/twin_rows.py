@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from operator import add
 
 from kseg.formats.body import compressed_body
-from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, ENTRY_MINIMUM_SIZE, MAGIC_POSITION, Codec
 from kseg.kernel.contract import ROW, SIZE, START, VALID, LibraryFunctions, Rows
-from kseg.kernel.twin_values import ENTRY_MINIMUM_SIZE
 
 TakenRow = tuple[int, int, int, "bytes | None"]
 """Where a batch begins in the buffer, its size, whether its CRC holds, its decompressed body."""

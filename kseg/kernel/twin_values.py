@@ -8,7 +8,7 @@ where they are shown by the four texts of other decoders. Numbers that something
 from collections.abc import Sequence
 from typing import cast
 
-from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, TimestampType
+from kseg.formats.codes import TimestampType
 from kseg.kernel.contract import Headers, RecordProblem, Slot
 
 BatchValues = tuple[int, ...]
@@ -34,7 +34,6 @@ MAGIC, CODEC, CRC, IS_VALID = Slot.MAGIC.value, Slot.CODEC.value, Slot.CRC.value
 NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE.value
 LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME.value
 
-ENTRY_MINIMUM_SIZE = LOG_OVERHEAD + MINIMUM_SIZE_FIELD[0]
 RECORDS_AT_ONCE = 512
 """Records in a piece: a body of some bytes can hold millions, and as values one takes some 400 bytes."""
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, MINIMUM_SIZE_FIELD
+from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, MINIMUM_SIZE_FIELD
+from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
 from kseg.index.headers import BatchHeader, headers_of, intact_header
-from kseg.log_file import BUFFER_SIZE, Damage, LogFile
+from kseg.log_file import BUFFER_SIZE, HEADER_WINDOW, Damage, LogFile
 
 SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte of the file."""
@@ -19,7 +20,6 @@ _HEADER = re.compile(
     rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
 )
 """Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
-_SMALLEST = 26
 
 
 class Loss(NamedTuple):
@@ -70,7 +70,7 @@ class _Search:
         """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""
         while start < end:
             window = self._log_file.read(start, BUFFER_SIZE + BATCH_HEADER_SIZE)
-            if len(window) < _SMALLEST:
+            if len(window) < HEADER_WINDOW:
                 return None
             if any(window):
                 for match in _HEADER.finditer(window, 0, min(len(window), end - start + BATCH_HEADER_SIZE)):
@@ -83,8 +83,8 @@ class _Search:
         return None
 
     def _is_batch(self, window: bytes, at: int, position: int) -> bool:
-        magic = window[at + 16]
-        size = int.from_bytes(window[at + 8 : at + 12], "big")
+        magic = window[at + MAGIC_POSITION]
+        size = size_field(window, at)
         if size < MINIMUM_SIZE_FIELD[magic] or size > self._log_file.size - position or not _fits(window, at, size):
             return False
         self._budget -= size
@@ -93,9 +93,9 @@ class _Search:
 
 def _fits(window: bytes, at: int, size: int) -> bool:
     """Whether numbers behind the magic can be those of a batch of this size."""
-    magic = window[at + 16]
+    magic = window[at + MAGIC_POSITION]
     if magic == 2:
-        count = int.from_bytes(window[at + 57 : at + 61], "big", signed=True)
-        return 0 <= count <= size * 1000
-    key_at = at + (26 if magic == 1 else 18)
+        count = window[at + RECORDS_COUNT_POSITION : at + BATCH_HEADER_SIZE]
+        return 0 <= int.from_bytes(count, "big", signed=True) <= size * 1000
+    key_at = at + KEY_LENGTH_POSITION[magic]
     return -1 <= int.from_bytes(window[key_at : key_at + 4], "big", signed=True) <= size

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kseg import kernel
 from kseg.formats.codes import MAGIC_POSITION, TRANSACTIONAL_MASK, Codec
+from kseg.formats.positions import FLAGS_POSITION, PRODUCER_ID_POSITION, stored_offset
 from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
 from kseg.log.isolation import Isolation, read_isolation
@@ -18,8 +19,7 @@ from kseg.selection import LATE_SIZE, Selection
 
 _STEP = 8
 """By how much more index entries each attempt to find a tail goes back."""
-_PRODUCER_ID = slice(43, 51)
-_BASE_OFFSET = slice(0, 8)
+_PRODUCER_ID = slice(PRODUCER_ID_POSITION, PRODUCER_ID_POSITION + 8)
 
 
 class Selector:
@@ -192,9 +192,9 @@ def _committed(run: Run, isolation: Isolation) -> Run:
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):
         header = run.buffer[run.rows[at + START] : run.rows[at + START] + run.rows[at + SIZE]]
-        if header[MAGIC_POSITION] >= 2 and header[22] & TRANSACTIONAL_MASK:
+        if header[MAGIC_POSITION] >= 2 and header[FLAGS_POSITION] & TRANSACTIONAL_MASK:
             producer_id = int.from_bytes(header[_PRODUCER_ID], "big", signed=True)
-            if isolation.is_aborted(producer_id, int.from_bytes(header[_BASE_OFFSET], "big", signed=True)):
+            if isolation.is_aborted(producer_id, stored_offset(header)):
                 continue
         rows.extend(run.rows[at : at + ROW])
     if not rows:

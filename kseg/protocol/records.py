@@ -8,13 +8,13 @@ from kseg.bodies import Slice, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.json_log import damage_object
 from kseg.dump.log import new_output, problem_damage
-from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
+from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
 from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.log_file import Damage, Run
 
-_SMALLEST_BATCH = 26
 _CODECS = 0b111
 
 
@@ -70,13 +70,13 @@ def _runs(records: bytes) -> Iterator[Run | Damage]:
     """Runs of batches; one whose CRC is wrong in a run of its own. What is no batch is lost to the end."""
     buffer, at = memoryview(records), 0
     while at < len(records):
-        rows = new_rows(min(len(records) // _SMALLEST_BATCH + 1, 1 << 12))
+        rows = new_rows(min(len(records) // ENTRY_MINIMUM_SIZE + 1, 1 << 12))
         count, end, stop, codecs = kernel.load().scan(buffer, at, len(records), rows, 0)
         if count:
             yield Run(buffer, 0, rows, count, codecs)
             at = end
             continue
-        size = _claimed_size(records, at)
+        size = claimed_size(records, at)
         if stop == Stop.BAD_CRC and size is not None and at + size <= len(records):
             rows[:3] = type(rows)("q", (at, size, 0))
             yield Run(buffer, 0, rows, 1, _CODECS)
@@ -91,11 +91,3 @@ def _runs(records: bytes) -> Iterator[Run | Damage]:
                 DamageKind.BAD_LENGTH if stop == Stop.BAD_LENGTH else DamageKind.BAD_MAGIC, at, left, "no batch"
             )
         return
-
-
-def _claimed_size(records: bytes, at: int) -> int | None:
-    if len(records) - at <= MAGIC_POSITION:
-        return None
-    size = int.from_bytes(records[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
-    least = MINIMUM_SIZE_FIELD.get(records[at + MAGIC_POSITION])
-    return None if least is None or size < least else size + LOG_OVERHEAD

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from kseg import kernel
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, Codec
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.formats.positions import ATTRIBUTES_POSITION, CRC_POSITION
 from kseg.writer.compress import compress
 from kseg.writer.errors import RecordError
 from kseg.writer.record import LARGEST_SIZE
 
-CRC_POSITION = 17
-CRC_COVERS_FROM = 21
-"""Position in a batch of the first byte that its CRC covers: the attributes."""
 _MAGIC = 2
 
 
@@ -47,8 +45,8 @@ def build_batch(fields: BatchFields, records: bytes, level: int | None = None) -
     if BATCH_HEADER_SIZE + len(records) > LARGEST_SIZE:
         raise RecordError(f"a batch of {BATCH_HEADER_SIZE + len(records)} bytes is larger than {LARGEST_SIZE}")
     header = _header(fields, len(records))
-    crc = kernel.load().crc32c(memoryview(b"".join((header[CRC_COVERS_FROM:], records))))
-    return b"".join((header[:CRC_POSITION], crc.to_bytes(4, "big"), header[CRC_COVERS_FROM:], records))
+    crc = kernel.load().crc32c(memoryview(b"".join((header[ATTRIBUTES_POSITION:], records))))
+    return b"".join((header[:CRC_POSITION], crc.to_bytes(4, "big"), header[ATTRIBUTES_POSITION:], records))
 
 
 def _header(fields: BatchFields, size: int) -> bytes:

@@ -19,6 +19,7 @@ from kseg.formats.codes import (
     MINIMUM_SIZE_FIELD,
     Codec,
 )
+from kseg.formats.positions import size_field
 from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry
@@ -96,7 +97,7 @@ class MemoryRecords:
         """Where whole batches stand, and their sizes. Raises RecordError for a size below its format's least."""
         at = 0
         while at + MINIMUM_HEADER_SIZE <= len(self.raw):
-            size = int.from_bytes(self.raw[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+            size = size_field(self.raw, at)
             least = MINIMUM_SIZE_FIELD.get(self.raw[at + MAGIC_POSITION], BATCH_HEADER_SIZE - LOG_OVERHEAD)
             if size < least:
                 raise RecordError(f"the batch at byte {at} has size {size}, its format's least is {least}")

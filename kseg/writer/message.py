@@ -14,11 +14,12 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
+from kseg.formats.positions import KEY_LENGTH_POSITION
 from kseg.writer.legacy import attributes_of, encode_entry
 
 _CRC_SIZE = 4
 _MAGIC, _ATTRIBUTES = 4, 5
-_KEY_POSITION = {0: 6, 1: 14}
+_KEY_POSITION = {magic: position - LOG_OVERHEAD for magic, position in KEY_LENGTH_POSITION.items()}
 """Magic to the position of the key's length in a message."""
 
 

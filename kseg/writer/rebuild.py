@@ -19,6 +19,7 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
+from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import varint
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.legacy import encode_wrapper
@@ -153,7 +154,7 @@ def _legacy(batch: Batch, records: list[Record], left: list[Record]) -> bytes:
     entries, at = [], 0
     kept = {record.offset for record in left}
     for record in records:
-        size = LOG_OVERHEAD + int.from_bytes(body[at + 8 : at + LOG_OVERHEAD], "big")
+        size = LOG_OVERHEAD + size_field(body, at)
         if record.offset in kept:
             entries.append(body[at : at + size])
         at += size

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
+from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
     BATCH_HEADER_FIELDS,
@@ -62,7 +63,20 @@ def test_fixed_fields_have_the_grammar_s_values(pair: str, content: bytes) -> No
     assert parsed == values
 
 
-@pytest.mark.parametrize("module", ["fixed", "names", "checkpoint", "codes"])
+@pytest.mark.parametrize(("fixed", "grammar"), PAIRS.values(), ids=PAIRS)
+def test_fixed_fields_stand_where_the_grammar_s_do(fixed: FixedFields, grammar: Construct) -> None:
+    sizes = [field.sizeof() for field in grammar.subcons]
+    assert [fixed.position(name) for name in fixed.names] == [sum(sizes[:number]) for number in range(len(sizes))]
+
+
+@pytest.mark.parametrize("pair", ["log entry v0", "log entry v1", "batch header"])
+def test_magic_and_size_stand_at_the_same_place_in_all_formats(pair: str) -> None:
+    fixed, _ = PAIRS[pair]
+    assert fixed.position("magic") == MAGIC_POSITION
+    assert fixed.position(fixed.names[1]) + 4 == LOG_OVERHEAD
+
+
+@pytest.mark.parametrize("module", ["fixed", "names", "checkpoint", "codes", "positions"])
 def test_module_is_imported_without_construct(module: str) -> None:
     code = f"import sys, kseg.formats.{module}; sys.exit('construct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -47,6 +47,8 @@ BUFFER_SIZE = 1 << 20
 """Bytes read at once: what stays in the processor's cache is read fastest."""
 TRUSTED_SIZE = 8 << 20
 """Up to this size a length is believed before the batch's CRC has been looked at."""
+FIRST_SIZE = 1 << 14
+"""Bytes read first where reading doesn't begin at the file's start: often a batch or two are all that is wanted."""
 RING_SIZE = 8
 """Buffers that take turns, so that runs can be worked on while later ones are read: bodies.MOST_THREADS and four."""
 ROWS_CAPACITY = 1 << 14
@@ -177,8 +179,13 @@ class LogFile:
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
         self._budget = max(SEARCH_COST_LIMIT * self.size, SEARCH_COST_FREE)
         spaces, tables = self._spaces(), self._tables()
-        rows = next(tables)
         position, at, buffer = start, 0, memoryview(b"")
+        if start:
+            rows = new_rows(FIRST_SIZE // HEADER_WINDOW + 1)
+            size = max(min(FIRST_SIZE, self.size - start), 0)
+            buffer = self._fill(start, size, iter((bytearray(size),)))
+        else:
+            rows = next(tables)
         while position + at < self.size:
             if at >= len(buffer):
                 position, at = position + at, 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kseg import kernel as kernels
 from tests import golden
@@ -13,6 +14,13 @@ from tests.run import KERNELS
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
+
+
+# The same examples in every run, however slow the machine is; `--hypothesis-profile=search` draws new ones.
+_ALLOWED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=_ALLOWED)
+settings.register_profile("search", deadline=None, print_blob=True, suppress_health_check=_ALLOWED)
+settings.load_profile("steady")
 
 
 def pytest_sessionstart() -> None:

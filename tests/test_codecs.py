@@ -12,7 +12,7 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.codecs import Body, decompress, library_functions, limit_for
@@ -224,7 +224,7 @@ def test_flipped_byte_never_raises(writer: tuple[Codec, Compress]) -> None:
         whole[at] ^= 0x55
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(codec=st.integers(0, 7), magic=st.integers(0, 2), content=st.binary(max_size=200))
 def test_any_bytes_never_raise(codec: int, magic: int, content: bytes) -> None:
     for start in (
@@ -503,7 +503,7 @@ def test_kernel_reads_every_flipped_byte_of_a_frame_as_the_library_does(kernel: 
     assert wrong == []
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     data=st.one_of(
         st.binary(max_size=300),

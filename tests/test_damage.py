@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 from crc32c import crc32c
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kseg
@@ -43,7 +43,7 @@ ATTRIBUTES_AT = {0: 17, 1: 17, 2: 22}
 BODY_AT = {0: 26, 1: 34, 2: 61}
 """Where a wrapper's or compressed batch's body begins; wrappers have no key."""
 LEAST_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
-MANY = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=50)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.log.partition import PartitionLog
@@ -13,7 +13,7 @@ from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.selections import OPTIONS, Chosen, Object, control, no_control, selections, timestamp_of
 
-EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=60)
 SELECTIONS = selections() | selections((*OPTIONS[:4], control)) | selections((*OPTIONS[:4], no_control))
 DAMAGED = sorted(path.name for path in (golden.ROOT / "damaged").iterdir() if list(path.glob("*.log")))
 LINE = "{:020}.log"
@@ -81,7 +81,7 @@ def test_ls_of_the_first_and_of_the_last_records(option: str, count: int) -> Non
         assert ends == (records[0]["offset"], records[-1]["offset"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(SELECTIONS, st.integers(0, 60))
 def test_tail_is_the_end_of_what_is_selected(chosen: Chosen, count: int) -> None:
     records = in_segments(chosen)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests import golden, run
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
@@ -39,7 +39,7 @@ def shown(members: Object) -> tuple[object, ...]:
     return tuple(members.get(name) for name in names)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250)
 @given(selections() | selections((*OPTIONS[:3], control)) | selections((*OPTIONS[:3], no_control)))
 def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen: Chosen) -> None:
     lines = dumped(chosen.partition, "-o", "json", "--only", "records", *chosen.arguments).stdout.splitlines()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 
 from kseg.export.options import Isolation, OffsetRange, Selection, Tombstones
 from kseg.export.plan import Splitting, plan_orders
@@ -143,7 +143,7 @@ def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> No
 # --- the selection of `kseg dump` ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(selections())
 def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
     tmp_path_factory: pytest.TempPathFactory, chosen: Chosen

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from construct import ConstructError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.formats.batch import RECORD_BATCH
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 POSITION = 1000  # where render() says that the content lies
 RECORD_LINE = "{offset} {timestamp} {keySize} {valueSize} {headers:json}|"
 # The fixture only chooses a module: examples may share it.
-BY_HYPOTHESIS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BY_HYPOTHESIS = settings(max_examples=100)
 
 
 class Read(NamedTuple):

@@ -87,7 +87,7 @@ class Record(NamedTuple):
         return self.offset + 1
 
 
-class RecordProblem(NamedTuple):
+class BatchProblem(NamedTuple):
     """Why not all records of a batch can be read: the body doesn't decompress, or a record or their count is wrong."""
 
     problem: Problem | None
@@ -248,12 +248,12 @@ class Batch:
 
     __iter__ = records
 
-    def problem(self) -> RecordProblem | None:
+    def problem(self) -> BatchProblem | None:
         """What keeps its records from being read to the end; None if nothing does."""
         if self._body.failure is not None:
-            return RecordProblem(None, self._body.failure)
+            return BatchProblem(None, self._body.failure)
         for problem in self._columns.problems:
-            return RecordProblem(problem.problem, f"{problem.records_read} records can be read")
+            return BatchProblem(problem.problem, f"{problem.records_read} records can be read")
         return None
 
     @cached_property

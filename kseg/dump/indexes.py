@@ -12,12 +12,12 @@ from sys import byteorder
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.dump.batches import BatchReader, LogBatch, NoBatch, wrap_offset
-from kseg.dump.entries import EntryFile
 from kseg.dump.reports import Pairs, absolute_path
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec
 from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
+from kseg.index.entry_file import EntryFile
 from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
 from kseg.log_file import LogFile
@@ -44,7 +44,7 @@ def dump_offset_index(path: str, context: "DumpContext") -> None:
     with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
         dump = OffsetIndexDump(index, context)
         with _reader_beside(path, context) as batches:
-            if index.count == 0 and at(layout.SAYS_EMPTY, context.options.release):
+            if index.capacity == 0 and at(layout.SAYS_EMPTY, context.options.release):
                 context.line(layout.IS_EMPTY.format(path=context.shown(path)))
                 dump.tell_trailing()
             elif context.options.index_sanity_check:
@@ -96,11 +96,11 @@ class _IndexDump:
         self.index = index
         self.context = context
         self.release = context.options.release
-        self.absolute_path = absolute_path(index.path)
+        self.absolute_path = absolute_path(index.name)
         self.stops_before_zero = at(layout.STOPS_BEFORE_ZERO_ENTRY, self.release)
-        base_offset = parse_file_name(index.path).base_offset
+        base_offset = parse_file_name(index.name).base_offset
         if base_offset is None:
-            context.add_problem(index.path, "its name has no base offset; offsets are shown as they are stored")
+            context.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
         self.base_offset = base_offset or 0
         self._problems: dict[str, tuple[int, str]] = {}
 
@@ -118,7 +118,7 @@ class _IndexDump:
         for problem, (count, first) in self._problems.items():
             entries = "1 entry," if count == 1 else f"{count} entries, the first"
             advice = _ADVICE.get(problem, REBUILT)
-            self.context.add_problem(self.index.path, f"{problem}: {entries} {first}; {advice}")
+            self.context.add_problem(self.index.name, f"{problem}: {entries} {first}; {advice}")
         self.tell_trailing()
 
     def tell_trailing(self) -> None:
@@ -137,12 +137,12 @@ class _IndexDump:
         if failure is None and self.index.trailing:
             failure = f"{self.index.size} bytes are no whole number of entries"
         if failure is None:
-            self.context.line(layout.SANITY_PASSED.format(path=self.context.shown(self.index.path)))
+            self.context.line(layout.SANITY_PASSED.format(path=self.context.shown(self.index.name)))
         else:
             self._add_problem(f"sanity check failed: {failure}")
 
     def _add_problem(self, problem: str) -> None:
-        self.context.add_problem(self.index.path, f"{problem}; {REBUILT}")
+        self.context.add_problem(self.index.name, f"{problem}; {REBUILT}")
 
     def print_lines(self, lines: list[str]) -> None:
         """Prints some entries, unless they shall only be verified."""
@@ -161,8 +161,8 @@ class OffsetIndexDump(_IndexDump):
     def check_sanity(self) -> None:
         """Prints what a broker's check at its start would say."""
         failure = None
-        if self.index.count:
-            last = self.index.entry(self.index.count - 1)[0]
+        if self.index.capacity:
+            last = self.index.entry(self.index.capacity - 1)[0]
             is_strict = at(layout.LAST_OFFSET_ABOVE_BASE, self.release)
             if last < 0 or (is_strict and last == 0):
                 relation = "not above" if is_strict else "below"
@@ -231,9 +231,9 @@ class TimeIndexDump(_IndexDump):
     def check_sanity(self) -> None:
         """Prints what a broker's check at its start would say."""
         failure = None
-        if self.index.count:
+        if self.index.capacity:
             first_timestamp, _ = self.index.entry(0)
-            timestamp, last = self.index.entry(self.index.count - 1)
+            timestamp, last = self.index.entry(self.index.capacity - 1)
             if timestamp < first_timestamp:
                 failure = f"its last timestamp {timestamp} is below its first, {first_timestamp}"
             elif last < 0:
@@ -242,7 +242,7 @@ class TimeIndexDump(_IndexDump):
 
     def print_entries(self, batches: BatchReader | None) -> None:
         """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
-        positions = _read_positions(self.index.path, self.context) if batches is not None else None
+        positions = _read_positions(self.index.name, self.context) if batches is not None else None
         number = 0
         for piece in self.index.pieces():
             lines: list[str] = []

@@ -136,13 +136,10 @@ def _time_index(path: str) -> Iterator[Members]:
 
 def _transaction_index(path: str) -> Iterator[Members]:
     names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    index = EntryFile(path, ABORTED_TRANSACTION_FIELDS)
-    try:
-        for piece in index.pieces(index.capacity):
+    with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
+        for piece in index.pieces():
             for entry in piece:
                 yield {"file": path, **dict(zip(names, entry, strict=True))}
-    finally:
-        index.close()
 
 
 def _producer_snapshot(path: str) -> Iterator[Members]:
@@ -156,18 +153,16 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
         "coordinatorEpoch",
         "currentTxnFirstOffset",
     )
-    snapshot = EntryFile(path, PRODUCER_ENTRY_FIELDS, start=PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size)
-    try:
-        header = snapshot.read(0, PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size)
-        if len(header) < PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size:
+    fields = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
+    with EntryFile(path, PRODUCER_ENTRY_FIELDS, start=fields.size) as snapshot:
+        header = snapshot.read(0, fields.size)
+        if len(header) < fields.size:
             return
-        _, _, count = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.unpack(header)
-        for piece in snapshot.pieces(min(count, snapshot.capacity)):
+        _, _, count = fields.unpack(header)
+        for piece in snapshot.pieces(count):
             for entry in piece:
                 members = dict(zip(names, entry, strict=True))
                 yield {"file": path, **members, "time": iso_time(members["timestamp"])}
-    finally:
-        snapshot.close()
 
 
 def _content(path: str) -> bytes:

@@ -4,19 +4,21 @@ from itertools import accumulate
 from struct import calcsize
 from typing import TYPE_CHECKING
 
-from kseg.dump.entries import EntryFile
-from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, FixedFields
+from kseg.formats.fixed import (
+    PRODUCER_ENTRY_FIELDS,
+    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
+    PRODUCER_SNAPSHOT_HEADER_FIELDS,
+    PRODUCER_SNAPSHOT_VERSION,
+    FixedFields,
+)
+from kseg.index.entry_file import EntryFile
 from kseg.layouts import snapshots as layout
 from kseg.releases import Release, at
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
 
-VERSION = 1
-CRC_START = 6
-"""Position of the first byte that the CRC covers; it covers all from there to the file's end."""
 _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
-_PIECE = 1 << 20
 NAMES_FIELDS = Release((3, 9, 2))
 """The last release whose tool says which field can't be read: kseg's own words are its."""
 
@@ -55,7 +57,7 @@ def _failure(snapshot: EntryFile, release: Release) -> str | None:
 def _version_failure(snapshot: EntryFile, release: Release) -> str | None:
     field = snapshot.read(0, 2)
     version = int.from_bytes(field, "big", signed=True)
-    if len(field) < 2 or version == VERSION:
+    if len(field) < 2 or version == PRODUCER_SNAPSHOT_VERSION:
         return None
     return at(layout.UNKNOWN_VERSION, release).format(version=version)
 
@@ -76,7 +78,7 @@ def _schema_reason(snapshot: EntryFile, reasons: layout.SchemaReasons) -> str | 
         return reasons.negative_count.format(count=count)
     if count > available:
         return reasons.large_count.format(count=count, available=available)
-    if count > snapshot.count:
+    if count > snapshot.capacity:
         return reasons.cut_producer.format(field=_cut_field(_ENTRY, snapshot.trailing))
     return None
 
@@ -89,16 +91,11 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 
 
 def _crc_failure(snapshot: EntryFile, release: Release) -> str | None:
-    from crc32c import crc32c
-
     stored = int.from_bytes(snapshot.read(2, 4), "big")
-    computed, position = 0, CRC_START
-    while piece := snapshot.read(position, _PIECE):
-        computed = crc32c(piece, computed)
-        position += len(piece)
+    computed = snapshot.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
     if stored == computed:
         return None
-    return at(layout.WRONG_CRC, release).format(path=snapshot.path, stored=stored, computed=computed)
+    return at(layout.WRONG_CRC, release).format(path=snapshot.name, stored=stored, computed=computed)
 
 
 class _ProducerLine:

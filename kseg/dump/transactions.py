@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from kseg.dump.entries import EntryFile
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.index.entry_file import EntryFile
 from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 
 if TYPE_CHECKING:

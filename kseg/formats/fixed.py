@@ -78,6 +78,10 @@ ABORTED_TRANSACTION_FIELDS = FixedFields(
 )
 
 PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
+PRODUCER_SNAPSHOT_CRC_COVERS_FROM = PRODUCER_SNAPSHOT_HEADER_FIELDS.position("entries_count")
+"""Position of the first byte that the CRC-32C covers; it covers all from there to the file's end."""
+PRODUCER_SNAPSHOT_VERSION = 1
+"""The version that Kafka writes, and the only one that it reads."""
 PRODUCER_ENTRY_FIELDS = FixedFields(
     Struct(">qhiqiqiq"),
     (

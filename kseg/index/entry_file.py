@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.formats.fixed import FixedFields
@@ -10,6 +9,8 @@ from kseg.regular_file import open_regular
 
 ENTRIES_AT_ONCE = 2048
 """Entries read at once where all are wanted."""
+BYTES_AT_ONCE = 1 << 20
+"""Bytes read at once where entries don't matter."""
 ENTRIES_IN_VIEW = 256
 """A search ends by reading this many entries at once: a block of the disk or less."""
 
@@ -17,13 +18,13 @@ ENTRIES_IN_VIEW = 256
 class EntryFile:
     """One such file, open for reading; a context manager.
 
-    size: bytes of the file at opening. capacity: whole entries, unwritten (zero) ones too. trailing: bytes behind the
-    last whole entry.
+    name: its path as it was given. size: bytes of the file at opening. capacity: whole entries, unwritten (zero) ones
+    too. trailing: bytes behind the last whole entry.
     """
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
         """Opens the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
-        self.path = path if isinstance(path, Path) else Path(path)
+        self.name = os.fspath(path)
         self._start = start
         self._struct = fields.struct
         self._descriptor, self.size = open_regular(path)
@@ -35,12 +36,18 @@ class EntryFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def __enter__(self) -> "EntryFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", self.path, position) from error
+            raise OpenError(f"can't be read: {error.strerror}", self.name, position) from error
 
     def entry(self, slot: int) -> tuple[int, ...]:
         """The fields of one entry. Raises OpenError if the file was cut meanwhile."""
@@ -52,21 +59,42 @@ class EntryFile:
         position = self._start + slot * size
         content = self.read(position, count * size)
         if len(content) < count * size:
-            raise OpenError("was cut while it was read", self.path, position)
+            raise OpenError("was cut while it was read", self.name, position)
         return list(self._struct.iter_unpack(content))
 
-    def pieces(self, count: int) -> Iterator[list[tuple[int, ...]]]:
-        """Lists of entries, in file order, the first `count` of them. Ends where the file was cut."""
+    def pieces(self, count: int | None = None) -> Iterator[list[tuple[int, ...]]]:
+        """Lists of entries, in file order: all whole ones, or the first `count`. Ends where the file was cut."""
         size = self._struct.size
+        left = self.capacity if count is None else min(count, self.capacity)
         position = self._start
-        while count > 0:
-            piece = self.read(position, min(count, ENTRIES_AT_ONCE) * size)
+        while left > 0:
+            piece = self.read(position, min(left, ENTRIES_AT_ONCE) * size)
             whole = len(piece) // size
             if whole == 0:
                 return
             yield list(self._struct.iter_unpack(piece[: whole * size]))
-            count -= whole
+            left -= whole
             position += whole * size
+
+    def content_behind(self, slot: int) -> int | None:
+        """Where the first byte behind an entry stands that isn't zero; None if only zeros follow."""
+        position = self._start + (slot + 1) * self._struct.size
+        while piece := self.read(position, BYTES_AT_ONCE):
+            content = piece.lstrip(b"\0")
+            if content:
+                return position + len(piece) - len(content)
+            position += len(piece)
+        return None
+
+    def crc32c(self, position: int) -> int:
+        """CRC-32C of all bytes from a position on."""
+        from crc32c import crc32c
+
+        crc = 0
+        while piece := self.read(position, BYTES_AT_ONCE):
+            crc = crc32c(piece, crc)
+            position += len(piece)
+        return crc
 
     def first_slot(self, holds: Callable[[tuple[int, ...]], bool], count: int) -> int:
         """The first of `count` slots for which `holds` is true, if it stays so from there on; `count` if none is.

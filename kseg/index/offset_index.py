@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, OffsetIndexEntry
@@ -39,7 +40,7 @@ class OffsetIndex:
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
         """Opens the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS)
-        self.path = self.file.path
+        self.path = Path(path)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.capacity, self.trailing = self.file.size, self.file.capacity, self.file.trailing
         self.count = self.file.count_written()

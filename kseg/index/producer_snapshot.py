@@ -4,16 +4,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from kseg import kernel
 from kseg.errors import KsegError
-from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
+from kseg.formats.fixed import (
+    PRODUCER_ENTRY_FIELDS,
+    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
+    PRODUCER_SNAPSHOT_HEADER_FIELDS,
+    PRODUCER_SNAPSHOT_VERSION,
+)
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
-from kseg.index.producer_state import ProducerState
-
-PRODUCER_SNAPSHOT_VERSION = 1
-CRC_COVERS_FROM = 6
-"""Position of the first byte that the CRC covers."""
-_CRC_PIECE = 1 << 20
+from kseg.index.producer_state import ProducerState, ProducerStates
 
 
 class ProducerSnapshot:
@@ -54,13 +55,7 @@ class ProducerSnapshot:
 
     def compute_crc(self) -> int:
         """The CRC-32C that the file's bytes give."""
-        from crc32c import crc32c
-
-        crc, position = 0, CRC_COVERS_FROM
-        while piece := self.file.read(position, _CRC_PIECE):
-            crc = crc32c(piece, crc)
-            position += len(piece)
-        return crc
+        return self.file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
 
     def problem(self) -> str | None:
         """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
@@ -71,3 +66,13 @@ class ProducerSnapshot:
         if self.count != self.whole_count:
             return f"{self.count} producers are announced, {self.whole_count} are there"
         return None
+
+
+def build_producer_snapshot(states: ProducerStates) -> bytes:
+    """A .snapshot's bytes. Source: ProducerStateManager.writeSnapshot."""
+    entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
+    header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
+    count = len(states.producers)
+    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[PRODUCER_SNAPSHOT_CRC_COVERS_FROM:] + entries
+    crc = kernel.load().crc32c(memoryview(covered))
+    return header.pack(PRODUCER_SNAPSHOT_VERSION, crc, count) + entries

@@ -165,18 +165,19 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
 
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
     """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros."""
+    path = Path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
     if file.trailing:
         sentence = f"{file.size} bytes; the last {file.trailing} are no whole entry"
-        findings.add("index-cut", file.path, sentence, position=file.size - file.trailing)
+        findings.add("index-cut", path, sentence, position=file.size - file.trailing)
     if count == file.capacity:
         return
     written = count * entry_size
     if not _is_zero(file, written, file.capacity * entry_size):
-        findings.add("index-unsorted", file.path, f"entries stand behind zeros at entry {count}", position=written)
+        findings.add("index-unsorted", path, f"entries stand behind zeros at entry {count}", position=written)
     elif is_closed:
         sentence = f"{file.capacity - count} of {file.capacity} entries are zeros"
-        findings.add("index-preallocated", file.path, sentence, position=written)
+        findings.add("index-preallocated", path, sentence, position=written)
 
 
 def _is_zero(file: EntryFile, start: int, end: int) -> bool:

@@ -14,6 +14,7 @@ from kseg.batch import Batch
 from kseg.errors import KsegError
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import parse_header
+from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
 from kseg.log.compact_filter import BatchCleaner, Gone, Retention
@@ -22,7 +23,6 @@ from kseg.log.compact_plan import CompactSettings, Plan, group_segments, plan_co
 from kseg.log.compact_transactions import Aborted, CleanedTransactions
 from kseg.log.isolation import read_isolation
 from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
-from kseg.log.partition_writer import build_producer_snapshot
 from kseg.log_file import Damage
 from kseg.new_directory import copy_file
 from kseg.segment import Segment

@@ -5,16 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kseg import kernel
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
 from kseg.formats.fixed import (
     OFFSET_INDEX_ENTRY_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
 )
 from kseg.index.headers import BatchHeader, parse_header
-from kseg.index.producer_snapshot import CRC_COVERS_FROM, PRODUCER_SNAPSHOT_VERSION
+from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
@@ -225,13 +222,3 @@ class _OpenSegment:
             copy_range(self._copied[0], self.log.fileno(), *self._copied[1:])
             self.log.seek(0, os.SEEK_END)
             self._copied = None
-
-
-def build_producer_snapshot(states: ProducerStates) -> bytes:
-    """A .snapshot's bytes. Source: ProducerStateManager.writeSnapshot."""
-    entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
-    header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
-    count = len(states.producers)
-    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[CRC_COVERS_FROM:] + entries
-    crc = kernel.load().crc32c(memoryview(covered))
-    return header.pack(PRODUCER_SNAPSHOT_VERSION, crc, count) + entries

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
-from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
 from kseg.formats.names import DirectoryState
 from kseg.gentle import PageCache
-from kseg.index.producer_snapshot import CRC_COVERS_FROM, PRODUCER_SNAPSHOT_VERSION
+from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
 from kseg.log.carve import Loss, intact_batches
@@ -367,14 +366,7 @@ def _write_snapshot(target: Path, offset: int, states: ProducerStates, plan: Sal
     """The producers at an offset, if there are any or a broker kept snapshots before."""
     if not states.producers and not any(replica.partition.snapshots for replica in plan.replicas):
         return
-    from crc32c import crc32c
-
-    entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
-    header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
-    count = len(states.producers)
-    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[CRC_COVERS_FROM:] + entries
-    content = header.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), count) + entries
-    (target / f"{offset:020}.snapshot").write_bytes(content)
+    (target / f"{offset:020}.snapshot").write_bytes(build_producer_snapshot(states))
 
 
 def _write_leader_epochs(plan: Salvage, target: Path) -> None:

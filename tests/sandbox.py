@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -50,6 +51,8 @@ def make_sandbox(root: Path) -> Path:
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
+    with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
+        tar.add(root / "orders-0", "orders-0")
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
     (root / STUBS).mkdir()
     for name, script in (("jq", "exec cat"), ("tcpdump", "exec cat clients.pcap")):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kseg.commands.options import reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, long_number
 from kseg.errors import UsageError
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
@@ -88,6 +89,7 @@ from kseg.times import parse_time
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
+@reads_archives("path")
 @click.pass_context
 def compact(
     command: click.Context,

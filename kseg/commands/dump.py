@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kseg.codecs import DEFAULT_LIMIT
-from kseg.commands.options import color_option, selection_of, selection_options
+from kseg.commands.options import color_option, reads_archives, selection_of, selection_options
 from kseg.commands.parameters import Number, int_number, long_number
 from kseg.dump.files import dump_files
 from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
@@ -72,6 +72,7 @@ _LARGEST_BODY = 1 << 40
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
+@reads_archives("paths", "files")
 @click.pass_context
 def dump(
     command: click.Context,
@@ -93,13 +94,18 @@ def dump(
       kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
       kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
+      kseg dump support.tar.gz/orders-0 --shallow
+      cat 00000000000000203000.log | kseg dump -
 
     Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
     avro, protobuf, auto, and module:callable of your own, which is given bytes and headers. Internal topics are decoded
     by themselves with -o json and -o table.
 
-    PATHS are files or directories; none means the current directory. Of a selection only what may hold it is read: by
-    names of files, indexes (which are checked), and headers of batches.
+    PATHS are files or directories; none means the current directory. A .tar, .tar.gz, .tar.zst or .zip is a directory
+    too, which is unpacked into TMPDIR as far as it is needed; - is standard input, which is kept there meanwhile.
+
+    Of a selection only what may hold it is read: by names of files, indexes (which are checked), and headers of
+    batches.
     """
     if like is not None and not paths and not files:
         raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")

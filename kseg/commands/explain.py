@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option
+from kseg.commands.options import color_option, reads_archives
 from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
@@ -33,6 +33,7 @@ from kseg.output.talk import talk
 )
 @click.option("--format", "name", type=click.Choice([*FORMATS, "all"]), help="The table of a format; needs no file.")
 @color_option
+@reads_archives("path")
 @click.pass_context
 def explain(
     command: click.Context,

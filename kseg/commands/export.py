@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kseg.commands.export_options import export_of, export_options, show_plan, show_report
+from kseg.commands.options import reads_archives
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 
@@ -13,6 +14,7 @@ from kseg.errors import UsageError
 @click.command()
 @export_options
 @click.option("--processes", type=int_number(1), help="So many at once; as many as processors by default.")
+@reads_archives("paths")
 @click.pass_context
 def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
     """Export topics to Parquet files: an offset once, each one accounted for, a second run only what is new.

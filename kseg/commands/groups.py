@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option
+from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time
@@ -26,6 +26,7 @@ from kseg.views.rows import RowWriter
 @output_option("text", "json", "csv", "table")
 @quiet_option
 @color_option
+@reads_archives("path")
 @click.pass_context
 def groups(
     command: click.Context,

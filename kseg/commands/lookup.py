@@ -10,6 +10,7 @@ from kseg.commands.options import (
     output_option,
     partition_options,
     quiet_option,
+    reads_archives,
     selection_of,
     selection_options,
 )
@@ -46,6 +47,7 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
 @click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
 @output_option("text", "json")
 @quiet_option
+@reads_archives("path")
 @click.pass_context
 def lookup(
     command: click.Context,

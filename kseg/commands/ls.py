@@ -14,6 +14,7 @@ from kseg.commands.options import (
     paths_argument,
     progress_option,
     quiet_option,
+    reads_archives,
     selection_of,
     selection_options,
 )
@@ -84,6 +85,7 @@ SORT_KEYS = {
 @quiet_option
 @color_option
 @progress_option
+@reads_archives("paths")
 @click.pass_context
 def ls(
     command: click.Context,
@@ -108,6 +110,7 @@ def ls(
 
     \b
     Examples:
+      kseg ls support.tar.gz
       kseg ls orders-0/
       kseg ls kafka-logs/ --from-time -1h --key customer-7
       kseg ls disk1 disk2 --topic 'ord*' --sort size

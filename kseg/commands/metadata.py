@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option
+from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import iso_time, parse_time
@@ -34,6 +34,7 @@ LARGEST_OFFSET_DIGITS = 12
 @output_option("text", "json", "csv", "table")
 @quiet_option
 @color_option
+@reads_archives("path")
 @click.pass_context
 def metadata(
     command: click.Context,

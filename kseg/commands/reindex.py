@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import gentle_options
+from kseg.commands.options import gentle_options, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -36,6 +36,7 @@ from kseg.output.stdout import flush_stdout, write_line
     help="The topic's index.interval.bytes.",
 )
 @gentle_options
+@reads_archives("path")
 @click.pass_context
 def reindex(
     command: click.Context,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import paths_argument
+from kseg.commands.options import paths_argument, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, long_number
 from kseg.errors import OpenError, UsageError
 from kseg.log.log_dir import find_partitions
@@ -47,6 +47,7 @@ _HOUR_MS = 3_600_000
     type=NewDirectory("--format"),
     help="The new directory, for a copy without what would go.",
 )
+@reads_archives("paths")
 @click.pass_context
 def retain(
     command: click.Context,

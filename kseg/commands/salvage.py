@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import gentle_options, paths_argument
+from kseg.commands.options import gentle_options, paths_argument, reads_archives
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -30,6 +30,7 @@ from kseg.output.stdout import flush_stdout, write_line
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
 )
 @gentle_options
+@reads_archives("paths")
 @click.pass_context
 def salvage(
     command: click.Context,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import zone_option
+from kseg.commands.options import reads_archives, zone_option
 from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
@@ -26,6 +26,7 @@ from kseg.times import parse_time, parse_zone
 @click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
 @click.option("--drop-key", multiple=True, help="Leave out all records of this key. Repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
+@reads_archives("path")
 def slice(  # noqa: A001  the command's name
     path: Path,
     directory: Path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option
+from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
 from kseg.commands.parameters import long_number
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @output_option("text", "json", "csv", "table")
 @quiet_option
 @color_option
+@reads_archives("path")
 @click.pass_context
 def txns(
     command: click.Context,

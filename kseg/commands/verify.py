@@ -12,6 +12,7 @@ from kseg.commands.options import (
     paths_argument,
     progress_option,
     quiet_option,
+    reads_archives,
     selection_of,
     selection_options,
 )
@@ -36,6 +37,7 @@ from kseg.output.talk import talk
 @output_option("text", "json")
 @progress_option
 @quiet_option
+@reads_archives("paths")
 @click.pass_context
 def verify(
     command: click.Context,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import output_option
+from kseg.commands.options import output_option, reads_archives
 from kseg.commands.parameters import int_number
 from kseg.errors import OpenError, UsageError
 from kseg.log.log_dir import find_partitions
@@ -31,6 +31,7 @@ _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
     help="Of the producer: murmur2 as Java's, crc32 as librdkafka's.",
 )
 @output_option("text", "json")
+@reads_archives("paths")
 @click.pass_context
 def where(
     command: click.Context,

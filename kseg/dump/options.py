@@ -12,6 +12,7 @@ from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.releases import LATEST, Release
 from kseg.selection import EVERYTHING, Selection
+from kseg.shown_paths import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +116,7 @@ class DumpContext:
 
     def shown(self, path: str) -> str:
         """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
-        return path if self.options.like is not None else printable(path)
+        return shown(path) if self.options.like is not None else printable(path)
 
     def json(self, members: Mapping[str, object]) -> None:
         """Prints an object as a line of JSON."""
@@ -123,7 +124,7 @@ class DumpContext:
 
     def line(self, text: str) -> None:
         """Prints a line on stdout."""
-        self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
+        self.output.write(shown(text).encode("utf-8", "surrogateescape") + b"\n")
 
     def line_once(self, text: str) -> None:
         """Prints a line unless it is the last one that was printed so: the names of columns."""

@@ -7,6 +7,7 @@ from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
 from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, Column, Kind
+from kseg.shown_paths import shown
 
 _CONTROL_BODIES = {
     ControlType.ABORT: ',"coordinatorEpoch":{coordinatorEpoch}',
@@ -22,7 +23,7 @@ _NOTHING = compile_template("")
 def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
     """Objects of type batch and record; `file_on_records` where several files are read."""
     program = _program(batches=batches, records=records, file_on_records=file_on_records)
-    return fill_program(program, PATH, json.dumps(path, ensure_ascii=False))
+    return fill_program(program, PATH, json.dumps(shown(path), ensure_ascii=False))
 
 
 @cache

@@ -17,6 +17,7 @@ from kseg.output.columns import (
     Column,
     Kind,
 )
+from kseg.shown_paths import shown
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
 """Columns of tables, and of CSV with what it takes to tell records apart."""
@@ -47,7 +48,7 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
     check_fields(names)
     directory = parse_partition_directory(Path(path).absolute().parent)
     topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
-    return fill_program(_rows_program(form, names, topic, partition), PATH, _value_text(form, str(path)))
+    return fill_program(_rows_program(form, names, topic, partition), PATH, _value_text(form, shown(str(path))))
 
 
 @lru_cache

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable
 
 from kseg.output.stdout import write_stdout
+from kseg.shown_paths import shown
 
 
 class CsvWriter:
@@ -18,6 +19,6 @@ class CsvWriter:
     def write(self, values: Iterable[object]) -> None:
         """Writes a row."""
         self._writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
-        write_stdout(self._text.getvalue().encode("utf-8", "surrogateescape"))
+        write_stdout(shown(self._text.getvalue()).encode("utf-8", "surrogateescape"))
         self._text.seek(0)
         self._text.truncate()

@@ -1,8 +1,11 @@
 """Text that does no harm to a terminal."""
 
+from kseg.shown_paths import shown
+
 
 def printable(text: str) -> str:
     """The text with control characters as \\xNN, and so bytes of a name that aren't UTF-8."""
+    text = shown(text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escape(char) for char in text)

@@ -1,0 +1,332 @@
+"""A user's paths made into paths that can be read: archives and standard input are unpacked as far as they are needed.
+
+Nothing in an archive decides where something is written, and no more comes out of it than the limit allows.
+"""
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import PurePosixPath
+from typing import IO, BinaryIO, cast
+
+from kseg.archive.members import (
+    MOST_READ,
+    TAR_MAGIC_END,
+    CutError,
+    Member,
+    is_archive,
+    is_zip,
+    opened_member,
+    read_members,
+    read_piece,
+)
+from kseg.archive.paths import MAX_UNPACKED, STANDARD_INPUT, split_path
+from kseg.errors import OpenError, UsageError
+from kseg.formats.codes import MAGIC_POSITION
+from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
+from kseg.regular_file import open_regular
+from kseg.shown_paths import forget, show_as
+
+MOST_MEMBERS = 1 << 20
+_BLOCK = 1 << 12
+"""Bytes of zeros that become a hole."""
+
+
+class ArchiveError(OpenError):
+    """An archive that can't be read, or must not be unpacked."""
+
+
+class Inputs:
+    """Paths as a user gives them, made into paths that can be read; a context manager that takes all away again.
+
+    problems: what couldn't be unpacked, while the rest could.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        max_unpacked: int = MAX_UNPACKED,
+        standard_input: BinaryIO | None = None,
+        input_name: str = "log",
+    ) -> None:
+        """Unpacks nothing yet.
+
+        Args:
+            say: is told of each problem.
+            max_unpacked: bytes that come out of all archives at most.
+            standard_input: what `-` stands for.
+            input_name: what it holds, an archive aside: a FileKind, or the whole name of a file of Kafka's.
+        """
+        self._say = say
+        self._left = self._limit = max_unpacked
+        self._standard_input = standard_input
+        self._input_name = input_name
+        self._stack = ExitStack()
+        self._root: str | None = None
+        self._unpacked: dict[tuple[str, str], str] = {}
+        self._count = 0
+        self.problems = 0
+
+    def __enter__(self) -> "Inputs":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was unpacked."""
+        return self._root is not None
+
+    def local(self, path: str) -> str:
+        """The path to read: the same one if it is no archive's and not `-`.
+
+        Raises:
+            ArchiveError: the archive isn't one, leads out of itself, or is larger than the limit.
+            OpenError: it can't be opened, or hasn't what is wanted.
+            UsageError: for an `input_name` that isn't one.
+        """
+        if path == STANDARD_INPUT:
+            return self._from_standard_input()
+        archive, inner = split_path(path)
+        if archive is None:
+            return path
+        directory = self._directory_of(archive, _needed(inner))
+        local = f"{directory}/{inner}" if inner else _innermost(directory)
+        if not os.path.lexists(local):
+            raise OpenError("is not in the archive, or is no file of Kafka's", path)
+        return local
+
+    def refuse(self, error: OpenError) -> None:
+        """Says that a path can't be had, while others can."""
+        self._problem(str(error))
+
+    def _directory_of(self, archive: str, needed: str) -> str:
+        """Where an archive is unpacked, as far as it is needed."""
+        if (archive, needed) not in self._unpacked:
+            descriptor, _ = open_regular(archive)
+            with os.fdopen(descriptor, "rb") as file:
+                self._unpacked[archive, needed] = self._unpack(file, archive, needed)
+        return self._unpacked[archive, needed]
+
+    def _new_directory(self, name: str) -> str:
+        """An empty directory that is told by a name."""
+        if self._root is None:
+            try:
+                self._root = tempfile.mkdtemp(prefix="kseg-")
+            except OSError as error:
+                raise ArchiveError(f"there's no temporary directory to unpack into: {error.strerror}", name) from error
+            self._stack.callback(shutil.rmtree, self._root, ignore_errors=True)
+        self._count += 1
+        directory = f"{self._root}/{self._count}"
+        os.mkdir(directory)  # noqa: PTH102
+        show_as(directory, name)
+        self._stack.callback(forget, directory)
+        return directory
+
+    def _unpack(self, file: BinaryIO, name: str, needed: str) -> str:
+        directory = self._new_directory(name)
+        try:
+            members = read_members(file, lambda size: self._spend(size, name))
+            self._unpack_members(members, directory, name, needed)
+        except CutError as error:
+            if not os.listdir(directory):  # noqa: PTH208
+                raise ArchiveError(f"can't be read as an archive: {error}", name) from error
+            self._problem(f"{name}: can't be read to its end ({error}); what was unpacked before is read")
+        except OSError as error:
+            raise ArchiveError(f"can't be unpacked into {tempfile.gettempdir()}: {error.strerror}", name) from error
+        return directory
+
+    def _unpack_members(self, members: Iterator[Member], directory: str, name: str, needed: str) -> None:
+        for number, member in enumerate(members):
+            if number >= MOST_MEMBERS:
+                raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
+            inner = _inner_path(member.name, name)
+            if inner is None or not _is_needed(inner, needed, is_directory=member.is_directory):
+                continue
+            target = f"{directory}/{inner}"
+            if member.is_directory:
+                os.makedirs(target, exist_ok=True)  # noqa: PTH103
+            elif member.is_file:
+                try:
+                    self._write(member, target, name)
+                except CutError as error:
+                    self._problem(f"{name}/{inner}: can't be read to its end: {error}")
+            else:
+                self._problem(f"{name}/{inner}: is a link or a device, which isn't unpacked")
+
+    def _write(self, member: Member, target: str, name: str) -> None:
+        if member.size > self._left:
+            raise self._too_large(name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        with opened_member(member) as source, _new_file(target) as file:
+            self._copy(source, file, name)
+        _set_time(target, member.modified)
+
+    def _copy(self, source: IO[bytes], target: BinaryIO, name: str) -> None:
+        """Copies all there is; blocks of zeros, which preallocated indexes consist of, become holes."""
+        position = 0
+        try:
+            while piece := read_piece(source):
+                self._spend(len(piece), name)
+                for at in range(0, len(piece), _BLOCK):
+                    block = piece[at : at + _BLOCK]
+                    if block.count(0) < len(block):
+                        target.seek(position + at)
+                        target.write(block)
+                position += len(piece)
+        finally:
+            target.truncate(position)
+
+    def _spend(self, size: int, name: str) -> None:
+        """Counts bytes that came out of an archive, also of members that are passed over."""
+        self._left -= size
+        if self._left < 0:
+            raise self._too_large(name)
+
+    def _too_large(self, name: str) -> ArchiveError:
+        return ArchiveError(f"unpacks to more than {self._limit} bytes: --max-unpacked gives another limit", name)
+
+    def _problem(self, text: str) -> None:
+        self.problems += 1
+        self._say(f"kseg: {text}")
+
+    def _from_standard_input(self) -> str:
+        key = (STANDARD_INPUT, "")
+        if key not in self._unpacked:
+            if self._standard_input is None:
+                raise UsageError("there is no standard input")
+            stream = io.BufferedReader(cast(io.RawIOBase, _Peeked(self._standard_input)), MOST_READ)
+            first = stream.peek(TAR_MAGIC_END)
+            if is_zip(first):
+                with open(self._store(stream, "stdin.zip"), "rb") as file:  # noqa: PTH123
+                    self._unpacked[key] = _innermost(self._unpack(file, STANDARD_INPUT, ""))
+            elif is_archive(first):
+                self._unpacked[key] = _innermost(self._unpack(cast(BinaryIO, stream), STANDARD_INPUT, ""))
+            else:
+                self._unpacked[key] = self._store(stream, _file_name(self._input_name, first))
+        return self._unpacked[key]
+
+    def _store(self, stream: IO[bytes], file_name: str) -> str:
+        # In a directory that is a partition's, so that commands on partitions take it too.
+        directory = self._new_directory(STANDARD_INPUT)
+        path = f"{directory}/stdin-0/{file_name}"
+        os.mkdir(os.path.dirname(path))  # noqa: PTH102, PTH120
+        try:
+            with _new_file(path) as file:
+                self._copy(stream, file, STANDARD_INPUT)
+        except OSError as error:
+            raise ArchiveError(f"can't be kept in {tempfile.gettempdir()}: {error.strerror}", STANDARD_INPUT) from error
+        show_as(path, STANDARD_INPUT)
+        self._stack.callback(forget, path)
+        return path
+
+
+class _Peeked:
+    """A stream as io.BufferedReader wants it: as many bytes as were asked for, unless it ends."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fills the buffer as far as there is something."""
+        filled = 0
+        while filled < len(buffer) and (piece := self._stream.read(len(buffer) - filled)):
+            buffer[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return filled
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+    def close(self) -> None:
+        """Standard input stays open."""
+
+
+def _innermost(directory: str) -> str:
+    """The directory that holds more than another one: archives often have everything in a folder of their own name."""
+    while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
+        inner = f"{directory}/{names[0]}"
+        if not os.path.isdir(inner) or parse_partition_directory(inner) is not None:  # noqa: PTH112
+            break
+        directory = inner
+    return directory
+
+
+def _needed(inner: str) -> str:
+    """The directory in an archive that is needed to read a path: a file's own, for the indexes beside it."""
+    path = PurePosixPath(inner)
+    is_file = parse_file_name(path).kind is not FileKind.UNKNOWN
+    return "" if not inner or (is_file and str(path.parent) == ".") else str(path.parent if is_file else path)
+
+
+def _is_needed(inner: str, needed: str, *, is_directory: bool) -> bool:
+    """Whether a member is read: Kafka's files and what lies beside them, below a directory; its disk's checkpoints."""
+    path = PurePosixPath(inner)
+    if needed and path.parent == PurePosixPath(needed).parent and path.name in KIND_OF_NAME:
+        return not is_directory
+    if needed and inner != needed and not inner.startswith(f"{needed}/"):
+        return False
+    if is_directory:
+        return parse_partition_directory(path) is not None
+    in_partition = parse_partition_directory(path.parent) is not None
+    return in_partition or parse_file_name(path).kind is not FileKind.UNKNOWN
+
+
+def _inner_path(member: str, archive: str) -> str | None:
+    """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
+    parts = [part for part in member.split("/") if part not in ("", ".")]
+    if member.startswith("/") or ".." in parts or "\0" in member:
+        raise ArchiveError(f"its member {member!r} would lie outside of it: the archive isn't read", archive)
+    return "/".join(parts) or None
+
+
+@contextmanager
+def _new_file(path: str) -> Iterator[BinaryIO]:
+    """A file to write; one of the same name that was unpacked before is gone, as with `tar x`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        yield file
+
+
+def _set_time(path: str, modified: float) -> None:
+    """The time of the member, where it is one."""
+    if modified > 0:
+        try:
+            os.utime(path, (modified, modified))
+        except (OSError, OverflowError):
+            return  # it can't be held, which changes nothing about the content
+
+
+def _file_name(wanted: str, first: bytes) -> str:
+    """A name for what comes from standard input. Raises UsageError if Kafka has no such file."""
+    name = parse_file_name(wanted)
+    if name.kind is not FileKind.UNKNOWN and "/" not in wanted:
+        return wanted
+    if wanted == FileKind.LOG:
+        return f"{_base_offset(first):020}.log"
+    if wanted in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX, FileKind.PRODUCER_SNAPSHOT):
+        return f"{0:020}.{wanted}"
+    if wanted == FileKind.METADATA_SNAPSHOT:
+        return f"{0:020}-{0:010}.checkpoint"
+    if wanted == FileKind.OFFSET_CHECKPOINT:
+        return "replication-offset-checkpoint"
+    raise UsageError(
+        f"--as {wanted}: give log, index, timeindex, txnindex, snapshot, checkpoint, or a file's whole name"
+    )
+
+
+def _base_offset(first: bytes) -> int:
+    """The first offset of a log, as its first header has it; 0 if that can't be."""
+    offset = int.from_bytes(first[:8], "big", signed=True)
+    return offset if len(first) > MAGIC_POSITION and offset >= 0 and first[MAGIC_POSITION] == 2 else 0

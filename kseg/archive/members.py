@@ -1,0 +1,211 @@
+"""What is in an archive, member by member: .tar, .tar.gz, .tar.zst and .zip, by the standard library and zstandard."""
+
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, BinaryIO, NamedTuple, cast
+
+from kseg.errors import KsegError
+
+MOST_READ = 1 << 20
+"""Bytes that are read of a member at once."""
+TAR_MAGIC_END = 262
+"""Bytes of which `is_archive` needs to know a tar."""
+_LARGEST_HEADER = 1 << 20
+"""Bytes that names and attributes of one member of a tar may take."""
+_TAIL = 1 << 15
+_GZIP, _ZSTD, _TAR, _TAR_AT = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"ustar", 257
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_TYPE, _FILES = 0o170000, (0, 0o100000)
+"""Of a member's mode in a zip: what it is, and that it is a file."""
+_NOT_READABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
+"""What the libraries raise for bytes that are no archive, or are cut."""
+
+
+class CutError(Exception):
+    """Bytes of an archive can't be had."""
+
+
+class Member(NamedTuple):
+    """Something in an archive; what is neither a directory nor a file is a link or a device."""
+
+    name: str
+    size: int
+    modified: float
+    is_directory: bool
+    is_file: bool
+    open: Callable[[], IO[bytes]]
+
+
+def is_archive(first: bytes) -> bool:
+    """Whether some bytes begin an archive; Kafka's logs begin otherwise."""
+    return first.startswith((_GZIP, _ZSTD, *_ZIP)) or first[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
+
+
+def is_zip(first: bytes) -> bool:
+    """Whether some bytes begin a .zip, whose list of members stands at its end."""
+    return first.startswith(_ZIP)
+
+
+def read_members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
+    """What is in an archive, one after another; a member must be read before the next is asked for.
+
+    `spend` is told of bytes that were decompressed only to be passed over. Raises CutError where the archive can't be
+    read further.
+    """
+    try:
+        yield from _members(file, spend)
+    except KsegError:
+        raise
+    except _NOT_READABLE as error:
+        raise CutError(_reason(error)) from error
+
+
+def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
+    first = file.peek(_TAR_AT)[:4] if isinstance(file, io.BufferedReader) else b""
+    if is_zip(first):
+        yield from _zip_members(file)
+    elif first.startswith(_GZIP):
+        import gzip
+
+        with gzip.GzipFile(fileobj=file) as stream:
+            yield from _tar_members(cast(BinaryIO, stream), spend)
+            while piece := stream.read(MOST_READ):  # up to the checksum
+                spend(len(piece))
+    elif first.startswith(_ZSTD):
+        yield from _tar_members(cast(BinaryIO, _ZstdStream(file)), spend)
+    else:
+        yield from _tar_members(file, spend)
+
+
+class _ZstdStream:
+    """What is compressed by zstd, frame after frame."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard
+
+        self._error = zstandard.ZstdError
+        self._reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end. Raises ValueError for bytes that are none of zstd's."""
+        try:
+            return self._reader.read(size)
+        except self._error as error:
+            raise ValueError(str(error)) from error
+
+
+class _Metered:
+    """A stream of which a tar's headers may take only so much at once, whatever they claim."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.allowed: int | None = None
+        self._total = 0
+        self._tail = b""
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end."""
+        if self.allowed is not None:
+            self.allowed -= size
+            if self.allowed < 0:
+                raise ValueError(f"the header of a member is larger than {_LARGEST_HEADER} bytes")
+        piece = self._stream.read(size)
+        self._total += len(piece)
+        self._tail = (self._tail + piece)[-_TAIL:]
+        return piece
+
+    def is_end(self, position: int) -> bool:
+        """Whether the block of zeros that ends a tar stands there."""
+        at = position - self._total + len(self._tail)
+        block = self._tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""
+        return len(block) == tarfile.BLOCKSIZE and not any(block)
+
+
+def _tar_members(stream: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
+    metered = _Metered(stream)
+    metered.allowed = _LARGEST_HEADER
+    with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|") as tar:
+        info = _next_member(tar, metered)
+        while info is not None:
+            yield Member(
+                info.name,
+                info.size,
+                info.mtime,
+                info.isdir(),
+                info.isreg(),
+                partial(_content, tar, info),
+            )
+            metered.allowed = None
+            _pass_over(tar, spend)
+            info = _next_member(tar, metered)
+        if not metered.is_end(tar.offset):
+            # The library takes what is no header for the end.
+            raise ValueError(f"no header stands at position {tar.offset}")
+
+
+def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    content = tar.extractfile(info)
+    if content is None:
+        raise ValueError("it has no content")
+    return content
+
+
+def _pass_over(tar: tarfile.TarFile, spend: Callable[[int], None]) -> None:
+    """Reads what is left of a member's content, which may be long."""
+    stream = tar.fileobj
+    assert stream is not None
+    while (left := tar.offset - stream.tell()) > 0 and (piece := stream.read(min(left, MOST_READ))):
+        spend(len(piece))
+
+
+def _next_member(tar: tarfile.TarFile, metered: _Metered) -> tarfile.TarInfo | None:
+    metered.allowed = _LARGEST_HEADER
+    try:
+        found = tar.next()
+    finally:
+        metered.allowed = None
+    tar.members.clear()  # type: ignore[attr-defined]
+    return found
+
+
+def _zip_members(file: BinaryIO) -> Iterator[Member]:
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            mode = info.external_attr >> 16
+            is_link = mode & _TYPE not in _FILES
+            yield Member(
+                info.filename,
+                info.file_size,
+                0,
+                info.is_dir(),
+                not info.is_dir() and not is_link,
+                partial(archive.open, info),
+            )
+
+
+@contextmanager
+def opened_member(member: Member) -> Iterator[IO[bytes]]:
+    """A member's content. Raises CutError if it can't be opened."""
+    try:
+        source = member.open()
+    except _NOT_READABLE as error:
+        raise CutError(_reason(error)) from error
+    with source:
+        yield source
+
+
+def read_piece(source: IO[bytes]) -> bytes:
+    """The next bytes of a member's content, none at its end. Raises CutError if they can't be had."""
+    try:
+        return source.read(MOST_READ)
+    except _NOT_READABLE as error:
+        raise CutError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

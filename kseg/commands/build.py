@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from kseg.commands.options import redact_options, redaction_of
 from kseg.commands.parameters import NewDirectory, Number, int_number, long_number
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.codes import Codec, ControlType, TimestampType
@@ -25,6 +26,9 @@ from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
 from kseg.writer.source import SourceItem
 from kseg.writer.text_source import read_csv, read_text_lines
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
 
 _HOUR_MS = 3_600_000
 _STDIN = "-"
@@ -74,6 +78,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
     help="Bytes between index entries.",
 )
 @click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters.")
+@redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
 def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
     """Make a partition's directory of records: no broker needed.
@@ -82,6 +87,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     Examples:
       seq 1000 | kseg build --format text -o numbers-0
       kseg dump -o json orders-0/ | kseg build --compression zstd:9 -o copy/orders-0
+      kseg dump -o json orders-0/ | kseg build --redact keys --redact values -o shared/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
 
     SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
@@ -90,12 +96,13 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     """
     rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
     batches, partition = _batch_settings(options), _partition_settings(options)
+    redaction = redaction_of(options)
     if options["key_separator"] is not None and form != "text":
         raise UsageError("--key-separator is about --format text")
     with _opened(source) as lines, new_directory(directory) as unfinished:
         try:
             built = build_partition(
-                _reader(form, options["key_separator"])(_read(lines, source)),
+                _redacted(_reader(form, options["key_separator"])(_read(lines, source)), redaction),
                 unfinished,
                 base_offset=options["base_offset"],
                 batches=batches,
@@ -184,6 +191,14 @@ def _read(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
 
 def _name(source: str) -> str:
     return "standard input" if source == _STDIN else source
+
+
+def _redacted(items: Iterator[SourceItem], redaction: "Redaction | None") -> Iterator[SourceItem]:
+    if redaction is None:
+        return items
+    from kseg.writer.redacted import redacted_items
+
+    return redacted_items(items, redaction)
 
 
 def _reader(form: str, key_separator: str | None) -> Callable[[Iterable[bytes]], Iterator[SourceItem]]:

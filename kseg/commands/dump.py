@@ -6,7 +6,14 @@ from typing import Any
 import click
 
 from kseg.codecs import DEFAULT_LIMIT
-from kseg.commands.options import color_option, reads_archives, selection_of, selection_options
+from kseg.commands.options import (
+    color_option,
+    reads_archives,
+    redact_options,
+    redaction_of,
+    selection_of,
+    selection_options,
+)
 from kseg.commands.parameters import Number, int_number, long_number
 from kseg.dump.files import dump_files
 from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
@@ -57,6 +64,7 @@ _LARGEST_BODY = 1 << 40
 @click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition, to rebuild a registry from.")
 @click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
 @selection_options()
+@redact_options
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
@@ -93,6 +101,7 @@ def dump(
       kseg dump -o json --only records orders-0/ | jq .value
       kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
       kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
+      kseg dump orders-0/ -o json --redact keys --redact values
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
       kseg dump support.tar.gz/orders-0 --shallow
       cat 00000000000000203000.log | kseg dump -
@@ -118,6 +127,7 @@ def dump(
         like=None if like is None else parse_release(like),
         internal_decoder=chosen[0] if chosen else None,
         selection=selection_of(options),
+        redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
         **options,
     )

@@ -1,18 +1,20 @@
 """`kseg export`: whole topics to Parquet files, by processes of this machine."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from kseg.commands.export_options import export_of, export_options, show_plan, show_report
-from kseg.commands.options import reads_archives
+from kseg.commands.options import reads_archives, redact_options, redaction_of
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 
 
 @click.command()
 @export_options
+@redact_options
 @click.option("--processes", type=int_number(1), help="So many at once; as many as processors by default.")
 @reads_archives("paths")
 @click.pass_context
@@ -24,6 +26,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
       kseg export kafka-logs/ exported --topic 'orders*'
       kseg export orders-0/ exported --key-regex '^customer-7' --from-time 2026-11-01
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
+      kseg export kafka-logs/ exported --redact keys --redact values
       kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
@@ -41,7 +44,9 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     from kseg.output.progress import ProgressBar
 
     count = processes or os.cpu_count() or 1
+    redaction = redaction_of(options)
     wanted = export_of(options, count)
+    wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options["dry_run"]:
         show_plan(plan_export(wanted), options["output"])
         return

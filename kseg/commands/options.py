@@ -1,5 +1,6 @@
 """Arguments and options that several commands share, as decorators."""
 
+import os
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
@@ -13,7 +14,11 @@ from kseg.commands.parameters import ANY_LONG, Number, int_number, long_number
 
 if TYPE_CHECKING:
     from kseg.archive.inputs import Inputs
+    from kseg.redaction import Redaction
     from kseg.selection import Selection
+
+REDACT_KEY = "KSEG_REDACT_KEY"
+"""What holds the key of --redact for all commands, out of sight of those who list processes."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -177,6 +182,31 @@ def gentle_options(command: Command) -> Command:
     return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when idle.")(
         command
     )
+
+
+def redact_options(command: Command) -> Command:
+    """`--redact` and `--redact-key`, which `redaction_of` takes."""
+    command = click.option(
+        "--redact-key",
+        metavar="TEXT",
+        help="Key of --redact, better in KSEG_REDACT_KEY; the same gives the same again. None: nobody knows it.",
+    )(command)
+    return click.option(
+        "--redact",
+        type=click.Choice(["keys", "values", "headers"]),
+        multiple=True,
+        help="Replace their content by a keyed hash of the same length, of headers the values; may be repeated.",
+    )(command)
+
+
+def redaction_of(options: dict[str, Any]) -> "Redaction | None":
+    """The redaction that the options ask for; they are taken out of `options`."""
+    parts, key = options.pop("redact"), options.pop("redact_key")
+    if not parts:
+        return None
+    from kseg.redaction import Redaction
+
+    return Redaction.of(parts, os.environ.get(REDACT_KEY) if key is None else key)
 
 
 def zone_option(command: Command) -> Command:

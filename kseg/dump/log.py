@@ -14,6 +14,7 @@ from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.redaction import Redactor
 
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
@@ -43,7 +44,10 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file."""
+    """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file.
+
+    redactor: replaces the values of headers.
+    """
 
     program: Program
     decode: "Decode | None" = None
@@ -54,6 +58,7 @@ class Rendering:
     as_kafka: bool = False
     decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
+    redactor: "Redactor | None" = None
 
     @property
     def is_deep(self) -> bool:
@@ -126,6 +131,11 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
     runs = source
     if runs is None:
         runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
+    if rendering.is_deep and rendering.redactor is not None:
+        from kseg.dump.redacted_headers import with_redacted_headers
+
+        pieces = with_bodies(runs, log_file.size, rendering.limit)
+        return with_redacted_headers(pieces, rendering.redactor, rendering.limit)
     if rendering.is_deep:
         return with_bodies(runs, log_file.size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)

@@ -33,7 +33,8 @@ def dump_log_file(path: str, context: DumpContext) -> None:
         context.line(_first_line(path, options))
     decode = _decoder(options)
     rendering, decoder = _rendering(options, decode), None
-    if rendering.is_deep and (options.key_decoder is not None or options.value_decoder is not None):
+    takes_records = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)
+    if rendering.is_deep and takes_records:
         from kseg.dump.record_decoders import record_decoder
 
         decoder = record_decoder(options, path)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kseg.dump.reports import Reports
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
+    from kseg.redaction import Redaction
 
 INTERNAL_DECODERS = (
     "offsets-decoder",
@@ -54,7 +55,8 @@ class DumpOptions:
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
-    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data.
+    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
+    is replaced before it is printed.
     """
 
     like: Release | None = None
@@ -82,6 +84,7 @@ class DumpOptions:
     schema_registry: "Path | None" = None
     is_strict: bool = False
     color: bool | None = None
+    redaction: "Redaction | None" = None
 
     @property
     def release(self) -> Release:
@@ -162,11 +165,28 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)
+    _check_redaction(options)
     if options.like is None:
         return
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")
+
+
+def _check_redaction(options: DumpOptions) -> None:
+    """Raises UsageError for options that would read what is redacted."""
+    parts = () if options.redaction is None else options.redaction.parts
+    is_read = {
+        "keys": options.key_decoder or options.internal_decoder or options.key_decoder_class,
+        "values": options.value_decoder or options.internal_decoder or options.value_decoder_class,
+        "headers": options.selection.headers,
+    }
+    for part in parts:
+        if is_read[part]:
+            what = "selected by" if part == "headers" else "decoded"
+            raise UsageError(f"--redact {part}: what is redacted can't be {what} too: leave one of them out")
+    if {"keys", "values"} & set(parts) and (options.key_decoder_class or options.value_decoder_class):
+        raise UsageError("--redact: take --key-decoder and --value-decoder in the place of Kafka's classes")
 
 
 def _check_rows(options: DumpOptions) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kseg.decode.decoded import Decoded, ValueDecoder
     from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Headers
+    from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {
     "__consumer_offsets": "offsets-decoder",
@@ -96,14 +97,38 @@ def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "replace")
 
 
+class RedactingDecoder(RecordDecoder):
+    """Redacts keys, values or both, and lets a decoder have what isn't redacted."""
+
+    def __init__(self, read: ReadRecord, redaction: "Redaction", *, keeps_raw: bool) -> None:
+        """Takes what is redacted, and a decoder's arguments."""
+        super().__init__(read, keeps_raw=keeps_raw)
+        self._replace = redaction.redactor().replace
+        self._has_keys, self._has_values = ("keys" in redaction.parts), ("values" in redaction.parts)
+
+    def __call__(
+        self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
+    ) -> Sequence[bytes | None]:
+        """The texts of a record, as the kernel's contract says."""
+        shown_key = self._replace(key) if self._has_keys else key
+        shown_value = self._replace(value) if self._has_values else value
+        return super().__call__(shown_key, shown_value, offset, headers)
+
+
 def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordDecoder | None:
     """The decoder for a log's records: the one asked for, or that of its topic; None if there is none to be used.
+
+    What is to be redacted is replaced by it, and internal topics aren't decoded then.
 
     Raises:
         UsageError: a decoder's name or option is wrong, or its library isn't installed.
         OpenError: a schema or registry can't be read.
     """
     keeps_raw = options.output == "json"
+    if options.redaction is not None and {"keys", "values"} & set(options.redaction.parts):
+        is_decoded = options.key_decoder is not None or options.value_decoder is not None
+        read = _named(options, as_json=keeps_raw) if is_decoded else _undecoded
+        return RedactingDecoder(read, options.redaction, keeps_raw=keeps_raw)
     if options.key_decoder is not None or options.value_decoder is not None:
         return RecordDecoder(_named(options, as_json=keeps_raw), keeps_raw=keeps_raw)
     if options.internal_decoder is not None and options.output != "text":
@@ -113,6 +138,10 @@ def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordD
         if name is not None and name.topic in INTERNAL_TOPICS:
             return RecordDecoder(_internal(INTERNAL_TOPICS[name.topic]), keeps_raw=keeps_raw)
     return None
+
+
+def _undecoded(_: bytes | None, __: bytes | None, ___: int, ____: "Headers") -> Texts:
+    return Texts(None, None)
 
 
 def check_decoders(options: "DumpOptions") -> None:

@@ -44,6 +44,9 @@ def read_log(
         finish: is given the log, while it is open, with its summary.
     """
     output = output or context.output
+    redaction = context.options.redaction
+    if redaction is not None and "headers" in redaction.parts:
+        rendering = replace(rendering, redactor=redaction.redactor())
     with LogFile(path, context.options.max_bytes) as log_file:
         if context.part is None:
             source = None

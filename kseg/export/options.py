@@ -1,13 +1,14 @@
 """What an export is asked for: which records, which columns, and how the files are to be."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
 from kseg.arrow import ArrowOptions
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING
 from kseg.selection import Selection as RecordSelection
 
@@ -73,6 +74,7 @@ class ReadOptions:
 
     headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
     selected: which records by what is in them, their times, producers and transactions; nothing else is asked in it.
+    redaction: what of them is replaced when they are written.
     """
 
     headers: bool = True
@@ -84,6 +86,7 @@ class ReadOptions:
     max_bytes: int = 16 * MIB
     max_decompressed: int = DEFAULT_LIMIT
     selected: RecordSelection = EVERYTHING
+    redaction: Redaction | None = None
 
     def arrow(self) -> ArrowOptions:
         """The columns and records for kseg.arrow; control records are sorted out later, since they are counted."""
@@ -96,18 +99,23 @@ class ReadOptions:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The options as JSON's values."""
-        return {**asdict(self), "selected": self.selected.to_json()}
+        """The options as JSON's values; of a redaction all but its key."""
+        shown = None
+        if self.redaction is not None:
+            shown = {"parts": list(self.redaction.parts), "fingerprint": self.redaction.fingerprint}
+        return {**asdict(replace(self, redaction=None)), "selected": self.selected.to_json(), "redaction": shown}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ReadOptions":
-        """The options of `to_json`."""
+        """The options of `to_json`: equal to what they were, though a redaction's key is unknown."""
+        redaction = members.get("redaction")
         latest = members["latest_per_key"]
         enums = {
             "isolation": Isolation(members["isolation"]),
             "mode": Mode(members["mode"]),
             "latest_per_key": None if latest is None else Tombstones(latest),
             "selected": RecordSelection.from_json(members.get("selected", {})),
+            "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
         }
         return cls(**{**members, **enums})
 

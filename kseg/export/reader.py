@@ -16,6 +16,7 @@ from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.options import Isolation, ReadOptions, Tombstones
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
+from kseg.export.redacted import BatchRedactor
 from kseg.export.tally import Tally
 from kseg.export.transactions import Transactions, read_transactions
 from kseg.formats.codes import TRANSACTIONAL_MASK
@@ -44,6 +45,7 @@ class OrderReader:
         self._transactions: Transactions | None = None
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
+        self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
 
     @property
     def tally(self) -> Tally:
@@ -106,7 +108,7 @@ class OrderReader:
             batch = batch.filter(self._is_latest(batch))
             self.tally.superseded += before - batch.num_rows
         self.tally.written += batch.num_rows
-        return batch
+        return batch if self._redactor is None else self._redactor.redact(batch)
 
     # --- which records -----------------------------------------------------------------------------------------------
 
@@ -180,7 +182,7 @@ class OrderReader:
     def _find_latest(self) -> dict[bytes, int]:
         """The last offset of each key, of an order that holds a whole partition."""
         latest: dict[bytes, int] = {}
-        options = replace(self.options, latest_per_key=None, headers=False, batch_columns=False)
+        options = replace(self.options, latest_per_key=None, headers=False, batch_columns=False, redaction=None)
         for batch in OrderReader(self.order, options).batches():
             for key, offset in zip(batch.column("key").to_pylist(), batch.column("offset").to_pylist(), strict=True):
                 if key is not None:

@@ -1,0 +1,158 @@
+"""Content replaced by a keyed hash of the same length: sizes and joins stay true, what was there can't be read."""
+
+import re
+import secrets
+from dataclasses import dataclass, field
+from hashlib import blake2b, shake_256
+from typing import Literal
+
+Part = Literal["keys", "values", "headers"]
+PARTS: tuple[Part, ...] = ("keys", "values", "headers")
+SHORT = 16
+"""Up to so many bytes a hash might give two contents the same: they are permuted, which never does."""
+_ROUNDS = 8
+_CACHED_SIZE, _CACHED_COUNT = 64, 1 << 16
+_WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_ANY = bytes(range(256))
+_TO_WORD = _WORD * 4
+_LINE_SIGNS = "\t\n\r"
+_LINES = re.compile(rb"([\t\n\r])")
+_LETTERS = {2: (0x100, 0x150), 3: (0x4E00, 0x51A6), 4: (0x20000, 0xA6D7)}
+"""By bytes of a character in UTF-8: the first of the letters that take its place, and their count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Which parts of records are redacted, and with which key.
+
+    fingerprint: of the key, by which two redactions are equal; it may be shown, the key may not.
+    """
+
+    parts: tuple[Part, ...]
+    fingerprint: str
+    key: bytes = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, parts: tuple[Part, ...], key: str | None = None) -> "Redaction | None":
+        """The redaction of some parts; None if there are none. Without a key it gets one that nobody knows."""
+        if not parts:
+            return None
+        secret = secrets.token_bytes(32) if key is None else key.encode("utf-8", "surrogateescape")
+        derived = blake2b(secret, digest_size=32, person=b"kseg redaction").digest()
+        fingerprint = blake2b(key=derived, digest_size=8, person=b"kseg fingerprin").hexdigest()
+        return cls(tuple(part for part in PARTS if part in parts), fingerprint, derived)
+
+    def redactor(self) -> "Redactor":
+        """What replaces contents."""
+        return Redactor(self.key)
+
+
+class Redactor:
+    """Replaces contents: the same becomes the same, and what differs, differs; null stays null, empty stays empty.
+
+    Text stays printable text of as many bytes, with tabs and line ends where they were: words of letters, digits,
+    `_` and `-` stay such, and other ASCII too. Other bytes become bytes that aren't text.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._cache: dict[bytes, bytes] = {}
+        self._single: dict[bytes, bytes] = {}
+
+    def replace(self, content: bytes | None) -> bytes | None:
+        """What stands for a content."""
+        return content if not content else self.replace_bytes(content)
+
+    def replace_bytes(self, content: bytes) -> bytes:
+        """What stands for a content that isn't null."""
+        known = self._cache.get(content)
+        if known is None:
+            known = self._replaced(content)
+            if len(content) <= _CACHED_SIZE and len(self._cache) < _CACHED_COUNT:
+                self._cache[content] = known
+        return known
+
+    def _replaced(self, content: bytes) -> bytes:
+        kind = _kind(content)
+        if kind is None and len(content) <= SHORT and content.isascii():
+            pieces = _LINES.split(content)
+            pieces[::2] = [self.replace_bytes(piece) if piece else b"" for piece in pieces[::2]]
+            return b"".join(pieces)
+        if kind is None:
+            return self._text(content.decode())
+        if len(content) > SHORT:
+            stream = shake_256(self._key + content).digest(len(content))
+            return stream if kind is _ANY and _kind(stream) is _ANY else stream.translate(_TO_WORD)
+        while True:  # until what comes out is of its kind
+            content = self._permuted(content, kind)
+            if _kind(content) is kind:
+                return content
+
+    def _text(self, text: str) -> bytes:
+        """Characters of as many bytes each."""
+        stream = shake_256(self._key + text.encode()).digest(4 * len(text))
+        replaced = []
+        for place, character in enumerate(text):
+            number = int.from_bytes(stream[4 * place : 4 * place + 4], "big")
+            size = len(character.encode())
+            if character in _LINE_SIGNS:
+                replaced.append(character)
+            elif size == 1:
+                replaced.append(chr(_WORD[number % len(_WORD)]))
+            else:
+                first, count = _LETTERS[size]
+                replaced.append(chr(first + number % count))
+        return "".join(replaced).encode()
+
+    def _permuted(self, content: bytes, alphabet: bytes) -> bytes:
+        """A permutation of all contents of this length over an alphabet: a Feistel network over its numbers."""
+        if len(content) == 1:
+            return self._permuted_single(content, alphabet)
+        radix, half = len(alphabet), len(content) // 2
+        digits = content if alphabet is _ANY else bytes(map(alphabet.index, content))
+        left, right = _number(digits[:half], radix), _number(digits[half:], radix)
+        for turn in range(_ROUNDS):
+            width = half if turn % 2 == 0 else len(content) - half
+            tweak = bytes((turn, len(content), radix & 0xFF)) + right.to_bytes(SHORT, "big")
+            added = int.from_bytes(blake2b(tweak, key=self._key, digest_size=SHORT).digest(), "big")
+            left, right = right, (left + added) % radix**width
+        numbers = _digits(left, radix, half) + _digits(right, radix, len(content) - half)
+        return numbers if alphabet is _ANY else bytes(alphabet[digit] for digit in numbers)
+
+    def _permuted_single(self, content: bytes, alphabet: bytes) -> bytes:
+        table = self._single.get(alphabet)
+        if table is None:
+            shuffled = sorted(alphabet, key=lambda byte: blake2b(bytes((byte,)), key=self._key).digest())
+            table = self._single[alphabet] = bytes(shuffled)
+        return bytes((table[alphabet.index(content)],))
+
+
+def _kind(content: bytes) -> bytes | None:
+    """The alphabet within which a content is replaced; None for text beyond ASCII, or of several lines."""
+    if not content.translate(None, _WORD):
+        return _WORD
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return _ANY
+    if text.isascii() and text.isprintable():
+        return _PRINTABLE
+    return None if text.translate(_WITHOUT_LINE_SIGNS).isprintable() else _ANY
+
+
+_WITHOUT_LINE_SIGNS = str.maketrans("", "", _LINE_SIGNS)
+
+
+def _number(digits: bytes, radix: int) -> int:
+    number = 0
+    for digit in digits:
+        number = number * radix + digit
+    return number
+
+
+def _digits(number: int, radix: int, count: int) -> bytes:
+    digits = bytearray(count)
+    for place in reversed(range(count)):
+        number, digits[place] = divmod(number, radix)
+    return bytes(digits)

@@ -1,0 +1,30 @@
+"""What is built, with keys, values or headers redacted; control records stay."""
+
+from collections.abc import Iterable, Iterator
+
+from kseg.formats.codes import CONTROL_MASK
+from kseg.redaction import Redaction, Redactor
+from kseg.writer.source import SourceBatch, SourceItem, SourceRecord
+
+
+def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterator[SourceItem]:
+    """The same with other contents of the same length in what is to be redacted; of headers the values."""
+    redactor = redaction.redactor()
+    for item in items:
+        if isinstance(item, SourceRecord):
+            yield _redacted(item, redaction, redactor)
+        elif isinstance(item, SourceBatch) and not (item.magic >= 2 and item.attributes & CONTROL_MASK):
+            records = tuple(_redacted(record, redaction, redactor) for record in item.records)
+            yield item._replace(records=records)
+        else:
+            yield item
+
+
+def _redacted(record: SourceRecord, redaction: Redaction, redactor: Redactor) -> SourceRecord:
+    if "keys" in redaction.parts:
+        record = record._replace(key=redactor.replace(record.key))
+    if "values" in redaction.parts:
+        record = record._replace(value=redactor.replace(record.value))
+    if "headers" in redaction.parts:
+        record = record._replace(headers=tuple((name, redactor.replace(value)) for name, value in record.headers))
+    return record

@@ -1,5 +1,6 @@
 """What a client and a broker say to each other: frames of both directions, responses joined to their requests."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from kseg.protocol.message import (
 )
 from kseg.protocol.splitter import MAX_FRAME, SIZE_SIZE, Lost, Message, Splitter, find_request
 
+_MOST_CANDIDATES = 256
+"""Places of a piece at which a response may begin that are looked at: each costs reading it."""
 _MOST_TRIED = 64
 """Requests that wait for a response, whose numbers are looked for where a stream can't be followed."""
 
@@ -203,16 +206,17 @@ class Conversation:
 
         One whose end isn't there yet must begin where a packet's bytes do.
         """
-        tried = [number.to_bytes(4, "big", signed=True) for number in islice(self._waiting, _MOST_TRIED)]
-        at = start + SIZE_SIZE
-        while places := [place for place in (buffer.find(number, at) for number in tried) if place >= 0]:
-            at = min(places) - SIZE_SIZE
+        tried = [re.escape(number.to_bytes(4, "big", signed=True)) for number in islice(self._waiting, _MOST_TRIED)]
+        if not tried:
+            return -1
+        numbers = re.compile(b"(?=" + b"|".join(tried) + b")")
+        for match in islice(numbers.finditer(buffer, start + SIZE_SIZE), _MOST_CANDIDATES):
+            at = match.start() - SIZE_SIZE
             size = int.from_bytes(buffer[at : at + SIZE_SIZE], "big", signed=True)
             if SIZE_SIZE <= size <= self._max_frame:
                 content = bytes(buffer[at + SIZE_SIZE : at + SIZE_SIZE + size])
                 if at == piece_at if len(content) < size else self._is_answer(content):
                     return at
-            at += SIZE_SIZE + 1
         return -1
 
     def _is_answer(self, content: bytes) -> bool:

@@ -15,6 +15,8 @@ from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.log_file import Damage, Run
 
+LARGEST_BODY = 1 << 28
+"""Bytes that a batch's body may become: all records of a frame are in memory at once."""
 _CODECS = 0b111
 
 
@@ -60,7 +62,7 @@ def _render(records: bytes, program: Program, deep: bool, text: bytearray) -> li
 
 def _slices(records: bytes, deep: bool) -> Iterator[Slice | Damage]:
     if deep:
-        yield from with_bodies(_runs(records), len(records))
+        yield from with_bodies(_runs(records), len(records), LARGEST_BODY)
         return
     for item in _runs(records):
         yield Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item

@@ -16,8 +16,10 @@ MAX_FRAME = 104_857_600
 """The largest request that a broker takes by default: `socket.request.max.bytes`."""
 _HEADER_SIZE = 14
 """Bytes of a request with its size, up to the client id."""
-_REQUEST = re.compile(rb"[\0-\x7f].{3}\0[\0-\x7f]\0[\0-\x3f]", re.DOTALL)
-"""What may be a size, an api key and a version."""
+_REQUEST = re.compile(
+    rb"(?=[\0-\x7f](?!\0\0\0).{3}\0[\0-\x7f]\0[\0-\x3f].{4}(?:\0[^\xff]|[\1-\x7f]|\xff\xff))", re.DOTALL
+)
+"""What may be a size, an api key and a version, a correlation id, and the size of a client id."""
 _NEWEST_API_VERSIONS = 16
 """Clients may ask in versions of ApiVersions that are newer than the schemas."""
 

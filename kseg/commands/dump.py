@@ -16,7 +16,8 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import Number, int_number, long_number
 from kseg.dump.files import dump_files
-from kseg.dump.options import INTERNAL_DECODERS, MAX_MESSAGE_SIZE, DumpOptions
+from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
+from kseg.layouts.options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
+from kseg.layouts.options import CLASS_PREFIX, OLD_CLASS_PREFIX
 from kseg.releases import Release
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ def _integer_of(size: int) -> TextOf:
     return text_of
 
 
-OLD_PREFIX, NEW_PREFIX = "kafka.serializer.", "org.apache.kafka.tools.api."
 _DECODERS: dict[str, TextOf] = {
     "StringDecoder": _as_is,
     "DefaultDecoder": _as_hex,
@@ -53,18 +53,10 @@ def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
 
 
 def _decoder(name: str | None, option: str) -> TextOf:
-    short = (name or "StringDecoder").removeprefix(OLD_PREFIX).removeprefix(NEW_PREFIX)
+    short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
     if short not in _DECODERS:
         raise UsageError(f"{option} {name}: kseg knows {', '.join(_DECODERS)}, also by their Kafka names")
     return _DECODERS[short]
-
-
-def deprecated_class_lines(key_class: str | None, value_class: str | None, release: Release) -> list[str]:
-    """What 3.8 and 3.9 say of each old class name, the value's first."""
-    if not (3, 8) <= release.numbers < (4, 0):
-        return []
-    old = [name for name in (value_class, key_class) if name is not None and name.startswith(OLD_PREFIX)]
-    return [f"{name} is deprecated. Please use {NEW_PREFIX}{name.removeprefix(OLD_PREFIX)} instead" for name in old]
 
 
 class InternalDecoder:

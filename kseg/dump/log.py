@@ -9,7 +9,7 @@ from kseg import kernel
 from kseg.bodies import Slice, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import SIZE, VALID, Problem, Program, RecordProblem
+from kseg.kernel.contract import SIZE, VALID, GapRule, Problem, Program, RecordProblem
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Rendering:
     program: Program
     decode: "Decode | None" = None
     decode_control: "DecodeControl | None" = None
-    gap_rule: int = 0
+    gap_rule: GapRule = GapRule.NONE
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False

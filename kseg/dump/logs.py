@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.dump.decoders import InternalDecoder, class_decoder, control_json, deprecated_class_lines
+from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.dump.reports import absolute_path
@@ -12,7 +12,8 @@ from kseg.dump.selected import TAIL_KINDS, note_failures, read_log
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
-from kseg.layouts.programs import LogOptions, documented_program, release_program
+from kseg.layouts.options import deprecated_class_lines
+from kseg.layouts.programs import DOCUMENTED, LogOptions, documented_program, release_program
 from kseg.log_file import Damage
 from kseg.releases import at
 
@@ -70,10 +71,10 @@ def _first_line(path: str, options: DumpOptions) -> str:
     name = parse_file_name(path)
     if name.kind is FileKind.METADATA_SNAPSHOT:
         if name.base_offset is None:
-            return "KRaft bootstrap snapshot"
-        return f"Snapshot end offset: {name.base_offset}, epoch: {name.epoch}"
-    word = at(layout.STARTING_OFFSET, options.release) if options.like else layout.STARTING_OFFSET[0][1]
-    return f"{word}{name.base_offset if name.base_offset is not None else '?'}"
+            return layout.BOOTSTRAP_SNAPSHOT
+        return layout.SNAPSHOT_END.format(offset=name.base_offset, epoch=name.epoch)
+    line = at(layout.STARTING_OFFSET, options.like or DOCUMENTED)
+    return line.format(offset="?" if name.base_offset is None else name.base_offset)
 
 
 def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
@@ -89,8 +90,8 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
         program,
         decode,
         control_json,
-        gap_rule=2 if like.numbers < (0, 11) else 1,
-        last_offset=-1 if like.numbers >= (4, 3) else None,
+        gap_rule=at(layout.GAP_RULE, like),
+        last_offset=at(layout.OFFSET_BEFORE_FIRST, like),
         limit=options.max_decompressed,
         as_kafka=True,
     )
@@ -99,7 +100,8 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
 def _trailing_bytes(path: str, summary: LogSummary, context: DumpContext) -> None:
     """Bytes behind the last batch, as the tool counts them."""
     if context.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
-        context.line(f"Found {summary.damages[-1].size} invalid bytes at the end of {context.shown(Path(path).name)}")
+        name = context.shown(Path(path).name)
+        context.line(layout.TRAILING_BYTES.format(size=summary.damages[-1].size, name=name))
 
 
 def summary_lines(path: str, summary: LogSummary) -> list[str]:

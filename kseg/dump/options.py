@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.errors import UsageError
+from kseg.layouts.options import OPTION_RELEASES
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.releases import LATEST, Release
@@ -22,27 +23,6 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
     from kseg.redaction import Redaction
-
-INTERNAL_DECODERS = (
-    "offsets-decoder",
-    "transaction-log-decoder",
-    "cluster-metadata-decoder",
-    "remote-log-metadata-decoder",
-    "share-group-state-decoder",
-)
-"""Options of internal topics' decoders; of several Kafka takes the first."""
-
-OPTION_RELEASES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "index_sanity_check": ("--index-sanity-check", (0, 10)),
-    "skip_record_metadata": ("--skip-record-metadata", (2, 8)),
-    "max_bytes": ("--max-bytes", (3, 3)),
-    "offsets-decoder": ("--offsets-decoder", (0, 9, 0, 1)),
-    "transaction-log-decoder": ("--transaction-log-decoder", (0, 11)),
-    "cluster-metadata-decoder": ("--cluster-metadata-decoder", (2, 8)),
-    "remote-log-metadata-decoder": ("--remote-log-metadata-decoder", (3, 9)),
-    "share-group-state-decoder": ("--share-group-state-decoder", (4, 0)),
-}
-"""Kafka's options that not every release has: as the user writes them, and since when."""
 
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""

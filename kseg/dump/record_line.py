@@ -67,7 +67,7 @@ def _rendered(path: Path, position: int, size: int, program: Program) -> tuple[B
         assert isinstance(piece, Slice)
         text = bytearray()
         output = new_output(text.extend)
-        renderer = kernel.load().Renderer(program, output, None, control_json, 0, None)
+        renderer = kernel.load().Renderer(program, output, decode_control=control_json)
         renderer.render(run.buffer, run.rows, 0, 1, run.position, piece.bodies)
         output.flush()
         batch = Batch.parse(bytes(run.buffer[:size]), position, is_valid=True)

@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
 
 _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
-NAMES_FIELDS = Release((3, 9, 2))
-"""The last release whose tool says which field can't be read: kseg's own words are its."""
 
 
 def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
     """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
     like = context.options.like
     with EntryFile(path, _ENTRY, start=_HEADER.struct.size) as snapshot:
-        failure = _failure(snapshot, like or NAMES_FIELDS)
+        failure = _failure(snapshot, like or layout.NAMES_FIELDS)
         if failure is not None and like is None:
             context.add_problem(path, failure)
             return

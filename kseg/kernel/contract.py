@@ -86,6 +86,15 @@ class Problem(IntEnum):
     BAD_CONTROL = 2
 
 
+class GapRule(IntEnum):
+    """Which records are noted whose offset isn't the last one's + 1."""
+
+    NONE = 0
+    ALL_RECORDS = 1
+    PLAIN_MESSAGES = 2
+    "v0 and v1 messages that aren't compressed themselves, shallow ones too."
+
+
 class Slot(IntEnum):
     """Numbers that a template can show: of the batch, then of the record."""
 
@@ -333,7 +342,7 @@ class Renderer(Protocol):
         output: Output,
         decode: Decode | None = None,
         decode_control: DecodeControl | None = None,
-        gap_rule: int = 0,
+        gap_rule: GapRule = GapRule.NONE,
         last_offset: int | None = None,
         decode_all: DecodeAll | None = None,
         record_filter: RecordFilter | None = None,
@@ -345,8 +354,7 @@ class Renderer(Protocol):
             output: where to.
             decode: gives the texts of a record's key and value; None leaves the bytes as they are.
             decode_control: gives the text DECODED of a control record that is no transaction's marker.
-            gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0 and v1 messages
-                that aren't compressed themselves, shallow ones too.
+            gap_rule: which gaps between offsets are noted.
             last_offset: the offset before the first; None if the first one is never a gap.
             decode_all: in the place of `decode`: gives more texts, and is given the headers.
             record_filter: prints only records that it takes, and lines of batches only where one is taken. Where

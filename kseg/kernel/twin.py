@@ -18,6 +18,7 @@ from kseg.kernel.contract import (
     Decode,
     DecodeAll,
     DecodeControl,
+    GapRule,
     Problem,
     Program,
     RecordFilter,
@@ -212,6 +213,8 @@ class Output:
 
 # --- rendering -------------------------------------------------------------------------------------------------------
 
+_ALL_RECORDS, _PLAIN_MESSAGES = GapRule.ALL_RECORDS.value, GapRule.PLAIN_MESSAGES.value
+
 
 class Renderer:
     """Renders batches of one file, and remembers what it met; see the contract."""
@@ -222,7 +225,7 @@ class Renderer:
         output: Output,
         decode: Decode | None = None,
         decode_control: DecodeControl | None = None,
-        gap_rule: int = 0,
+        gap_rule: GapRule = GapRule.NONE,
         last_offset: int | None = None,
         decode_all: DecodeAll | None = None,
         record_filter: RecordFilter | None = None,
@@ -240,7 +243,7 @@ class Renderer:
         self._limit = None if record_filter is None else record_filter.limit
         self.is_full = self._limit == 0
         self._waiting: tuple[Formats, Sequence[object]] | None = None
-        self._gap_rule = gap_rule
+        self._gap_rule = int(gap_rule)
         self._last_offset = last_offset
         self.records = 0
         self.problems: list[RecordProblem] = []
@@ -287,9 +290,9 @@ class Renderer:
         magic = 1 if entry[MAGIC] == 1 else 0
         formats = self._batch_formats[magic]
         is_deep = self._is_deep_legacy
-        if self._gap_rule == 2 and entry[CODEC] == 0:
+        if self._gap_rule == _PLAIN_MESSAGES and entry[CODEC] == 0:
             self._note_offsets([message])
-        elif self._gap_rule == 2 and not is_deep:
+        elif self._gap_rule == _PLAIN_MESSAGES and not is_deep:
             self._last_offset = entry[LAST_OFFSET]
         pieces: Iterable[Piece] = ()
         if is_deep:
@@ -304,7 +307,8 @@ class Renderer:
     def _render_records(self, pieces: Iterable[Piece], batch: BatchValues, template: LineTemplate | None) -> None:
         """Prints a batch's records, up to the problem that is met, if one is."""
         first = 0
-        notes_offsets = self._gap_rule == 1 or (self._gap_rule == 2 and batch[MAGIC] < 2 and batch[CODEC] != 0)
+        is_inner = batch[MAGIC] < 2 and batch[CODEC] != 0
+        notes_offsets = self._gap_rule == _ALL_RECORDS or (self._gap_rule == _PLAIN_MESSAGES and is_inner)
         for piece in pieces:
             if isinstance(piece, RecordProblem):
                 self.problems.append(piece)

@@ -6,6 +6,7 @@ Each table tells what changed when. Names of lines (L0, B1, R3, …) are those o
 from typing import NamedTuple
 
 from kseg.formats.codes import ControlType
+from kseg.kernel.contract import GapRule
 from kseg.releases import Release, Since, at
 
 # --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------
@@ -140,7 +141,18 @@ KEY_AND_PAYLOAD_ALONE: Since[str] = (
 )
 """With --skip-record-metadata."""
 
-STARTING_OFFSET: Since[str] = (((0, 8), "Starting offset: "), ((3, 3), "Log starting offset: "))
+# --- around the lines ------------------------------------------------------------------------------------------------
+
+STARTING_OFFSET: Since[str] = (((0, 8), "Starting offset: {offset}"), ((3, 3), "Log starting offset: {offset}"))
+SNAPSHOT_END = "Snapshot end offset: {offset}, epoch: {epoch}"
+BOOTSTRAP_SNAPSHOT = "KRaft bootstrap snapshot"
+"""First lines: of a log, of a metadata snapshot, and of one whose name tells no offset."""
+TRAILING_BYTES = "Found {size} invalid bytes at the end of {name}"
+
+GAP_RULE: Since[GapRule] = (((0, 8), GapRule.PLAIN_MESSAGES), ((0, 11), GapRule.ALL_RECORDS))
+"""Of which records the tool looks whether their offsets are consecutive."""
+OFFSET_BEFORE_FIRST: Since[int | None] = (((0, 8), None), ((4, 3), -1))
+"""What a log's first offset must follow, so that it isn't a gap; None: it may be any."""
 
 # --- control records -------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Lines have Python's `{holes}`, named as the tool names the field.
 
 from typing import NamedTuple
 
-from kseg.releases import Since
+from kseg.releases import Release, Since
 
 
 class ProducerLine(NamedTuple):
@@ -91,6 +91,9 @@ class SchemaReasons(NamedTuple):
     negative_count: str
     large_count: str
 
+
+NAMES_FIELDS = Release((3, 9, 2))
+"""The last release whose tool says which field can't be read: kseg's own words are its."""
 
 SCHEMA_REASONS: Since[SchemaReasons] = (
     (

@@ -39,7 +39,7 @@ def record_objects(records: bytes, *, deep: bool) -> tuple[list[dict[str, object
 
 def _render(records: bytes, program: Program, deep: bool, text: bytearray) -> list[Damage]:
     output = new_output(text.extend)
-    renderer = kernel.load().Renderer(program, output, None, control_json, 0, None)
+    renderer = kernel.load().Renderer(program, output, decode_control=control_json)
     damages = []
     for item in _slices(records, deep):
         if isinstance(item, Damage):

@@ -9,6 +9,7 @@ from kseg.kernel.contract import (
     Decode,
     DecodeAll,
     DecodeControl,
+    GapRule,
     Program,
     RecordFilter,
     RecordProblem,
@@ -37,7 +38,7 @@ class Options(NamedTuple):
 
     decode: Decode | None = None
     decode_control: DecodeControl | None = None
-    gap_rule: int = 0
+    gap_rule: GapRule = GapRule.NONE
     last_offset: int | None = None
     decode_all: DecodeAll | None = None
     record_filter: RecordFilter | None = None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.formats.batch import RECORD_BATCH
-from kseg.kernel.contract import Problem, RecordProblem
+from kseg.kernel.contract import GapRule, Problem, RecordProblem
 from tests.kernel.made import (
     BATCH_HEADERS,
     DAMAGES,
@@ -234,15 +234,15 @@ ENTRIES = b"".join(Message(offset=offset).encoded() for offset in OFFSETS)
 @pytest.mark.parametrize(
     ("rule", "last_offset", "gaps"),
     [
-        (0, None, []),
-        (1, None, [(5, 7), (7, 7)]),
-        (1, -1, [(-1, 4), (5, 7), (7, 7)]),
-        (1, 3, [(5, 7), (7, 7)]),
-        (2, None, [(5, 7), (7, 7)]),
+        (GapRule.NONE, None, []),
+        (GapRule.ALL_RECORDS, None, [(5, 7), (7, 7)]),
+        (GapRule.ALL_RECORDS, -1, [(-1, 4), (5, 7), (7, 7)]),
+        (GapRule.ALL_RECORDS, 3, [(5, 7), (7, 7)]),
+        (GapRule.PLAIN_MESSAGES, None, [(5, 7), (7, 7)]),
     ],
 )
 def test_offsets_that_dont_follow_are_noted(
-    kernel: "Kernel", rule: int, last_offset: int | None, gaps: list[tuple[int, int]]
+    kernel: "Kernel", rule: GapRule, last_offset: int | None, gaps: list[tuple[int, int]]
 ) -> None:
     options = Options(gap_rule=rule, last_offset=last_offset)
     assert render(kernel, program_of(None, "r"), ENTRIES, rows_by_lengths(ENTRIES), None, options).gaps == gaps
@@ -251,20 +251,16 @@ def test_offsets_that_dont_follow_are_noted(
 def test_offsets_of_v2_records_are_noted_by_the_first_rule_only(kernel: "Kernel") -> None:
     content = batch(BatchHeader(base_offset=2**63 - 1), [Record(), Record(offset_delta=1), Record(offset_delta=3)])
     rows = rows_by_lengths(content)
-    gaps = {
-        rule: render(kernel, program_of(None, "r"), content, rows, None, Options(gap_rule=rule)).gaps for rule in (1, 2)
-    }
-    assert gaps == {1: [(-(2**63), -(2**63) + 2)], 2: []}  # the largest offset is followed by the smallest, as in Java
+    gaps = [render(kernel, program_of(None, "r"), content, rows, None, Options(gap_rule=rule)).gaps for rule in GapRule]
+    assert gaps == [[], [(-(2**63), -(2**63) + 2)], []]  # the largest offset is followed by the smallest, as in Java
 
 
 def test_shallow_lines_of_messages_note_gaps_by_the_second_rule(kernel: "Kernel") -> None:
     wrapped, _ = wrapper(offset=9)
     content = ENTRIES + wrapped + Message(offset=10).encoded() + Message(offset=12).encoded()
     rows = rows_by_lengths(content)
-    gaps = {
-        rule: render(kernel, program_of("B", None), content, rows, None, Options(gap_rule=rule)).gaps for rule in (1, 2)
-    }
-    assert gaps == {1: [], 2: [(5, 7), (7, 7), (10, 12)]}
+    gaps = [render(kernel, program_of("B", None), content, rows, None, Options(gap_rule=rule)).gaps for rule in GapRule]
+    assert gaps == [[], [], [(5, 7), (7, 7), (10, 12)]]
 
 
 # --- decoders and control records ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 from kseg import kernel as kernels
 from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
+from kseg.kernel.contract import GapRule
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.log_file import LogFile
 from kseg.releases import parse_release
@@ -14,9 +15,11 @@ from tests import golden
 DEEP = LogOptions(deep=True, print_data=True)
 RENDERINGS = {
     "documented": Rendering(documented_program(DEEP)),
-    "0.10.0.1": Rendering(release_program(parse_release("0.10.0.1"), DEEP), gap_rule=2),
-    "2.8": Rendering(release_program(parse_release("2.8"), DEEP), gap_rule=1, as_kafka=True),
-    "4.3": Rendering(release_program(parse_release("4.3"), DEEP), gap_rule=1, last_offset=-1, as_kafka=True),
+    "0.10.0.1": Rendering(release_program(parse_release("0.10.0.1"), DEEP), gap_rule=GapRule.PLAIN_MESSAGES),
+    "2.8": Rendering(release_program(parse_release("2.8"), DEEP), gap_rule=GapRule.ALL_RECORDS, as_kafka=True),
+    "4.3": Rendering(
+        release_program(parse_release("4.3"), DEEP), gap_rule=GapRule.ALL_RECORDS, last_offset=-1, as_kafka=True
+    ),
     "4.3 shallow": Rendering(release_program(parse_release("4.3"), LogOptions())),
 }
 

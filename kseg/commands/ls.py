@@ -46,6 +46,7 @@ from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
+from kseg.page_cache import tells_cache
 
 Columns = Sequence[TableColumn[SegmentRow]]
 
@@ -80,6 +81,7 @@ SORT_KEYS = {
     show_default=True,
     help="As segment.index.bytes.",
 )
+@click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
 @quiet_option
@@ -100,6 +102,7 @@ def ls(
     segment_bytes: int,
     segment_ms: int,
     segment_index_bytes: int,
+    cache: bool,
     output: str,
     quiet: bool,
     color: bool | None,
@@ -114,6 +117,7 @@ def ls(
       kseg ls orders-0/
       kseg ls kafka-logs/ --from-time -1h --key customer-7
       kseg ls disk1 disk2 --topic 'ord*' --sort size
+      kseg ls orders-0/ --cache
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
 
     PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
@@ -122,6 +126,8 @@ def ls(
     With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
     in how many batches and bytes, and their offsets and times.
 
+    CACHED, with --cache, is how much of the log lay in the page cache before it was read.
+
     ABORTED counts aborted transactions, INDEX and TIMES the entries of .index and .timeindex, and HEALTH tells what is
     wrong with these; ROLLED is why the next segment was begun, RETENTION what the topic's settings make of this one.
     """
@@ -129,7 +135,10 @@ def ls(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),
         RollSettings(segment_bytes, segment_ms, segment_index_bytes),
         deep,
+        cache and tells_cache(),
     )
+    if cache and not tells_cache():
+        talk("kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does")
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
@@ -165,14 +174,16 @@ def ls(
                 yield listing
 
     ordered: Iterable[PartitionListing] = listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort])
+    is_table = output == "table"
+    columns = shown_columns(deep=deep, names=is_table, selected=has_selection, cache=settings.cache)
     if output == "json":
-        _write_json(ordered, totals)
+        _write_json(ordered, totals, cache=settings.cache)
     elif output == "csv":
-        _write_csv(ordered, selected=has_selection)
-    elif output == "table":
-        _write_table(ordered, totals, shown_columns(deep=deep, names=True, selected=has_selection), color=color)
+        _write_csv(ordered, selected=has_selection, cache=settings.cache)
+    elif is_table:
+        _write_table(ordered, totals, columns, color=color)
     else:
-        _write_text(ordered, totals, shown_columns(deep=deep, names=False, selected=has_selection))
+        _write_text(ordered, totals, columns)
     flush_stdout()
     command.exit(2 if has_failed else int(found_problems))
 
@@ -182,23 +193,23 @@ def _rows(listing: PartitionListing) -> list[SegmentRow]:
     return [SegmentRow(listing, segment, largest) for segment in listing.segments]
 
 
-def _write_json(listings: Iterable[PartitionListing], totals: Totals) -> None:
+def _write_json(listings: Iterable[PartitionListing], totals: Totals, *, cache: bool) -> None:
     from kseg.output.json_lines import write_json
 
     for listing in listings:
         write_json(partition_object(listing))
         for row in _rows(listing):
-            write_json(segment_object(row))
+            write_json(segment_object(row, cache=cache))
     write_json(totals.as_object())
 
 
-def _write_csv(listings: Iterable[PartitionListing], *, selected: bool) -> None:
+def _write_csv(listings: Iterable[PartitionListing], *, selected: bool, cache: bool) -> None:
     from kseg.output.csv import CsvWriter
 
-    writer = CsvWriter(column.name for column in segment_columns(selected=selected))
+    writer = CsvWriter(column.name for column in segment_columns(selected=selected, cache=cache))
     for listing in listings:
         for row in _rows(listing):
-            writer.write(segment_values(row))
+            writer.write(segment_values(row, cache=cache))
 
 
 def _write_table(listings: Iterable[PartitionListing], totals: Totals, columns: Columns, *, color: bool | None) -> None:

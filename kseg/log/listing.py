@@ -28,6 +28,7 @@ from kseg.log.roll import (
 )
 from kseg.log.selected import SelectedSums, selected_sums
 from kseg.log_file import TRUSTED_SIZE, Damage, LogFile
+from kseg.page_cache import cached_size
 from kseg.selection import Selection
 
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -42,7 +43,8 @@ class SegmentListing:
     codecs, magics: of all batches that were looked at. index_health: "ok", or what is wrong. What only reading every
     header tells is None without it: records, batches, ratio (decompressed bytes by stored ones, of compressed batches),
     producer_ids, open_transactions. aborted_transactions: entries of the transaction index. selected: what a selection
-    takes of the segment, None without one.
+    takes of the segment, None without one. cached_size: bytes of the log in the page cache before it was read, None if
+    nobody asked or the system doesn't tell.
     """
 
     base_offset: int
@@ -64,6 +66,7 @@ class SegmentListing:
     rolled: Rolled = Rolled.UNKNOWN
     retention: Retention | None = None
     selected: SelectedSums | None = None
+    cached_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,12 @@ class PartitionListing:
 
 @dataclass(frozen=True, slots=True)
 class ListingSettings:
-    """How to list: every header or a glance; by which settings of the topics to judge."""
+    """How to list: every header or a glance; by which settings of the topics to judge; with the page cache or not."""
 
     retention: RetentionSettings
     roll: RollSettings = field(default_factory=RollSettings)
     deep: bool = False
+    cache: bool = False
 
 
 def list_partition(partition: PartitionLog, settings: ListingSettings) -> PartitionListing:
@@ -180,6 +184,7 @@ def _segments(
 ) -> Iterator[tuple[SegmentFiles, SegmentListing, BatchHeader | None]]:
     """Each segment with its line and its first batch's header."""
     states: ProducerStates | None = None
+    cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         try:
             row, first = _glance(segment, has_time_indexes=partition.has_time_indexes)
@@ -189,7 +194,7 @@ def _segments(
         except OpenError as error:
             problems.append(str(error))
             continue
-        yield segment, row, first
+        yield segment, replace(row, cached_size=cached.get(segment.base_offset)), first
 
 
 def _glance(segment: SegmentFiles, *, has_time_indexes: bool) -> tuple[SegmentListing, BatchHeader | None]:

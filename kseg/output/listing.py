@@ -10,6 +10,7 @@ from kseg.log.roll import Retention, Rolled
 from kseg.output.table import TableColumn, bar
 
 OK = "ok"
+_CACHE_BAR = 5
 
 
 class SegmentRow(NamedTuple):
@@ -140,36 +141,51 @@ _SELECTED_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
         lambda row: "" if row.segment.selected is None else time_text(row.segment.selected.largest_timestamp),
     ),
 )
+_CACHE_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("cachedBytes", "CACHED", 1, _of_segment("cached_size"), lambda row: _cached_share(row.segment)),
+    TableColumn(
+        "", "", -1, lambda _: None, lambda row: bar(row.segment.cached_size or 0, row.segment.size, _CACHE_BAR)
+    ),
+)
 SEGMENT_COLUMNS = (*_NAME_COLUMNS, *_GLANCE_COLUMNS, *_TIME_COLUMNS, *_DEEP_COLUMNS, *_STATE_COLUMNS)
 """Of JSON and CSV, without a selection."""
 
 
-def segment_columns(*, selected: bool) -> tuple[TableColumn[SegmentRow], ...]:
-    """The columns of JSON and CSV: with those of what is selected."""
-    return (*SEGMENT_COLUMNS, *_SELECTED_COLUMNS) if selected else SEGMENT_COLUMNS
+def _cached_share(segment: SegmentListing) -> str:
+    if segment.cached_size is None:
+        return "?"
+    return f"{100 * segment.cached_size // segment.size}%" if segment.size else ""
 
 
-def shown_columns(*, deep: bool, names: bool, selected: bool) -> list[TableColumn[SegmentRow]]:
+def segment_columns(*, selected: bool, cache: bool = False) -> tuple[TableColumn[SegmentRow], ...]:
+    """The columns of JSON and CSV: with those of what is selected, and of the page cache."""
+    columns = (*SEGMENT_COLUMNS, *_SELECTED_COLUMNS) if selected else SEGMENT_COLUMNS
+    return (*columns, _CACHE_COLUMNS[0]) if cache else columns
+
+
+def shown_columns(*, deep: bool, names: bool, selected: bool, cache: bool = False) -> list[TableColumn[SegmentRow]]:
     """The columns for people: with those that only reading every header fills, with the topic's name.
 
-    selected: with those of what is selected in place of the whole segment's times and state.
+    selected: with those of what is selected in place of the whole segment's times and state. cache: with the share in
+    the page cache.
     """
     columns = [*_NAME_COLUMNS[:2]] if names else []
-    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN]
+    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *(_CACHE_COLUMNS if cache else ())]
     if selected:
         return [*columns, *(_DEEP_COLUMNS if deep else ()), *_SELECTED_COLUMNS]
     return [*columns, *_TIME_COLUMNS, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
 
 
-def segment_object(row: SegmentRow) -> dict[str, object]:
+def segment_object(row: SegmentRow, *, cache: bool = False) -> dict[str, object]:
     """A segment as JSON has it."""
-    columns = segment_columns(selected=row.segment.selected is not None)
+    columns = segment_columns(selected=row.segment.selected is not None, cache=cache)
     return {"type": "segment", **{column.name: column.value(row) for column in columns}}
 
 
-def segment_values(row: SegmentRow) -> list[object]:
+def segment_values(row: SegmentRow, *, cache: bool = False) -> list[object]:
     """A segment as CSV has it; several values of a field separated by spaces."""
-    values = (column.value(row) for column in segment_columns(selected=row.segment.selected is not None))
+    columns = segment_columns(selected=row.segment.selected is not None, cache=cache)
+    values = (column.value(row) for column in columns)
     return [" ".join(map(str, value)) if isinstance(value, list) else value for value in values]
 
 

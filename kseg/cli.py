@@ -85,7 +85,9 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
     from kseg import kernel
 
-    write_line(f"kseg {version('kseg')} (kernel: {kernel.load().NAME})")
+    problem = kernel.load_problem()
+    passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
+    write_line(f"kseg {version('kseg')} (kernel: {kernel.load().NAME}{passed_over})")
     flush_stdout()
     context.exit()
 

@@ -2,15 +2,18 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import click
 import pytest
 from _pytest.mark import ParameterSet
 
+import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
 from kseg.commands.parameters import Number
 from tests import golden, run
@@ -197,6 +200,43 @@ def test_absolute_paths_are_read_where_the_current_directory_is_gone(option: str
 def test_version_names_the_kernel(kernel_name: str) -> None:
     ran = in_shell("kseg --version", KSEG_KERNEL=kernel_name)
     assert (ran.returncode, ran.stdout) == (0, f"kseg 0.1.0 (kernel: {kernel_name})\n")
+
+
+@pytest.fixture
+def kernel_folder(tmp_path: Path) -> Path:
+    """The folder of the kernel in a copy of kseg without a compiled one, which runs where the copy is on the path."""
+    copy = tmp_path / "copy"
+    shutil.copytree(Path(cli_module.__file__).parent, copy / "kseg", ignore=shutil.ignore_patterns("*.so", "fast.c"))
+    return copy / "kseg" / "kernel"
+
+
+def version_of_copy(kernel_folder: Path, wanted: str = "") -> "subprocess.CompletedProcess[str]":
+    copy = str(kernel_folder.parent.parent)
+    return in_shell(f"{sys.executable} -m kseg --version", KSEG_KERNEL=wanted, PYTHONPATH=copy)
+
+
+def test_version_says_nothing_of_a_kernel_that_was_not_built(kernel_folder: Path) -> None:
+    assert version_of_copy(kernel_folder).stdout == "kseg 0.1.0 (kernel: twin)\n"
+
+
+def test_version_tells_why_a_compiled_kernel_is_not_loaded(kernel_folder: Path) -> None:
+    broken = kernel_folder / f"fast{EXTENSION_SUFFIXES[0]}"
+    broken.write_bytes(b"no library")
+    ran = version_of_copy(kernel_folder)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert re.fullmatch(r"kseg 0\.1\.0 \(kernel: twin; fast can't be loaded: [^\n]+\)\n", ran.stdout)
+    assert str(broken) in ran.stdout
+
+
+def test_version_tells_of_a_kernel_that_was_compiled_for_another_python(kernel_folder: Path) -> None:
+    (kernel_folder / "fast.cpython-34m.so").write_bytes(b"")
+    told = "kseg 0.1.0 (kernel: twin; fast can't be loaded: fast.cpython-34m.so is for another Python)\n"
+    assert version_of_copy(kernel_folder).stdout == told
+
+
+def test_version_of_the_twin_is_silent_about_the_compiled_kernel_if_the_twin_was_asked_for(kernel_folder: Path) -> None:
+    (kernel_folder / "fast.cpython-34m.so").write_bytes(b"")
+    assert version_of_copy(kernel_folder, "twin").stdout == "kseg 0.1.0 (kernel: twin)\n"
 
 
 def test_help_lists_each_command() -> None:

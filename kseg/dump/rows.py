@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from kseg.output.growing_table import Cell, GrowingTable
 
 
-def prints_rows(options: "DumpOptions") -> bool:
-    """Whether a log's records are printed as rows; JSON has its own way."""
-    if options.output == "text":
-        return bool(options.fields) or options.template is not None
-    return options.output in ("csv", "table")
-
-
 def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]:
     """The names of the columns."""
     if options.fields:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
-_NAMES = ("fast", "twin")
+_FAST, _TWIN = "fast", "twin"
+_COMPILED = "kseg.kernel.fast"
 
 
 def load() -> "Kernel":
@@ -24,12 +25,33 @@ def load() -> "Kernel":
 
 @cache
 def _load(wanted: str) -> "Kernel":
-    if wanted not in ("", *_NAMES):
+    if wanted not in ("", _FAST, _TWIN):
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; it can be fast or twin")
-    if wanted != "twin":
+    if wanted != _TWIN:
         try:
-            return cast("Kernel", import_module("kseg.kernel.fast"))
+            return cast("Kernel", import_module(_COMPILED))
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
     return cast("Kernel", import_module("kseg.kernel.twin"))
+
+
+def load_problem() -> str | None:
+    """Why the compiled kernel can't be loaded although its file is there; None if it can, or if KSEG_KERNEL chooses."""
+    if os.environ.get(KERNEL_VARIABLE):
+        return None
+    try:
+        import_module(_COMPILED)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == _COMPILED:
+            return _of_another_python()
+        return " ".join(str(error).split())
+    return None
+
+
+def _of_another_python() -> str | None:
+    """Which file Python passes over, since its name says that another Python's compiler made it."""
+    from pathlib import Path
+
+    files = sorted(path.name for path in Path(__file__).parent.glob("fast.*") if path.suffix in (".so", ".pyd"))
+    return f"{files[0]} is for another Python" if files else None

@@ -17,7 +17,6 @@ LEAST_TEXT = 8
 SHORTENED = frozenset({"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"})
 """Columns of people's own texts; no digits of Kafka's are in them."""
 ENDLESS = 1 << 16
-ELLIPSIS = "…"
 _GAP = 3
 """Characters between two columns: a blank on each side of a separator."""
 

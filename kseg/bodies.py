@@ -31,7 +31,7 @@ Behind them a body becomes no larger than its own size allows: thousands of bomb
 MOST_THREADS = 4
 """Threads that decompress, the one that asks for the bodies included."""
 MOST_UNDER_WAY = 4
-"""Pieces that may wait for an earlier one: no more than LogFile keeps runs."""
+"""Pieces that may wait for an earlier one: fewer than LogFile keeps runs."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ROWS_MORE = 8

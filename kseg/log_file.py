@@ -50,7 +50,7 @@ TRUSTED_SIZE = 8 << 20
 FIRST_SIZE = 1 << 14
 """Bytes read first where reading doesn't begin at the file's start: often a batch or two are all that is wanted."""
 RING_SIZE = 8
-"""Buffers that take turns, so that runs can be worked on while later ones are read: bodies.MOST_THREADS and four."""
+"""Buffers that take turns, so that runs can be worked on while later ones are read: more than bodies.MOST_UNDER_WAY."""
 ROWS_CAPACITY = 1 << 14
 SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32

@@ -19,7 +19,7 @@ def new_rows(count: int) -> Rows:
 
 
 class Bodies(Protocol):
-    """Bodies of consecutive rows; a list of bytes or None does as well."""
+    """Bodies of consecutive rows, None where there is none yet; `render` and `columns` take a list of these as well."""
 
     def __init__(self, count: int) -> None: ...
 
@@ -36,7 +36,7 @@ class Bodies(Protocol):
             buffer: where the rows lie.
             rows: the table.
             first: the row of the first body.
-            functions: where the functions are.
+            functions: where the libraries' functions are; those at 0 aren't called.
             limit: bytes that one body may become at most.
             enough: bytes in all from which no further row is begun.
 
@@ -328,7 +328,9 @@ class Output(Protocol):
 class Renderer(Protocol):
     """Renders batches of one file, and remembers what it met.
 
-    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached.
+    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached. problems: of batches
+    whose records couldn't all be read; whoever takes them empties the list. gaps: pairs of offsets that follow one
+    another in the file, and should not.
     """
 
     is_full: bool
@@ -437,7 +439,7 @@ _Encoded: TypeAlias = Encoded
 
 
 class Kernel(Protocol):
-    """Scanning, rendering and columns over runs of batches."""
+    """Scanning, choosing, decompressing, rendering and columns over runs of batches; and encoding of records."""
 
     NAME: str
     Output: type[_Output]

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The compiled kernel: scans, renders and splits runs of batches at the speed of memory.
 
-Reads only through `Cursor`, which never passes its end; everything else is arithmetic on numbers that it gave.
+Headers are read at fixed places, of rows that `scan` or `check_rows` found to lie within their buffer. Whatever has a
+length of its own (records, inner messages, compressed bodies) is read through `Cursor`, which never passes its end.
 `twin.py` does the same in Python; tests hold the two equal on valid and on damaged bytes.
 """
 
@@ -69,7 +70,7 @@ cdef enum:
 cdef struct Cursor:
     const uint8_t* at
     const uint8_t* end
-    bint failed  # something was wanted that isn't there; all later reads give 0
+    bint failed  # something was wanted that isn't there: what is read behind it means nothing
 
 
 cdef struct Bytes:
@@ -95,7 +96,7 @@ cdef inline int64_t int64_at(const uint8_t* at) noexcept nogil:
 
 
 cdef inline const uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
-    """The next `size` bytes, or NULL (and failed) if there are fewer. The one bounds check of the kernel."""
+    """The next `size` bytes, or NULL (and failed) if there are fewer."""
     cdef const uint8_t* at = cursor.at
     if size < 0 or size > cursor.end - at:
         cursor.failed = True
@@ -1150,14 +1151,7 @@ def has_csv_headers(program):
 
 @cython.final
 cdef class Renderer:
-    """Renders batches of one file, and remembers what it met.
-
-    program: kseg.kernel.contract.Program. decode: what to print for (key, value, offset) of a record, None for the bytes
-    as they are. decode_control: the text DECODED for (key, value) of a control record that isn't a transaction's
-    marker. gap_rule: 0 none; 1 note records whose offset isn't the last one's + 1; 2 the same for v0/v1 messages that
-    are not compressed themselves, shallow ones too. last_offset: the one before the first, or None. decode_all,
-    record_filter: see the contract.
-    """
+    """Renders batches of one file, and remembers what it met; see the contract."""
 
     cdef Output out
     cdef list owners  # keep the templates alive
@@ -1229,7 +1223,7 @@ cdef class Renderer:
 
     def render(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
                bodies, Py_ssize_t first_body=-1):
-        """Prints rows from `first` on, up to `last` or a batch with a problem; gives the row where to go on."""
+        """Prints rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
         cdef const uint8_t* base = &buffer[0]
         check_rows(buffer.shape[0], rows, first, last)
         cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
@@ -1928,7 +1922,7 @@ cdef tuple left_row(Py_ssize_t row, Body body, const uint8_t* base):
 
 @cython.final
 cdef class Zstd:
-    """A thread's own way into libzstd, if the library shows its functions."""
+    """The way into libzstd of one call, which no thread shares; its context is NULL if the functions can't be had."""
 
     cdef void* context
     cdef zstd_free_context free
@@ -2001,7 +1995,8 @@ cdef class Bodies:
         """Decompresses the usual lz4 and zstd bodies of rows from `first` on; see the contract.
 
         Usual is what Kafka writes: of lz4 frames of independent blocks of up to 64 KiB with no checksums but the
-        header's; of zstd any frames. Everything else, damage too, is left to the libraries' Python interfaces.
+        header's; of zstd, in v2 batches, frames that tell how large they may become. Everything else, damage too, is
+        left to the libraries' Python interfaces.
         """
         cdef Py_ssize_t i, end = 0
         cdef const uint8_t* base = &buffer[0]

@@ -153,7 +153,7 @@ def _survey(body: bytes, wrapper: BatchValues) -> tuple[BatchValues, int]:
 
 
 def _wrapper_messages(body: bytes, wrapper: BatchValues, shift: int) -> Iterator[Piece]:
-    """A wrapper's messages as batch_records() gives records, with what _survey() gave."""
+    """A wrapper's messages as batch_pieces() gives records, with what _survey() gave."""
     at = records_read = 0
     is_good = wrapper[COUNT] > 0 and shift >= 0
     entry = _inner_entry(body, at)

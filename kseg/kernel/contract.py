@@ -328,9 +328,9 @@ class Output(Protocol):
 class Renderer(Protocol):
     """Renders batches of one file, and remembers what it met.
 
-    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached. problems: of batches
-    whose records couldn't all be read; whoever takes them empties the list. gaps: pairs of offsets that follow one
-    another in the file, and should not.
+    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached. problems: of
+    batches whose records couldn't all be read; whoever takes them empties the list. gaps: pairs of offsets that follow
+    one another in the file, and should not.
     """
 
     is_full: bool

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import reads_archives
+from kseg.commands.options import cluster_metadata_option, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, long_number
 from kseg.errors import UsageError
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
@@ -26,6 +26,7 @@ from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.times import parse_time
+from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
@@ -89,6 +90,7 @@ from kseg.times import parse_time
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
+@cluster_metadata_option
 @reads_archives("path")
 @click.pass_context
 def compact(
@@ -102,6 +104,7 @@ def compact(
     producer_id_expiration_ms: int,
     form: str,
     quiet: bool,
+    cluster_metadata: Path | None,
     **options: int | None,
 ) -> None:
     """Clean a partition as the log cleaner does: what stays is the last record of each key, at its offset.
@@ -130,7 +133,7 @@ def compact(
     )
     without_key = 0
     for partition in partitions:
-        done = _compact(partition, settings, directory)
+        done = _compact(partition, settings, directory, cluster_metadata)
         for note in done.notes:
             talk(f"kseg: {note}")
         if done.gone[Gone.NO_KEY]:
@@ -144,10 +147,13 @@ def compact(
     command.exit(int(without_key > 0))
 
 
-def _compact(partition: PartitionLog, settings: CompactSettings, directory: Path | None) -> Compacted:
+def _compact(
+    partition: PartitionLog, settings: CompactSettings, directory: Path | None, cluster_metadata: Path | None
+) -> Compacted:
     if directory is None:
         return compact_partition(partition, settings)
     if directory.resolve().is_relative_to(partition.path.resolve()):
         raise UsageError("lies within what is cleaned: nothing is written there", directory)
     with new_directory(directory) as unfinished:
-        return compact_partition(partition, settings, unfinished)
+        topic_id = TopicIds(cluster_metadata).lost_by(partition)
+        return compact_partition(partition, settings, unfinished, topic_id=topic_id)

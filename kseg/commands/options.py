@@ -209,6 +209,16 @@ def redaction_of(options: dict[str, Any]) -> "Redaction | None":
     return Redaction.of(parts, os.environ.get(REDACT_KEY) if key is None else key)
 
 
+def cluster_metadata_option(command: Command) -> Command:
+    """`--cluster-metadata`: where ids of topics are, which `topic_ids` looks up."""
+    return click.option(
+        "--cluster-metadata",
+        type=click.Path(path_type=Path),
+        help="__cluster_metadata-0 or a log directory that has it: tells the topic's id, if the partition has lost it. "
+        "By itself what lies beside the partition.",
+    )(command)
+
+
 def zone_option(command: Command) -> Command:
     """`--tz`: the zone of times that name none."""
     return click.option(

@@ -1,4 +1,4 @@
-"""`kseg reindex`: indexes made anew from the logs, in a new directory."""
+"""`kseg reindex`: indexes made anew from the logs, in a new directory; and what else is missing or broken there."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import gentle_options, reads_archives
+from kseg.commands.options import cluster_metadata_option, gentle_options, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -14,8 +14,10 @@ from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
+from kseg.log.side_files import SideFile, rebuilt_side_files
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
@@ -36,6 +38,7 @@ from kseg.output.stdout import flush_stdout, write_line
     help="The topic's index.interval.bytes.",
 )
 @gentle_options
+@cluster_metadata_option
 @reads_archives("path")
 @click.pass_context
 def reindex(
@@ -46,6 +49,7 @@ def reindex(
     index_interval_bytes: int,
     keep_cache: bool,
     gentle: bool,
+    cluster_metadata: Path | None,
 ) -> None:
     """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
 
@@ -55,7 +59,8 @@ def reindex(
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
     PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
-    gets a directory of its own there. An index ends where its log is damaged; then the status is 1.
+    gets a directory of its own there. An index ends where its log is damaged; then the status is 1. Leader epochs,
+    producer snapshots and partition.metadata come with them where they are missing or broken.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")
@@ -64,7 +69,7 @@ def reindex(
     if gentle:
         give_way()
     partitions = list(find_partitions([path]))
-    is_damaged = False
+    is_damaged, topic_ids = False, TopicIds(cluster_metadata)
     with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
         for partition in partitions:
             folder = _folder(target, partition, len(partitions))
@@ -74,6 +79,10 @@ def reindex(
                 for line in _lines(each):
                     write_line(line)
                 is_damaged |= each.damage is not None
+            for file in rebuilt_side_files(partition, topic_ids.lost_by(partition)):
+                if folder is not None and file.content is not None:
+                    (folder / file.name).write_bytes(file.content)
+                write_line(_side_line(partition, file))
     flush_stdout()
     command.exit(int(is_damaged))
 
@@ -88,6 +97,12 @@ def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | 
         folder = target / path.parent.name / path.name
     folder.mkdir(parents=True)
     return folder
+
+
+def _side_line(partition: PartitionLog, file: SideFile) -> str:
+    detail = f" ({file.detail})" if file.detail else ""
+    outcome = "" if file.content is not None else "; --cluster-metadata may tell what it should hold"
+    return f"{partition.path / file.name}: {file.reason}{detail}{outcome}"
 
 
 def _lines(each: Reindexed) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import gentle_options, paths_argument, reads_archives
+from kseg.commands.options import cluster_metadata_option, gentle_options, paths_argument, reads_archives
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -14,6 +14,7 @@ from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
@@ -30,6 +31,7 @@ from kseg.output.stdout import flush_stdout, write_line
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
 )
 @gentle_options
+@cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
 def salvage(
@@ -40,6 +42,7 @@ def salvage(
     form: str,
     keep_cache: bool,
     gentle: bool,
+    cluster_metadata: Path | None,
 ) -> None:
     """Save every intact batch of damaged partitions into a new directory that a broker takes.
 
@@ -51,8 +54,9 @@ def salvage(
 
     PATHS are partition directories, log directories or parents of these. The same partition found more than once is
     taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
-    snapshots are made anew. Each partition gets a directory of its own below DIRECTORY; batches whose offsets fit
-    nowhere go to lost+found/ beside them. Ends with 1 where something is lost.
+    snapshots are made anew, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
+    directory of its own below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ beside them. Ends with 1
+    where something is lost.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")
@@ -61,12 +65,15 @@ def salvage(
         _check_outside(directory, paths)
     if gentle:
         give_way()
-    is_whole = True
+    is_whole, topic_ids = True, TopicIds(cluster_metadata)
     with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
         for name, partitions in find_replicas(paths).items():
             plan = plan_salvage(name, partitions, keep_cache=keep_cache)
             is_whole &= plan.is_whole
-            transactions = () if target is None else write_salvage(plan, target, keep_cache=keep_cache)
+            transactions: tuple[OpenTransaction, ...] = ()
+            if target is not None:
+                topic_id = topic_ids.lost_by(partitions[0])
+                transactions = write_salvage(plan, target, keep_cache=keep_cache, topic_id=topic_id)
             _report(plan, transactions, form)
     flush_stdout()
     command.exit(int(not is_whole))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import reads_archives, zone_option
+from kseg.commands.options import cluster_metadata_option, reads_archives, zone_option
 from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
@@ -13,6 +13,7 @@ from kseg.new_directory import new_directory
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.written import segment_lines
 from kseg.times import parse_time, parse_zone
+from kseg.views.topic_ids import TopicIds
 
 
 @click.command("slice")
@@ -26,6 +27,7 @@ from kseg.times import parse_time, parse_zone
 @click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
 @click.option("--drop-key", multiple=True, help="Leave out all records of this key. Repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
+@cluster_metadata_option
 @reads_archives("path")
 def slice(  # noqa: A001  the command's name
     path: Path,
@@ -38,6 +40,7 @@ def slice(  # noqa: A001  the command's name
     drop_offset: tuple[int, ...],
     drop_key: tuple[str, ...],
     quiet: bool,
+    cluster_metadata: Path | None,
 ) -> None:
     """Cut a piece out of a partition: whole batches, copied as they are, with indexes made anew.
 
@@ -65,7 +68,8 @@ def slice(  # noqa: A001  the command's name
         frozenset(key.encode("utf-8", "surrogateescape") for key in drop_key),
     )
     with new_directory(directory) as unfinished:
-        sliced = slice_partition(partitions[0], unfinished, settings)
+        topic_id = TopicIds(cluster_metadata).lost_by(partitions[0])
+        sliced = slice_partition(partitions[0], unfinished, settings, topic_id)
         if not sliced.segments:
             raise UsageError("has nothing of what is asked for", path)
     counts = f"{sliced.copied} batches copied, {sliced.rebuilt} made anew, {sliced.dropped} records left out"

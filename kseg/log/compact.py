@@ -14,7 +14,6 @@ from kseg.batch import Batch
 from kseg.errors import KsegError
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import parse_header
-from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
 from kseg.log.compact_filter import BatchCleaner, Gone, Retention
@@ -23,6 +22,7 @@ from kseg.log.compact_plan import CompactSettings, Plan, group_segments, plan_co
 from kseg.log.compact_transactions import Aborted, CleanedTransactions
 from kseg.log.isolation import read_isolation
 from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
+from kseg.log.side_files import rebuilt_side_files
 from kseg.log_file import Damage
 from kseg.new_directory import copy_file
 from kseg.segment import Segment
@@ -65,12 +65,15 @@ class Compacted:
         return sum(segment.size for segment in self.segments)
 
 
-def compact_partition(partition: PartitionLog, settings: CompactSettings, directory: Path | None = None) -> Compacted:
+def compact_partition(
+    partition: PartitionLog, settings: CompactSettings, directory: Path | None = None, *, topic_id: str | None = None
+) -> Compacted:
     """Cleans a partition into a directory that is there; without one it is only counted what would go.
 
     Pass by pass, as the cleaner does it: as many keys as the offset map holds, then all segments from the first on are
     written anew up to there. Offsets stay; segments that the cleaner leaves alone are copied as they are. Counting
-    alone writes nothing if one pass does; else its passes go through the system's temporary directory.
+    alone writes nothing if one pass does; else its passes go through the system's temporary directory. topic_id: the
+    topic's, for a partition that has lost it.
 
     Raises:
         KsegError: if a log that is cleaned is damaged (`salvage` reads such), or the map has no room for a key.
@@ -91,7 +94,7 @@ def compact_partition(partition: PartitionLog, settings: CompactSettings, direct
         stack.callback(cleaning.close)
         cleaned = cleaning.run()
         if directory is not None:
-            _write(partition, cleaned, done, directory)
+            _write(partition, cleaned, done, directory, topic_id)
     return done
 
 
@@ -294,8 +297,10 @@ class _Output:
         return SegmentFiles(self.base_offset, log, *map(found.get, (".index", ".timeindex", ".txnindex")))
 
 
-def _write(partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path) -> None:
-    """Puts cleaned segments and what stays as it is into the directory.
+def _write(
+    partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
+) -> None:
+    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is made anew.
 
     Producer snapshots at the beginning of segments that were joined to others go, as the broker deletes them.
     """
@@ -309,6 +314,7 @@ def _write(partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted
     files += [file for offset, file in partition.snapshots.items() if offset not in joined]
     for file in (*files, *partition.metadata_snapshots, *partition.others):
         copy_file(file.path, directory / file.name)
-    if not partition.snapshots and done.plan.states.producers:
-        path = directory / f"{partition.read_log_end_offset():020}.snapshot"
-        path.write_bytes(build_producer_snapshot(done.plan.states))
+    for made in rebuilt_side_files(partition, topic_id):
+        is_joined = made.name in {f"{base:020}.snapshot" for base in joined}
+        if made.content is not None and not is_joined:
+            (directory / made.name).write_bytes(made.content)

@@ -6,14 +6,13 @@ Source: LogCleanerManager.cleanableOffsets, LogToClean, Cleaner.groupSegmentsByS
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kseg.errors import KsegError
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
-from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import ProducerState, ProducerStates, parse_end_marker
+from kseg.index.producer_state import ProducerState, ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, RetentionSettings
+from kseg.log.side_files import states_at
 
 DELETE_RETENTION_MS = 86_400_000
 """`log.cleaner.delete.retention.ms` / `delete.retention.ms`."""
@@ -62,7 +61,7 @@ def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Plan:
     It ends before the active segment, the segment of the last stable offset or of the high watermark, and the first
     one with a record younger than min.compaction.lag.ms. Raises KsegError if a file can't be read.
     """
-    states = states_at_end(partition)
+    states = states_at(partition, partition.read_log_end_offset())
     first_dirty = _first_dirty(partition, settings)
     ends = [*_stable_ends(partition, states), *_lag_ends(partition, settings, first_dirty)]
     end_offset, why_ends = min(ends, default=(first_dirty, "there are no segments"))
@@ -108,38 +107,6 @@ def _lag_ends(partition: PartitionLog, settings: CompactSettings, first_dirty: i
 def _is_expired(state: ProducerState, settings: CompactSettings) -> bool:
     is_idle = settings.now_ms - state.timestamp >= settings.producer_expiration_ms
     return state.current_txn_first_offset < 0 and is_idle
-
-
-def states_at_end(partition: PartitionLog) -> ProducerStates:
-    """The producers at a partition's end: of the newest usable snapshot, and of the batches behind it.
-
-    Source: UnifiedLog.rebuildProducerState. Raises KsegError if a log can't be opened.
-    """
-    end = partition.read_log_end_offset()
-    for offset in sorted(partition.snapshots, reverse=True):
-        states = _snapshot_states(partition, offset) if offset <= end else None
-        if states is not None:
-            break
-    else:
-        offset, states = 0, ProducerStates()
-    for segment in partition.segments[partition.floor_slot(offset) or 0 :]:
-        _add_batches(segment, offset, states)
-    return states
-
-
-def _snapshot_states(partition: PartitionLog, offset: int) -> ProducerStates | None:
-    try:
-        return partition.read_producer_states(offset)
-    except KsegError:
-        return None
-
-
-def _add_batches(segment: SegmentFiles, first_offset: int, states: ProducerStates) -> None:
-    with segment.open_log() as log_file:
-        for header in walk_headers(log_file):
-            if isinstance(header, BatchHeader) and header.producer_id >= 0 and header.last_offset >= first_offset:
-                raw = log_file.read(header.position, header.size) if header.is_control else None
-                states.add(header, None if raw is None else parse_end_marker(raw))
 
 
 def group_segments(

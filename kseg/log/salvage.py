@@ -29,6 +29,7 @@ from kseg.log.extents import (
 )
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.side_files import build_metadata
 from kseg.log_file import LogFile
 from kseg.new_directory import WriteError, copy_range
 
@@ -281,10 +282,12 @@ def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) ->
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True) -> tuple[OpenTransaction, ...]:
+def write_salvage(
+    plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None
+) -> tuple[OpenTransaction, ...]:
     """Writes a partition below a directory, and what fits nowhere into its lost+found; gives the open transactions.
 
-    `keep_cache`: leave what is read of the source in the page cache.
+    `keep_cache`: leave what is read of the source in the page cache. `topic_id`: the topic's, where no replica has it.
 
     Raises:
         WriteError: if the logs don't hold what they held when they were read.
@@ -302,7 +305,7 @@ def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True) ->
             write_indexes(target / f"{base:020}.log", base, states, target)
         _write_snapshot(target, plan.log_end_offset, states, plan)
         _write_leader_epochs(plan, target)
-        _copy_metadata(plan, target)
+        _copy_metadata(plan, target, topic_id)
     for extent in plan.unplaced:
         folder = directory / LOST_AND_FOUND / plan.name
         folder.mkdir(parents=True, exist_ok=True)
@@ -404,8 +407,8 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
     return {}
 
 
-def _copy_metadata(plan: Salvage, target: Path) -> None:
-    """The topic's id, of the first replica whose file can be read; and intact metadata snapshots."""
+def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> None:
+    """The topic's id, of the first replica whose file can be read, else the one known; intact metadata snapshots."""
     for replica in plan.replicas:
         for snapshot in replica.partition.metadata_snapshots:
             if not (target / snapshot.path.name).exists() and _is_intact(snapshot.path):
@@ -419,3 +422,5 @@ def _copy_metadata(plan: Salvage, target: Path) -> None:
         if topic_id is not None and content is not None:
             (target / PARTITION_METADATA).write_bytes(content)
             return
+    if known_id is not None:
+        (target / PARTITION_METADATA).write_bytes(build_metadata(known_id))

@@ -10,9 +10,10 @@ from kseg.errors import KsegError
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
-from kseg.log.partition import PARTITION_METADATA, PartitionLog, SegmentFiles, read_small_file
+from kseg.log.partition import PARTITION_METADATA, PartitionLog, SegmentFiles
 from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.roll import Rolled
+from kseg.log.side_files import partition_metadata, states_at
 from kseg.log_file import Damage, LogFile
 from kseg.writer.rebuild import without_records
 
@@ -43,8 +44,12 @@ class Sliced:
     dropped: int = 0
 
 
-def slice_partition(partition: PartitionLog, directory: Path, settings: SliceSettings) -> Sliced:
+def slice_partition(
+    partition: PartitionLog, directory: Path, settings: SliceSettings, topic_id: str | None = None
+) -> Sliced:
     """Writes a part of a partition into a directory that is there; offsets stay.
+
+    Leader epochs and producers are those of the batches; topic_id: the topic's, for a partition that has lost it.
 
     Only headers are read, and batches that may hold records to be dropped; all others are copied inside the kernel.
 
@@ -60,7 +65,7 @@ def slice_partition(partition: PartitionLog, directory: Path, settings: SliceSet
             files.callback(os.close, descriptor)
             work.take_segment(log_file, descriptor, segment)
         work.finish()
-    content = read_small_file(partition.path / PARTITION_METADATA)
+    content = partition_metadata(partition, topic_id)
     if content is not None and work.sliced.segments:
         (directory / PARTITION_METADATA).write_bytes(content)
     return work.sliced
@@ -91,7 +96,7 @@ class _Slice:
     def take_segment(self, log_file: LogFile, descriptor: int, segment: SegmentFiles) -> None:
         """Copies what is wanted of a segment. Raises KsegError at damage."""
         if self._states is None:
-            self._states = self._partition.read_producer_states(segment.base_offset) or ProducerStates()
+            self._states = states_at(self._partition, segment.base_offset)
         is_new = True
         next_offset = segment.base_offset
         for item in walk_headers(log_file):

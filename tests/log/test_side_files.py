@@ -1,0 +1,118 @@
+"""What stands beside segments, made anew where it is missing or broken, by all commands that write partitions."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kseg.log.partition import PartitionLog
+from kseg.log.side_files import Reason, rebuilt_side_files, states_at
+from tests import golden, run
+
+LOGS = golden.ROOT / "logs" / "4.3.1"
+NAME = "compacted-txn-0"
+EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
+COMMANDS = [
+    ["reindex", NAME, "-o", "new"],
+    ["salvage", NAME, "-o", "new"],
+    ["slice", NAME, "-o", "new"],
+    ["compact", NAME, "-o", "new", "--producer-id-expiration-ms", "1000000000000"],
+]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A log directory with a partition, and the cluster's metadata."""
+    shutil.copytree(LOGS / NAME, tmp_path / NAME)
+    shutil.copytree(LOGS / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    return tmp_path
+
+
+def made(disk: Path, command: list[str]) -> dict[str, bytes]:
+    ran = run.kseg(command, disk)
+    assert ran.status == 0, ran.stderr
+    place = disk / "new" / NAME if command[0] == "salvage" else disk / "new"
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 43, b"version: 0\ntopic_i"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content: bytes | None, disk: Path) -> None:
+    file = disk / NAME / METADATA
+    before = file.read_bytes()
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    assert made(disk, command)[METADATA] == before
+
+
+@pytest.mark.parametrize("content", [None, b"0\n7\n0 0\n", b"\0" * 20])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_leader_epochs_are_those_of_the_batches(command: list[str], content: bytes | None, disk: Path) -> None:
+    file = disk / NAME / EPOCHS
+    before = file.read_bytes()
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    assert made(disk, command)[EPOCHS] == before
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_producers_are_those_of_the_batches(command: list[str], is_cut: bool, disk: Path) -> None:
+    end = PartitionLog(disk / NAME).read_log_end_offset()
+    for path in (disk / NAME).glob("*.snapshot"):
+        if is_cut:
+            path.write_bytes(path.read_bytes()[:-1])
+        else:
+            path.unlink()
+    wanted = states_at(PartitionLog(disk / NAME), end)
+    made(disk, command)
+    place = disk / "new" / NAME if command[0] == "salvage" else disk / "new"
+    for path in (disk / NAME).glob("*.log"):
+        if not (place / path.name).exists():
+            shutil.copy(path, place)
+    states = PartitionLog(place).read_producer_states(end)
+    assert states is not None
+    assert wanted.producers
+    assert states.producers == wanted.producers
+
+
+def test_what_is_there_and_whole_is_left_out(disk: Path) -> None:
+    assert list(rebuilt_side_files(PartitionLog(disk / NAME), "AAAAAAAAAAAAAAAAAAAAAg")) == []
+
+
+def test_reindex_tells_what_was_missing_or_broken(disk: Path) -> None:
+    (disk / NAME / METADATA).unlink()
+    (disk / NAME / EPOCHS).write_bytes(b"\0")
+    lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
+    assert f"{NAME}/{METADATA}: missing" in lines
+    assert any(line.startswith(f"{NAME}/{EPOCHS}: broken (") for line in lines)
+
+
+def test_metadata_may_lie_elsewhere(disk: Path) -> None:
+    before = (disk / NAME / METADATA).read_bytes()
+    (disk / NAME / METADATA).unlink()
+    (disk / "elsewhere").mkdir()
+    (disk / "__cluster_metadata-0").rename(disk / "elsewhere" / "__cluster_metadata-0")
+    assert METADATA not in made(disk, ["slice", NAME, "-o", "new"])
+    shutil.rmtree(disk / "new")
+    given = ["--cluster-metadata", "elsewhere"]
+    assert made(disk, ["slice", NAME, "-o", "new", *given])[METADATA] == before
+    ran = run.kseg(["slice", NAME, "-o", "newer", "--cluster-metadata", "nowhere"], disk)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+
+
+def test_a_broken_file_that_nothing_tells_of_is_named(disk: Path) -> None:
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    (disk / NAME / METADATA).write_bytes(b"\0")
+    (found,) = rebuilt_side_files(PartitionLog(disk / NAME))
+    assert (found.name, found.reason, found.content) == (METADATA, Reason.BROKEN, None)
+    assert b"--cluster-metadata may tell what it should hold" in run.kseg(["reindex", NAME, "--dry-run"], disk).stdout
+
+
+def test_the_metadata_topic_has_an_id_that_is_always_the_same(disk: Path) -> None:
+    before = (disk / "__cluster_metadata-0" / METADATA).read_bytes()
+    (disk / "__cluster_metadata-0" / METADATA).unlink()
+    assert run.kseg(["slice", "__cluster_metadata-0", "-o", "new"], disk).status == 0
+    assert (disk / "new" / METADATA).read_bytes() == before

@@ -167,23 +167,24 @@ class Batch:
             timestamp = int.from_bytes(raw[TIMESTAMP_POSITION : KEY_LENGTH_POSITION[1]], "big", signed=True)
         attributes = raw[LEGACY_FLAGS_POSITION]
         plain = attributes & CODEC_MASK == Codec.NONE
+        crc = int.from_bytes(raw[LEGACY_CRC_POSITION:MAGIC_POSITION], "big")
         return cls(
             position,
             len(raw),
             magic,
             offset,
-            -1,
-            int.from_bytes(raw[LEGACY_CRC_POSITION:MAGIC_POSITION], "big"),
-            attributes,
-            timestamp,
-            timestamp,
-            -1,
-            -1,
-            -1,
-            is_valid,
-            raw,
-            offset if plain else None,
-            1 if plain else None,
+            partition_leader_epoch=-1,
+            crc=crc,
+            attributes=attributes,
+            base_timestamp=timestamp,
+            max_timestamp=timestamp,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            is_valid=is_valid,
+            raw=raw,
+            header_base_offset=offset if plain else None,
+            header_count=1 if plain else None,
         )
 
     @property

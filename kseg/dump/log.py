@@ -65,6 +65,19 @@ class Rendering:
         """Whether records are looked at."""
         return any(self.program.record)
 
+    def renderer(self, output: "Output") -> "Renderer":
+        """What prints a file so."""
+        return kernel.load().Renderer(
+            self.program,
+            output,
+            decode=self.decode,
+            decode_control=self.decode_control,
+            gap_rule=self.gap_rule,
+            last_offset=self.last_offset,
+            decode_all=self.decode_all,
+            record_filter=self.record_filter,
+        )
+
 
 def new_output(write: Callable[[memoryview], object]) -> "Output":
     """A buffer that the kernel fills and `write` empties."""
@@ -90,28 +103,16 @@ def dump_log(
         on_damage: is told of each damage when the output stands behind it.
         on_progress: is told the file's name, bytes read, and bytes in all.
     """
-    renderer = kernel.load().Renderer(
-        rendering.program,
-        output,
-        rendering.decode,
-        rendering.decode_control,
-        rendering.gap_rule,
-        rendering.last_offset,
-        rendering.decode_all,
-        rendering.record_filter,
-    )
+    renderer = rendering.renderer(output)
     summary = LogSummary(size=log_file.size)
     for item in _items(log_file, rendering, source):
         if renderer.is_full:
             break
-        if isinstance(item, Damage):
-            found = iter((item,))
-        else:
-            found = _render(renderer, log_file, item)
+        if isinstance(item, Slice):
             summary.batches += item.last - item.first
             if on_progress is not None:
                 on_progress(log_file.path.name, item.run.position, log_file.size)
-        for damage in found:
+        for damage in _render(renderer, log_file, item):
             if _is_cut_by_limit(damage, log_file):
                 continue
             summary.damages.append(damage)
@@ -141,8 +142,11 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
 
 
-def _render(renderer: "Renderer", log_file: LogFile, piece: Slice) -> Iterator[Damage]:
+def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> Iterator[Damage]:
     """Renders a slice; stops to give each damage when what lies before it is printed, its batch included."""
+    if isinstance(piece, Damage):
+        yield piece
+        return
     run, row, last, bodies, damages, _ = piece
     if not run.rows[VALID]:
         renderer.render(run.buffer, run.rows, row, last, run.position, bodies, row)

@@ -49,7 +49,8 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     except KsegError as error:
         if not checked.summaries:
             raise
-        context.talk(f"kseg: {path}: {error.message}") if context.options.output != "json" else None
+        if context.options.output != "json":
+            context.talk(f"kseg: {path}: {error.message}")
     _print_findings(path, checked, context)
 
 

@@ -133,6 +133,10 @@ class Slot(IntEnum):
     CONTROL_TYPE = 31
     CONTROL_VERSION = 32
     COORDINATOR_EPOCH = 33
+    TIMESTAMP_DELTA = 34
+    "As a v2 record stores it; with LogAppendTime its timestamp doesn't tell it."
+    RECORD_ATTRIBUTES = 35
+    "Of a v2 record; Kafka writes 0."
 
 
 class Text(IntEnum):

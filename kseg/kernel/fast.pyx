@@ -38,14 +38,14 @@ cdef enum:
     IS_TRANSACTIONAL, IS_CONTROL, HAS_DELETE_HORIZON, BASE_TIMESTAMP, MAX_TIMESTAMP, TIMESTAMP_TYPE, POSITION, SIZE
     MAGIC, CODEC, CRC, IS_VALID, ATTRIBUTES
     OFFSET, TIMESTAMP, SEQUENCE, KEY_SIZE, VALUE_SIZE, HEADER_COUNT, RECORD_CRC, RECORD_IS_VALID, RECORD_CODEC
-    RECORD_MAGIC, CONTROL_TYPE, CONTROL_VERSION, COORDINATOR_EPOCH
+    RECORD_MAGIC, CONTROL_TYPE, CONTROL_VERSION, COORDINATOR_EPOCH, TIMESTAMP_DELTA, RECORD_ATTRIBUTES
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
     SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME
 
 cdef enum:
-    SLOTS = 34
+    SLOTS = 36
     TEXTS = 7
     FIRST_DECODED_TEXT = 3
     ROW = 3
@@ -864,12 +864,13 @@ cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
     """One record of a v2 batch; False if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
     cdef Cursor record
     cdef int64_t size = varint(body), timestamp_delta, offset_delta
+    cdef const uint8_t* attributes
     record.at = body.at
     record.failed = False
     if body.failed or take(body, size) == NULL:
         return False
     record.end = body.at
-    take(&record, 1)  # attributes: unused
+    attributes = take(&record, 1)
     timestamp_delta = varlong(&record, 10)
     offset_delta = varint(&record)
     line.texts[0] = sized(&record, varint(&record))
@@ -884,6 +885,8 @@ cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
     line.slots[SEQUENCE] = sequence_after(line.slots[BASE_SEQUENCE], offset_delta)
     line.slots[KEY_SIZE] = line.texts[0].size
     line.slots[VALUE_SIZE] = line.texts[1].size
+    line.slots[TIMESTAMP_DELTA] = timestamp_delta
+    line.slots[RECORD_ATTRIBUTES] = <int8_t>attributes[0]  # unsafe: `record` hasn't failed, the byte is there
     return True
 
 
@@ -942,7 +945,7 @@ cdef bint read_message(const uint8_t* at, int64_t size, Line* line) noexcept nog
 cdef inline void clear_record(Line* line) noexcept nogil:
     """What a line shows of a record where there is none."""
     line.slots[SEQUENCE] = line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
-    line.slots[COORDINATOR_EPOCH] = -1
+    line.slots[COORDINATOR_EPOCH] = line.slots[TIMESTAMP_DELTA] = line.slots[RECORD_ATTRIBUTES] = -1
     line.slots[HEADER_COUNT] = 0
 
 

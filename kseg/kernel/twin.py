@@ -392,7 +392,7 @@ def _record_line(template: Template) -> LineTemplate:
 
 def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
     """The control record with the decoder's text; it has a key."""
-    key, value = record[13], record[14]
+    key, value = record[15], record[16]
     return with_texts(record, key, value, decode(key or b"", value))
 
 
@@ -404,12 +404,12 @@ def _decoder(decode: Decode | None, decode_all: DecodeAll | None) -> Callable[[R
 
 
 def _decoded(decode: Decode, record: RecordValues) -> RecordValues:
-    key, value = decode(record[13], record[14], record[0])
+    key, value = decode(record[15], record[16], record[0])
     return with_decoded(with_texts(record, key, value, None), NOTHING_DECODED)
 
 
 def _all_decoded(decode_all: DecodeAll, record: RecordValues) -> RecordValues:
-    key, value, *texts = decode_all(record[13], record[14], record[0], record[16])
+    key, value, *texts = decode_all(record[15], record[16], record[0], record[18])
     return with_decoded(with_texts(record, key, value, None), texts)
 
 

@@ -89,9 +89,9 @@ class _Table:
         self.header_counts.extend([record[5] for record in records])
         self.checksums.extend([record[6] for record in records])
         self.valid.extend([record[7] for record in records])
-        self.keys.add([record[13] for record in records])
-        self.values.add([record[14] for record in records])
-        headers = list(chain.from_iterable([record[16] for record in records if record[16]]))
+        self.keys.add([record[15] for record in records])
+        self.values.add([record[16] for record in records])
+        headers = list(chain.from_iterable([record[18] for record in records if record[18]]))
         self.header_keys.add([key for key, _ in headers])
         self.header_values.add([value for _, value in headers])
 

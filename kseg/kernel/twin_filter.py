@@ -77,7 +77,7 @@ def test_of(wanted: RecordFilter) -> Callable[[RecordValues], bool]:
     predicate = wanted.predicate
 
     def takes(record: RecordValues) -> bool:
-        offset, found_key, found_value = record[0], record[13], record[14]
+        offset, found_key, found_value = record[0], record[15], record[16]
         if not (first_offset <= offset <= last_offset and first_timestamp <= record[1] <= last_timestamp):
             return False
         if share is not None and _mixed(offset) >= share:
@@ -96,7 +96,7 @@ def test_of(wanted: RecordFilter) -> Callable[[RecordValues], bool]:
 
 
 def _has_headers(record: RecordValues, wanted: tuple[tuple[bytes, bytes | None], ...]) -> bool:
-    found = record[16]
+    found = record[18]
     names = {name for name, _ in found}
     return all(name in names if value is None else (name, value) in found for name, value in wanted)
 

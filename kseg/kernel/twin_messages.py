@@ -104,6 +104,8 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
         -1,
         -1,
         -1,
+        -1,
+        -1,
         key,
         value,
         None,

@@ -133,6 +133,8 @@ def batch_as_record(batch: BatchValues) -> RecordValues:
         -1,
         -1,
         -1,
+        -1,
+        -1,
         None,
         None,
         None,
@@ -197,7 +199,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
-    key, value = record[13], record[14]
+    key, value = record[15], record[16]
     if key is None or len(key) < _CONTROL_KEY.size:
         return None
     version, kind = _CONTROL_KEY.unpack_from(key)
@@ -238,14 +240,17 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
             end = at + (size >> 1)
             if end > body_size:
                 return start
-            at += 1  # attributes: unused
-            timestamp = body[at]
-            at += 1
-            if timestamp > 127:
-                timestamp += (body[at] << 7) - 128
+            attributes = body[at]
+            time_delta = body[at + 1]
+            at += 2
+            if attributes > 127:
+                return start
+            if time_delta > 127:
+                time_delta += (body[at] << 7) - 128
                 at += 1
-                if timestamp & 0x4000:
+                if time_delta & 0x4000:
                     return start
+            time_delta = -(time_delta >> 1) - 1 if time_delta & 1 else time_delta >> 1
             delta = body[at]
             at += 1
             if delta > 127:
@@ -291,10 +296,7 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
                 form |= HAS_HEADERS
             if at != end:
                 return start
-            if timestamp_type == LOG_APPEND_TIME:
-                timestamp = max_timestamp
-            else:
-                timestamp = base_timestamp + (-(timestamp >> 1) - 1 if timestamp & 1 else timestamp >> 1)
+            timestamp = max_timestamp if timestamp_type == LOG_APPEND_TIME else base_timestamp + time_delta
             if base_sequence == -1:
                 sequence = -1
             else:
@@ -316,6 +318,8 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
                     -1,
                     -1,
                     -1,
+                    time_delta,
+                    attributes,
                     key,
                     value,
                     None,
@@ -382,7 +386,8 @@ def read_record(body: bytes, start: int, batch: BatchValues) -> tuple[RecordValu
 
 
 def _record(record: bytes, batch: BatchValues) -> RecordValues:
-    timestamp_delta, at = _varlong(record, 1)  # behind the attributes, which are unused
+    timestamp_delta, at = _varlong(record, 1)
+    attributes = record[0] - ((record[0] & 0x80) << 1)
     offset_delta, at = _varint(record, at)
     key, at = _nullable_bytes(record, at)
     value, at = _nullable_bytes(record, at)
@@ -404,6 +409,8 @@ def _record(record: bytes, batch: BatchValues) -> RecordValues:
         -1,
         -1,
         -1,
+        timestamp_delta,
+        attributes,
         key,
         value,
         None,

@@ -12,7 +12,7 @@ from kseg.formats.codes import TimestampType
 from kseg.kernel.contract import Headers, RecordProblem, Slot
 
 BatchValues = tuple[int, ...]
-_Numbers = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+_Numbers = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int, int, int]
 RecordValues = tuple[*_Numbers, bytes | None, bytes | None, bytes | None, Headers, int, *tuple[bytes | None, ...]]
 Piece = list[RecordValues] | RecordProblem
 """Records that follow one another; or, at last, why no more can be read."""
@@ -57,7 +57,7 @@ def form_of(key: bytes | None, value: bytes | None, decoded: bytes | None, heade
 def with_decoded(record: RecordValues, texts: Sequence[bytes | None]) -> RecordValues:
     """The record with the texts of `decode_all` behind it."""
     nulls = [bit for text, bit in zip(texts, _DECODED_BITS, strict=True) if text is None]
-    return cast(RecordValues, (*record[:17], record[17] | sum(nulls), *texts))
+    return cast(RecordValues, (*record[:19], record[19] | sum(nulls), *texts))
 
 
 _DECODED_BITS = (NULL_KEY_DECODED, NULL_VALUE_DECODED, NULL_KEY_ERROR, NULL_VALUE_ERROR)
@@ -66,4 +66,4 @@ NOTHING_DECODED = (None,) * len(_DECODED_BITS)
 
 def with_texts(record: RecordValues, key: bytes | None, value: bytes | None, decoded: bytes | None) -> RecordValues:
     """The record with other texts; its sizes stay those of the stored ones."""
-    return (*record[:13], key, value, decoded, record[16], form_of(key, value, decoded, record[16]))
+    return (*record[:15], key, value, decoded, record[18], form_of(key, value, decoded, record[18]))

@@ -100,4 +100,6 @@ FIELDS: dict[str, Field] = {
     "controlType": _number(Slot.CONTROL_TYPE),
     "controlVersion": _number(Slot.CONTROL_VERSION),
     "coordinatorEpoch": _number(Slot.COORDINATOR_EPOCH),
+    "timestampDelta": _number(Slot.TIMESTAMP_DELTA),
+    "recordAttributes": _number(Slot.RECORD_ATTRIBUTES),
 }

@@ -6,7 +6,7 @@ from functools import cache
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
-from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, Column, Kind
+from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS, Column, Kind
 from kseg.shown_paths import shown
 
 _CONTROL_BODIES = {
@@ -46,6 +46,7 @@ def _batch(file: str, magic: int) -> Template:
 
 def _record(file: str, magic: int, control: str) -> Template:
     members = ",".join(_member(column, magic) for column in RECORD_COLUMNS)
+    members += _stored_members() if magic == 2 else ""
     control = "".join(_decoded_member(column) for column in DECODED_COLUMNS) + control
     return compile_template(f'\\{{"type":"record",{file}{members}{control}\\}}\n')
 
@@ -57,6 +58,12 @@ def _control_bodies() -> list[str]:
 
 def _control_body(kind: str, content: str) -> str:
     return f',"control":\\{{"type":{kind},"version":{{controlVersion}}{content}\\}}'
+
+
+def _stored_members() -> str:
+    """What `build` needs besides to write a record as it was: its own time under LogAppendTime, and unused bits."""
+    delta, attributes = (f'{{{column.name}?,"{column.name}":{column.v2}}}' for column in STORED_COLUMNS)
+    return f"{{timestampType?{delta}}}{attributes}"  # CreateTime is 0
 
 
 def _decoded_member(column: Column) -> str:

@@ -14,6 +14,7 @@ from kseg.output.columns import (
     DECODED_COLUMNS,
     PLACE_COLUMNS,
     RECORD_COLUMNS,
+    STORED_COLUMNS,
     Column,
     Kind,
 )
@@ -22,7 +23,9 @@ from kseg.shown_paths import shown
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
 """Columns of tables, and of CSV with what it takes to tell records apart."""
 DEFAULT_CSV_FIELDS = ("file", "offset", "timestamp", "time", "timestampType", "key", "value", "headers", "isValid")
-COLUMNS: dict[str, Column] = {column.name: column for column in (*BATCH_COLUMNS, *RECORD_COLUMNS, *DECODED_COLUMNS)}
+COLUMNS: dict[str, Column] = {
+    column.name: column for column in (*BATCH_COLUMNS, *RECORD_COLUMNS, *STORED_COLUMNS, *DECODED_COLUMNS)
+}
 """By name; of a name that batches and records have it is the record's."""
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
 """What `--fields` takes."""

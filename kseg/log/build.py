@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kseg.formats.codes import CODEC_MASK, Codec, ControlType, TimestampType
+from kseg.formats.codes import CODEC_MASK, TIMESTAMP_TYPE_MASK, Codec, ControlType, TimestampType
 from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.roll import Rolled
 from kseg.writer import RecordsBuilder
@@ -280,10 +280,11 @@ def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes
 
 
 def _encoded(batch: SourceBatch) -> Iterator[bytes]:
+    is_append_time = bool(batch.attributes & TIMESTAMP_TYPE_MASK)
     for record in batch.records:
         delta = record.timestamp_delta
         if delta is None:
-            delta = 0 if record.timestamp is None else record.timestamp - batch.base_timestamp
+            delta = 0 if is_append_time or record.timestamp is None else record.timestamp - batch.base_timestamp
         yield encode_record(
             delta,
             (record.offset or 0) - batch.base_offset,

@@ -84,6 +84,11 @@ RECORD_COLUMNS = (
     _everywhere("keySize", Kind.NUMBER),
     _everywhere("valueSize", Kind.NUMBER),
 )
+STORED_COLUMNS = (
+    _only_v2("timestampDelta", Kind.NUMBER),
+    _only_v2("recordAttributes", Kind.NUMBER),
+)
+"""What a record stores that the others don't tell: its own time where the batch has LogAppendTime, and unused bits."""
 DECODED_COLUMNS = tuple(
     _everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError")
 )

@@ -150,7 +150,7 @@ def _batch(members: Members, line: int) -> SourceBatch:
 
 def _record(members: Members, line: int) -> SourceRecord:
     delta = integer_or(members, "timestampDelta", INT64, line, None)
-    attributes = integer_or(members, "attributes", INT8, line, 0)
+    attributes = integer_or(members, "recordAttributes", INT8, line, 0)
     return SourceRecord(
         line,
         integer_or(members, "offset", INT64, line, None),

@@ -221,6 +221,27 @@ def test_time_is_the_timestamp_in_utc_where_a_year_of_four_digits_has_it(timesta
     assert (item["timestamp"], item["time"]) == (timestamp, iso_time(timestamp))
 
 
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    ("log_append_time", "delta", "attributes", "told"),
+    [
+        (False, 7, 0, {}),
+        (True, 7, 0, {"timestampDelta": 7}),
+        (True, 0, 0, {}),
+        (False, -1, -3, {"recordAttributes": -3}),
+        (True, -1, 127, {"timestampDelta": -1, "recordAttributes": 127}),
+    ],
+)
+def test_what_the_timestamp_does_not_tell_stands_behind_the_rest(
+    log_append_time: bool, delta: int, attributes: int, told: Object, tmp_path: Path
+) -> None:
+    header = BatchHeader(attributes=8 * log_append_time, base_timestamp=50, max_timestamp=99)
+    record = Record(timestamp_delta=delta, attributes=attributes)
+    (item,) = dump_content(tmp_path, batch(header, [record])).of("record")
+    assert list(item) == [*RECORD_KEYS, *told]
+    assert {name: item[name] for name in told} == told
+
+
 # --- control records -------------------------------------------------------------------------------------------------
 
 

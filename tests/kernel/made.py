@@ -32,10 +32,11 @@ class Record:
     headers: Sequence[Header] = ()
     offset_delta: int = 0
     timestamp_delta: int = 0
+    attributes: int = 0
     extra: int = 0
 
     def encoded(self) -> bytes:
-        body = b"\0" + varint(self.timestamp_delta) + varint(self.offset_delta, self.extra)
+        body = struct.pack(">b", self.attributes) + varint(self.timestamp_delta) + varint(self.offset_delta, self.extra)
         body += self._sized(self.key) + self._sized(self.value) + varint(len(self.headers), self.extra)
         for key, value in self.headers:
             body += self._sized(key) + self._sized(value)
@@ -121,6 +122,7 @@ RECORDS = st.builds(
     headers=HEADERS,
     offset_delta=st.one_of(st.integers(-3, 200), INT32),
     timestamp_delta=st.one_of(st.integers(-3, 9000), INT64),
+    attributes=st.one_of(st.just(0), st.integers(-128, 127)),
     extra=st.sampled_from([0, 0, 0, 1, 3, 4]),
 )
 BATCH_HEADERS = st.builds(

@@ -24,7 +24,10 @@ HEADER = BatchHeader(
     producer_epoch=3,
     base_sequence=2**31 - 4,
 )
-V2 = batch(HEADER, [Record(MARKER_KEY, MARKER_VALUE, offset_delta=5, headers=[(b"h", None), (b"i", b"")])])
+V2 = batch(
+    HEADER,
+    [Record(MARKER_KEY, MARKER_VALUE, [(b"h", None), (b"i", b"")], offset_delta=5, timestamp_delta=-9, attributes=-2)],
+)
 CRC_V2 = int.from_bytes(V2[17:21], "big")
 V1 = Message(b"key", b"value", offset=50, attributes=8, timestamp=123).encoded()
 CRC_V1 = int.from_bytes(V1[12:16], "big")
@@ -65,6 +68,8 @@ OF_V2_BATCH = {
     Slot.CONTROL_TYPE: NONE,
     Slot.CONTROL_VERSION: NONE,
     Slot.COORDINATOR_EPOCH: NONE,
+    Slot.TIMESTAMP_DELTA: NONE,
+    Slot.RECORD_ATTRIBUTES: NONE,
 }
 OF_V2_RECORD = OF_V2_BATCH | {
     Slot.OFFSET: 1005,
@@ -75,6 +80,8 @@ OF_V2_RECORD = OF_V2_BATCH | {
     Slot.CONTROL_TYPE: 1,
     Slot.CONTROL_VERSION: 0,
     Slot.COORDINATOR_EPOCH: 7,
+    Slot.TIMESTAMP_DELTA: -9,
+    Slot.RECORD_ATTRIBUTES: -2,
 }
 OF_V1 = dict.fromkeys(Slot, NONE) | {
     Slot.BASE_OFFSET: 50,

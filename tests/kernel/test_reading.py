@@ -150,6 +150,16 @@ def test_the_append_time_is_that_of_all_records(kernel: "Kernel") -> None:
     assert result.text == b"99|99|"
 
 
+@pytest.mark.parametrize("delta", [0, -5000, 8000, 2**40])
+@pytest.mark.parametrize("attributes", [0, 1, 127, -128])
+def test_a_record_tells_what_it_stores(kernel: "Kernel", delta: int, attributes: int) -> None:
+    content = batch(
+        BatchHeader(attributes=8, max_timestamp=99), [Record(timestamp_delta=delta, attributes=attributes), USUAL]
+    )
+    result = render(kernel, program_of(None, "{timestampDelta} {recordAttributes}|"), content, rows_by_lengths(content))
+    assert result.text == b"%d %d|0 0|" % (delta, attributes)
+
+
 def wrapper(
     *messages: Message, magic: int = 1, offset: int = 0, attributes: int = 1
 ) -> tuple[bytes, list[bytes | None]]:

@@ -156,7 +156,8 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
     path = f"kseg {where}".rstrip()
     text = " ".join(error.format_message().split()).removesuffix(".")
     if isinstance(error, click.NoSuchOption):
-        near = [] if error.possibilities is None else sorted(error.possibilities)
+        near = sorted(error.possibilities or ())
+        near = [each for each in near if each.startswith(error.option_name)] or near
         text = f"no such option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
     text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
     return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"

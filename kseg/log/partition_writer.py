@@ -178,7 +178,7 @@ class _OpenSegment:
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
         """Which rule asks for a new segment before this batch; UNKNOWN if none does."""
         indexes = self.indexes
-        if not self.batch_count:
+        if not self.batch_count or settings is NEVER:
             is_far = header.last_offset - indexes.base_offset > MAXIMUM_RELATIVE_OFFSET
             return Rolled.OFFSET_RANGE if is_far else Rolled.UNKNOWN
         closed = ClosedSegment(

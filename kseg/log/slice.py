@@ -153,8 +153,10 @@ class _Slice:
     def _with_dropped(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> bytes | None:
         """The batch without the records to be dropped, nothing if it goes as a whole; None if it stays as it is."""
         offsets, keys = self._settings.drop_offsets, self._settings.drop_keys
+        if not offsets and not keys:
+            return None
         has_offset = any(first_offset <= offset <= header.last_offset for offset in offsets)
-        if header.is_control or not (has_offset or keys):
+        if header.is_control or not (keys or has_offset):
             return None
         batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
         dropped = {record.offset for record in batch.records() if record.offset in offsets or record.key in keys}

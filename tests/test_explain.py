@@ -12,7 +12,7 @@ from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_rows, whole_page
 from kseg.formats.batch import BATCH_HEADER
 from kseg.formats.names import FileKind, parse_file_name
-from kseg.formats.snapshot import parse_producer_snapshot
+from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.segment import Segment
 from tests import golden, run
 
@@ -117,9 +117,10 @@ def test_every_byte_of_another_file_is_told_exactly_once(path: Path) -> None:
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=name)
 def test_producers_of_a_snapshot_are_told(path: Path) -> None:
     (item,) = explain_file(path)
-    entry = parse_producer_snapshot(path.read_bytes()).entries[0]
+    with ProducerSnapshot(path) as snapshot:
+        entry = next(snapshot.entries())
     told = {field.name: field.value for field in with_bodies(item.fields) if field.path.startswith("entries[0]")}
-    assert told == {field: getattr(entry, field) for field in entry.__dataclass_fields__}
+    assert told == entry._asdict()
 
 
 def test_markers_are_opened() -> None:

@@ -11,7 +11,7 @@ from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext, DumpOptions, check_options
 from kseg.dump.reports import Reports
 from kseg.errors import OpenError
-from kseg.formats.names import KIND_OF_EXTENSION, FileKind, parse_file_name
+from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
@@ -35,7 +35,6 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.CLEAN_SHUTDOWN: ("kseg.dump.texts", "dump_text"),
 }
 """Module and function that print each kind of file; a module is imported when a file of its kind is met."""
-_LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
 _JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
 _ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
@@ -127,7 +126,7 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
     if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
         return [path]
     files = list(files_in(path, context))
-    found = [file for file in files if parse_file_name(file).kind in _LOGS]
+    found = [file for file in files if parse_file_name(file).kind in LOG_KINDS]
     if not found:
         _refuse(OpenError("holds no logs", path) if files else _empty(path), context)
     return found
@@ -220,7 +219,7 @@ def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
     if kind is FileKind.UNKNOWN:
         _check_existence(path)
         context.talk(layout.IGNORING.format(path=path))
-    elif kind not in _LOGS:
+    elif kind not in LOG_KINDS:
         _dumper(_OBJECTS_DUMPER)(path, context)
     else:
         _dumper(_JSON_DUMPER if context.options.output == "json" else _ROWS_DUMPER)(path, context)

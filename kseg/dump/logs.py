@@ -8,8 +8,8 @@ from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.dump.reports import absolute_path
-from kseg.dump.selected import TAIL_KINDS, note_failures, read_log
-from kseg.formats.codes import DamageKind
+from kseg.dump.selected import note_failures, read_log
+from kseg.formats.codes import TAIL_KINDS, DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
 from kseg.layouts.options import deprecated_class_lines

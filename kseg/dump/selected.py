@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from kseg.dump.log import LogSummary, Rendering, dump_log
 from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
-from kseg.formats.codes import DamageKind
-from kseg.formats.names import FileKind, parse_file_name
+from kseg.formats.codes import TAIL_KINDS
+from kseg.formats.names import LOG_KINDS, parse_file_name
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
     from kseg.log.selector import Selector
-
-LOGS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
-TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 
 
 def read_log(
@@ -149,7 +146,7 @@ def dump_selection(
     parts: list[Part] = []
     for directory, names in groupby(paths, _directory):
         files = list(names)
-        logs = [path for path in files if parse_file_name(path).kind in LOGS]
+        logs = [path for path in files if parse_file_name(path).kind in LOG_KINDS]
         for path in files:
             if path not in logs:
                 dump_one(path, context)

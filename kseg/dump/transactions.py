@@ -2,14 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, TRANSACTION_INDEX_VERSION
 from kseg.index.entry_file import EntryFile
 from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
-
-KNOWN_VERSION = 0
 
 
 def dump_transaction_index(path: str, context: "DumpContext") -> None:
@@ -21,13 +19,13 @@ def dump_transaction_index(path: str, context: "DumpContext") -> None:
             for version, producer_id, first_offset, last_offset, last_stable_offset in piece:
                 shown = version >> 8  # AbortedTxn reads the first of the version's two bytes alone
                 lines.append(LINE.format(shown, producer_id, first_offset, last_offset, last_stable_offset))
-                unknown += version != KNOWN_VERSION
+                unknown += version != TRANSACTION_INDEX_VERSION
                 falling += last_offset <= previous
                 previous = last_offset
             context.output.write("".join(lines).encode())
         if index.trailing:
             context.add_problem(path, f"the last {index.trailing} of its {index.size} bytes are no whole entry")
     if unknown:
-        context.add_problem(path, f"entries whose version isn't {KNOWN_VERSION}: {unknown}")
+        context.add_problem(path, f"entries whose version isn't {TRANSACTION_INDEX_VERSION}: {unknown}")
     if falling:
         context.add_problem(path, f"entries whose last offset isn't above that of the entry before: {falling}")

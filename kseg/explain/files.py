@@ -13,9 +13,10 @@ from kseg.explain.field import Check, Field
 from kseg.explain.log import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.walk import walk
 from kseg.formats import checkpoint
+from kseg.formats.fixed import PRODUCER_SNAPSHOT_CRC_COVERS_FROM
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kseg.formats.names import FileKind, parse_file_name
-from kseg.formats.snapshot import CRC_START, PRODUCER_SNAPSHOT
+from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
+from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.log_file import Damage
 from kseg.regular_file import read_regular
 from kseg.segment import Segment
@@ -54,7 +55,7 @@ def explain_file(path: Path) -> Iterator[Item]:
     Raises OpenError if it can't be read, KsegError if its name is that of no kind of file that is known.
     """
     kind = parse_file_name(path).kind
-    if kind in (FileKind.LOG, FileKind.METADATA_SNAPSHOT):
+    if kind in LOG_KINDS:
         yield from _log_items(path)
     elif kind in _ENTRIES:
         yield from _entry_items(path, *_ENTRIES[kind])
@@ -136,9 +137,9 @@ def _snapshot_items(content: bytes) -> Iterator[Item]:
     fields = walk(PRODUCER_SNAPSHOT, content)
     for field in fields:
         if field.path == "crc":
-            computed = kernel.load().crc32c(memoryview(content)[CRC_START:])
+            computed = kernel.load().crc32c(memoryview(content)[PRODUCER_SNAPSHOT_CRC_COVERS_FROM:])
             stored = int.from_bytes(field.raw, "big")
-            field.check = Check(stored, computed, CRC_START, len(content))
+            field.check = Check(stored, computed, PRODUCER_SNAPSHOT_CRC_COVERS_FROM, len(content))
             if not field.check.holds:
                 field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
     yield _read_item("producer snapshot", 0, len(content), fields)

@@ -66,3 +66,7 @@ class DamageKind(StrEnum):
     BAD_BODY = "bad-body"
     BAD_RECORD = "bad-record"
     BAD_COUNT = "bad-count"
+
+
+TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
+"""What a log may end with while a broker writes it, or where one died."""

@@ -76,6 +76,8 @@ TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_off
 ABORTED_TRANSACTION_FIELDS = FixedFields(
     Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
 )
+TRANSACTION_INDEX_VERSION = 0
+"""The version that Kafka writes into each entry, and the newest that it reads."""
 
 PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
 PRODUCER_SNAPSHOT_CRC_COVERS_FROM = PRODUCER_SNAPSHOT_HEADER_FIELDS.position("entries_count")

@@ -29,6 +29,9 @@ class FileKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+LOG_KINDS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
+"""Files of batches: a metadata snapshot is one too."""
+
 KIND_OF_NAME = {
     "recovery-point-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
     "replication-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,

@@ -11,10 +11,10 @@ from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
+    TRANSACTION_INDEX_VERSION,
 )
 from kseg.index.headers import BatchHeader, headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
-from kseg.index.transaction_index import TRANSACTION_INDEX_VERSION
 from kseg.log_file import Damage, LogFile
 
 INDEX_INTERVAL_BYTES = 4096

@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, AbortedTransaction
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, TRANSACTION_INDEX_VERSION, AbortedTransaction
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
-
-TRANSACTION_INDEX_VERSION = 0
 
 
 class TransactionIndex:

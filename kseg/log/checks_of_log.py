@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, TAIL_KINDS, DamageKind
 from kseg.log.checked_batches import CheckedBatch
 from kseg.log.findings import Findings
 from kseg.log.partition import PartitionLog, SegmentFiles
@@ -16,7 +16,6 @@ COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
-_TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 
 
 class EpochStart(NamedTuple):
@@ -78,9 +77,9 @@ class LogChecks:
 
     def take_damage(self, damage: Damage) -> None:
         """Takes a stretch of the log that can't be read."""
-        self.is_damaged = self.is_damaged or damage.kind not in _TAIL_KINDS or not self._is_last
+        self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = str(damage.kind)
-        if damage.kind in _TAIL_KINDS and not self._is_last:
+        if damage.kind in TAIL_KINDS and not self._is_last:
             finding_id = "cut-segment"
         lost = f", {damage.size} bytes lost" if damage.size else ""
         if damage.kind is DamageKind.ZERO_TAIL:

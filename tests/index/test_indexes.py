@@ -1,6 +1,8 @@
 """Index files: entries, zero tails, searches, sanity checks."""
 
+import re
 from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
 from struct import pack
 
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from kseg.errors import KsegError, OpenError
 from kseg.index.offset_index import OffsetIndex, SlotRange
-from kseg.index.producer_snapshot import ProducerSnapshot
+from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
+from kseg.index.producer_state import ProducerState, ProducerStates
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
 from tests import golden
@@ -151,6 +154,52 @@ def test_producer_snapshots_of_brokers_would_be_taken() -> None:
         with ProducerSnapshot(path) as snapshot:
             assert snapshot.problem() is None, path
             assert len(list(snapshot.entries())) == snapshot.count
+
+
+INT16 = st.integers(-(2**15), 2**15 - 1)
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+PRODUCER_STATES = st.builds(ProducerState, INT64, INT16, INT32, INT64, INT32, INT64, INT32, INT64)
+
+
+def producer_snapshot(folder: Path, content: bytes) -> Path:
+    path = folder / f"{NAME}.snapshot"
+    path.write_bytes(content)
+    return path
+
+
+@given(states=st.lists(PRODUCER_STATES, max_size=5, unique_by=lambda state: state.producer_id))
+def test_producers_come_back(states: list[ProducerState], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = producer_snapshot(tmp_path_factory.mktemp("snapshot"), build_producer_snapshot(ProducerStates(states)))
+    with ProducerSnapshot(path) as snapshot:
+        assert snapshot.problem() is None
+        assert list(snapshot.entries()) == states
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda content: b"\0\x09" + content[2:], "version is 9, known is 1"),
+        (lambda content: content[:2] + b"\0\0\0\7" + content[6:], r"crc is 0x00000007, computed 0x[0-9a-f]{8}"),
+        (lambda content: content + b"more", r"crc is 0x[0-9a-f]{8}, computed 0x[0-9a-f]{8}"),
+        (lambda content: content[:-1], r"crc is 0x[0-9a-f]{8}, computed 0x[0-9a-f]{8}"),
+    ],
+)
+def test_producer_snapshot_that_a_broker_would_not_take_tells_why(
+    damage: Callable[[bytes], bytes], problem: str, tmp_path: Path
+) -> None:
+    states = [ProducerState(7, 0), ProducerState(8, 1)]
+    path = producer_snapshot(tmp_path, damage(build_producer_snapshot(ProducerStates(states))))
+    with ProducerSnapshot(path) as snapshot:
+        assert re.fullmatch(problem, snapshot.problem() or "")
+        assert list(snapshot.entries()) == states[: (path.stat().st_size - 10) // 46]
+
+
+@given(content=st.binary(min_size=10, max_size=200))
+def test_any_bytes_of_a_producer_snapshot_are_read(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with ProducerSnapshot(producer_snapshot(tmp_path_factory.mktemp("snapshot"), content)) as snapshot:
+        assert snapshot.problem() is not None or content[6:10] == bytes(4)
+        assert len(list(snapshot.entries())) <= (len(content) - 10) // 46
 
 
 def test_short_producer_snapshot_says_so(tmp_path: Path) -> None:

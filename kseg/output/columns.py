@@ -1,4 +1,4 @@
-"""The columns of batches and records: declared once for JSON, CSV, tables and Arrow.
+"""The columns of batches and records: declared once for JSON, CSV and tables.
 
 Names are Kafka's. What each means stands with its field in the grammars.
 """

@@ -1,5 +1,6 @@
 """The command line: a group that imports a command's module when it is called."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggests a command for one that there isn't."""
+        """Suggests a command for one that there isn't. Here the start ends that `kseg.__main__` has begun."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -62,6 +63,9 @@ class _Commands(click.Group):
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
         raise_at_interrupt()
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

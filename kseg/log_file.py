@@ -7,7 +7,6 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -65,8 +64,7 @@ HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """Bytes of a log that can't be read as Kafka means them.
 
     `position` and `size` are bytes of the file; a damage inside a batch (its body, its records) has the batch's

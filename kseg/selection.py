@@ -1,11 +1,8 @@
 """What of a log is wanted: offsets, times, keys, headers, producers, transactions; and how much of that."""
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
@@ -21,8 +18,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _WHOLE_SHARE = 2**64
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Which records are wanted: all that is asked must hold; None, () and False ask nothing.
 
     from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A record
@@ -50,8 +46,8 @@ class Selection:
     sample: float | None = None
     is_followed: bool = False
 
-    def __post_init__(self) -> None:
-        """Raises UsageError for what can't be."""
+    def checked(self) -> "Selection":
+        """Itself. Raises UsageError for what can't be: a pattern that is none, control records without any."""
         for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
             try:
                 re.compile(pattern or "")
@@ -59,6 +55,7 @@ class Selection:
                 raise UsageError(f"{option} {pattern}: {error}") from error
         if self.is_committed and self.is_control:
             raise UsageError("--control: with --isolation read_committed there are no control records")
+        return self
 
     @property
     def is_everything(self) -> bool:
@@ -97,7 +94,7 @@ class Selection:
 
     def to_json(self) -> dict[str, Any]:
         """What is asked, as JSON's values: bytes in hex, what asks nothing left out."""
-        asked = {name: value for name, value in asdict(self).items() if value != getattr(EVERYTHING, name)}
+        asked = {name: value for name, value in self._asdict().items() if value != getattr(EVERYTHING, name)}
         if self.key is not None:
             asked["key"] = self.key.hex()
         if self.headers:
@@ -114,7 +111,7 @@ class Selection:
             (bytes.fromhex(name), None if value is None else bytes.fromhex(value))
             for name, value in members.get("headers", ())
         )
-        return cls(**members)
+        return cls(**members).checked()
 
     def is_late(self, earliest: int) -> bool:
         """Whether batches none of which begins before a time are later than what is wanted, and that by far."""
@@ -196,8 +193,10 @@ def parse_bytes(text: str) -> bytes:
         if colon and form == "hex":
             return bytes.fromhex(rest)
         if colon and form == "base64":
+            from base64 import b64decode
+
             return b64decode(rest, validate=True)
-    except (ValueError, Base64Error) as error:
+    except ValueError as error:  # of binascii too
         raise UsageError(f"{text!r}: {error}") from error
     return text.encode("utf-8", "surrogateescape")
 

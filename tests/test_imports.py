@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -135,7 +136,28 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
     sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
-    assert loaded_by(["dump", str(sample)]) & {"construct", "lz4", "pyarrow", "rich", "snappy", "zstandard"} == set()
+    libraries = {"construct", "lz4", "pyarrow", "rich", "snappy", "zstandard"}
+    assert loaded_by(["dump", str(sample)]) & {*libraries, "base64", "dataclasses", "json"} == set()
+
+
+def test_lookup_imports_nothing_that_it_does_not_use() -> None:
+    sample = golden.ROOT / "docs" / "test-1-0"
+    loaded = loaded_by(["lookup", str(sample), "--offset", "203500"])
+    assert loaded & {"construct", "kseg.log.selected", "kseg.log.salvage", "rich", "json"} == set()
+
+
+def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("import gc\ndef decode(*_): return str(gc.isenabled())\n")
+    sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
+    decoder = ["--value-decoder", "own:decode", "--fields", "value", "--limit", "1"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "kseg", "dump", *decoder, str(sample)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "value: True\n"
 
 
 def test_public_api_is_listed_before_it_is_imported() -> None:

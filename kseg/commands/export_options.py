@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -146,7 +145,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             isolation=Isolation(options["isolation"]),
             mode=Mode(options["mode"]),
             latest_per_key=latest,
-            selected=replace(selected, from_offset=None, to_offset=None),
+            selected=selected._replace(from_offset=None, to_offset=None),
         ),
         FileOptions(
             partition_by=options["partition_by"],

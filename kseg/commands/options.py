@@ -296,4 +296,4 @@ def selection_of(options: dict[str, Any]) -> "Selection":
     if given.get("sample") is not None:
         given["sample"] = parse_share(given["sample"])
     given["is_committed"] = given.pop("isolation", None) == "read_committed"
-    return Selection(**given)
+    return Selection(**given).checked()

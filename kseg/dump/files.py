@@ -9,7 +9,6 @@ from pathlib import Path, PurePath
 
 from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext, DumpOptions, check_options
-from kseg.dump.reports import Reports
 from kseg.errors import OpenError
 from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
@@ -78,7 +77,7 @@ def dump_files(
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
-        context = DumpContext(options, output, talk, Reports(options.release), bar.show, several)
+        context = DumpContext(options, output, talk, bar.show, several_files=several)
         try:
             _dump_all(paths, context)
         finally:

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.bodies import Slice, with_bodies
@@ -26,15 +25,14 @@ PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
 }
 
 
-@dataclass(slots=True)
-class LogSummary:
+class LogSummary(NamedTuple):
     """What was met in a log; damages in file order. Of a selection only what was selected is counted."""
 
-    batches: int = 0
-    records: int = 0
-    size: int = 0
-    damages: list[Damage] = field(default_factory=list)
-    gaps: list[tuple[int, int]] = field(default_factory=list)
+    batches: int
+    records: int
+    size: int
+    damages: list[Damage]
+    gaps: list[tuple[int, int]]
 
     @property
     def lost(self) -> int:
@@ -42,8 +40,7 @@ class LogSummary:
         return sum(damage.size for damage in self.damages)
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(NamedTuple):
     """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file.
 
     redactor: replaces the values of headers.
@@ -104,23 +101,21 @@ def dump_log(
         on_progress: is told the file's name, bytes read, and bytes in all.
     """
     renderer = rendering.renderer(output)
-    summary = LogSummary(size=log_file.size)
+    batches, damages = 0, list[Damage]()
     for item in _items(log_file, rendering, source):
         if renderer.is_full:
             break
         if isinstance(item, Slice):
-            summary.batches += item.last - item.first
+            batches += item.last - item.first
             if on_progress is not None:
                 on_progress(log_file.path.name, item.run.position, log_file.size)
         for damage in _render(renderer, log_file, item):
             if _is_cut_by_limit(damage, log_file):
                 continue
-            summary.damages.append(damage)
+            damages.append(damage)
             if on_damage is not None:
                 on_damage(damage)
-    summary.records = renderer.records
-    summary.gaps = renderer.gaps
-    return summary
+    return LogSummary(batches, renderer.records, log_file.size, damages, renderer.gaps)
 
 
 def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:

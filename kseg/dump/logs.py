@@ -1,6 +1,5 @@
 """Prints a log file as the tool does: its first line, its batches and records, bytes left over at its end."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
         from kseg.dump.record_decoders import record_decoder
 
         decoder = record_decoder(options, path)
-        rendering = replace(rendering, decode_all=decoder)
+        rendering = rendering._replace(decode_all=decoder)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
         context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)

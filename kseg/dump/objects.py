@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kseg.dump.log import new_output
-from kseg.dump.reports import Reports
+from kseg.dump.options import DumpContext
 from kseg.errors import KsegError
 from kseg.formats import checkpoint
 from kseg.formats.fixed import (
@@ -19,9 +17,6 @@ from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.times import iso_time
-
-if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext
 
 Members = Mapping[str, object]
 _REPORTS = (
@@ -40,7 +35,9 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     """
     kind = parse_file_name(path).kind
     # The text's own checks, with the text thrown away.
-    checked = replace(context, output=new_output(bytes), reports=Reports(context.options.release), summaries=[])
+    checked = DumpContext(
+        context.options, new_output(bytes), context.talk, context.show_progress, several_files=context.several_files
+    )
     _check(path, kind, checked)
     context.found_wrong |= checked.found_wrong
     try:

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
+from kseg.dump.reports import Reports
 from kseg.errors import UsageError
 from kseg.layouts.options import OPTION_RELEASES
 from kseg.output.json_lines import json_line
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kseg.dump.part import Part
-    from kseg.dump.reports import Reports
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
     from kseg.redaction import Redaction
@@ -28,8 +27,7 @@ MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
 
 
-@dataclass(frozen=True, slots=True)
-class DumpOptions:
+class DumpOptions(NamedTuple):
     """Kafka's options and kseg's; the defaults are those of the command line.
 
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
@@ -72,7 +70,6 @@ class DumpOptions:
         return self.like or LATEST
 
 
-@dataclass(slots=True)
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
@@ -82,20 +79,29 @@ class DumpContext:
     without what stands around it. `table_output` is where tables go, None for standard output.
     """
 
-    options: DumpOptions
-    output: "Output"
-    talk: Callable[[str], None]
-    reports: "Reports"
-    show_progress: Callable[[str, int, int], None]
-    several_files: bool = False
-    found_wrong: bool = False
-    failed: int = 0
-    summaries: list[str] = field(default_factory=list)
-    part: "Part | None" = None
-    is_following: bool = False
-    table_output: "IO[str] | None" = None
-    _table: "GrowingTable | None" = None
-    _header: str = ""
+    def __init__(
+        self,
+        options: DumpOptions,
+        output: "Output",
+        talk: Callable[[str], None],
+        show_progress: Callable[[str, int, int], None],
+        *,
+        several_files: bool,
+    ) -> None:
+        self.options = options
+        self.output = output
+        self.talk = talk
+        self.show_progress = show_progress
+        self.several_files = several_files
+        self.reports = Reports(options.release)
+        self.found_wrong = False
+        self.failed = 0
+        self.summaries: list[str] = []
+        self.part: Part | None = None
+        self.is_following = False
+        self.table_output: IO[str] | None = None
+        self._table: GrowingTable | None = None
+        self._header = ""
 
     def shown(self, path: str) -> str:
         """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""

@@ -1,13 +1,11 @@
 """What of a directory's logs is printed, if not all of it."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kseg.log.selector import Selector
 
 
-@dataclass(slots=True)
 class Part:
     """What of logs is selected, while they are printed one after another.
 
@@ -16,13 +14,14 @@ class Part:
     last_path: its path. is_followed: a log's torn or zero tail is what isn't written yet.
     """
 
-    selector: "Selector"
-    start: int | None = None
-    skip: int = 0
-    left: int | None = None
-    end: int = 0
-    last_path: str | None = None
-    is_followed: bool = False
+    def __init__(self, selector: "Selector", left: int | None = None) -> None:
+        self.selector = selector
+        self.start: int | None = None
+        self.skip = 0
+        self.left = left
+        self.end = 0
+        self.last_path: str | None = None
+        self.is_followed = False
 
     @property
     def is_full(self) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +42,7 @@ def read_log(
     output = output or context.output
     redaction = context.options.redaction
     if redaction is not None and "headers" in redaction.parts:
-        rendering = replace(rendering, redactor=redaction.redactor())
+        rendering = rendering._replace(redactor=redaction.redactor())
     with LogFile(path, context.options.max_bytes) as log_file:
         if context.part is None:
             source = None
@@ -79,7 +78,7 @@ def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rend
     if not rendering.is_deep:
         return rendering, _counted(source, part)
     wanted = selection.record_filter(skip=part.skip, limit=part.left, last_offset=selector.last_offset(log_file.path))
-    return replace(rendering, record_filter=wanted), source
+    return rendering._replace(record_filter=wanted), source
 
 
 def _count(part: Part, count: int) -> None:

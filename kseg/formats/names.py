@@ -66,9 +66,10 @@ SUFFIXES = {
 }
 """What Kafka appends to a name, and what it means."""
 
-_SEGMENT_STEM = re.compile(r"([0-9]{1,20})")
-_REMOTE_STEM = re.compile(r"([0-9]{20})-([A-Za-z0-9_-]{22})")
-_METADATA_SNAPSHOT_STEM = re.compile(r"([0-9]{20})-([0-9]{10})(?:-.*)?")
+# Patterns that few runs need are compiled when they are met: `re` keeps them.
+_MOST_DIGITS = 20
+_REMOTE_STEM = r"([0-9]{20})-([A-Za-z0-9_-]{22})"
+_METADATA_SNAPSHOT_STEM = r"([0-9]{20})-([0-9]{10})(?:-.*)?"
 
 
 class FileName(NamedTuple):
@@ -104,7 +105,7 @@ def parse_file_name(path: str | PathLike[str]) -> FileName:
 
 def _metadata_snapshot_name(stem: str, suffix: str | None) -> FileName:
     # While a snapshot is written, random characters stand between the epoch and `.checkpoint.part`.
-    match = _METADATA_SNAPSHOT_STEM.fullmatch(stem)
+    match = re.fullmatch(_METADATA_SNAPSHOT_STEM, stem)
     if match is None:
         return FileName(FileKind.METADATA_SNAPSHOT, suffix=suffix)
     return FileName(FileKind.METADATA_SNAPSHOT, _offset(match[1]), int(match[2]), suffix)
@@ -112,9 +113,9 @@ def _metadata_snapshot_name(stem: str, suffix: str | None) -> FileName:
 
 def _segment_name(kind: FileKind, stem: str, suffix: str | None) -> FileName:
     # Kafka writes 20 digits; its tool reads any number of them.
-    if match := _SEGMENT_STEM.fullmatch(stem):
-        return FileName(kind, _offset(match[1]), suffix=suffix)
-    if match := _REMOTE_STEM.fullmatch(stem):
+    if stem.isdecimal() and stem.isascii() and len(stem) <= _MOST_DIGITS:
+        return FileName(kind, _offset(stem), suffix=suffix)
+    if match := re.fullmatch(_REMOTE_STEM, stem):
         return FileName(kind, _offset(match[1]), suffix=suffix, remote_id=match[2])
     return FileName(kind, suffix=suffix)
 
@@ -145,12 +146,12 @@ class PartitionDirectory(NamedTuple):
 
 
 _STATES = "|".join(DirectoryState)
-_PARTITION_DIRECTORY = re.compile(rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})-({_STATES}))?")
+_PARTITION_DIRECTORY = rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})-({_STATES}))?"
 
 
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
     """Topic and partition that the last part of `path` names; None if that is no partition directory's name."""
-    match = _PARTITION_DIRECTORY.fullmatch(PurePath(path).name)
+    match = re.fullmatch(_PARTITION_DIRECTORY, PurePath(path).name)
     if match is None or int(match[2]) > MAXIMUM_PARTITION:
         return None
     state = DirectoryState(match[4]) if match[4] else None

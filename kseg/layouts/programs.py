@@ -1,6 +1,6 @@
 """Puts a release's lines together into the kernel's program."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import logs
@@ -11,8 +11,7 @@ DOCUMENTED = Release((2, 1, 1))
 """The release whose record and batch lines the documentation shows: what kseg prints by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(NamedTuple):
     """What of a log is to be printed: Kafka's options."""
 
     deep: bool = False

@@ -4,7 +4,6 @@ As Kafka goes it, with each step checked against the log. Source: LocalLog.read,
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,7 +22,6 @@ from kseg.log.segment_search import (
     seek_offset,
     seek_time,
 )
-from kseg.log.selected import first_selected, last_selected, latest_selected
 from kseg.selection import Selection
 
 
@@ -304,14 +302,16 @@ def lookup_selected(
 def _selected_offset(
     partition: PartitionLog, target: int | SpecialTime, selection: Selection, problems: list[str], *, is_time: bool
 ) -> int | None:
+    from kseg.log.selected import first_selected, last_selected, latest_selected
+
     start = max(selection.first_offset, partition.log_start_offset())
     if isinstance(target, SpecialTime):
         search = {SpecialTime.LATEST: last_selected, SpecialTime.MAX_TIMESTAMP: latest_selected}.get(
             target, first_selected
         )
-        return search(partition.path, replace(selection, from_offset=start), problems.append)
+        return search(partition.path, selection._replace(from_offset=start), problems.append)
     if is_time:
-        wanted = replace(selection, from_offset=start, from_time=max(target, selection.from_time or 0))
+        wanted = selection._replace(from_offset=start, from_time=max(target, selection.from_time or 0))
     else:
-        wanted = replace(selection, from_offset=max(target, start))
+        wanted = selection._replace(from_offset=max(target, start))
     return first_selected(partition.path, wanted, problems.append)

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -214,7 +213,7 @@ def first_selected(directory: Path, selection: Selection, say: Callable[[str], N
 
 def last_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
     """The offset of the last one; arguments as in `selected_pieces`."""
-    last = replace(selection, tail=1)
+    last = selection._replace(tail=1)
     return next((piece.records[-1].offset for piece in selected_pieces(directory, last, say)), None)
 
 

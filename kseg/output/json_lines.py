@@ -1,6 +1,5 @@
 """JSON, one object a line, keys in the order given."""
 
-import json
 from collections.abc import Mapping
 
 from kseg.output.stdout import write_stdout
@@ -9,6 +8,8 @@ from kseg.shown_paths import shown
 
 def json_line(members: Mapping[str, object]) -> bytes:
     """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN."""
+    import json
+
     text = shown(json.dumps(members, ensure_ascii=False, separators=(",", ":")))
     return text.encode("utf-8", "backslashreplace") + b"\n"
 

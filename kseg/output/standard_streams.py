@@ -5,7 +5,6 @@ One that the caller closed is replaced, so that no other file gets its number, a
 
 import io
 import os
-import select
 import sys
 from typing import IO, TYPE_CHECKING
 
@@ -23,6 +22,8 @@ class _StandardOutput(io.FileIO):
         """Writes some bytes, waiting for a reader where the stream doesn't. Raises as `write_stdout` does."""
         try:
             while (written := super().write(piece)) is None:
+                import select
+
                 select.select([], [self], [])
         except OSError as error:
             raise output_failure(error) from error

@@ -4,19 +4,21 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
+SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
 
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built.
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(PYTHON) -m pytest
 
-.PHONY: help demo test test-asan lint check docs test-kafka bench golden build clean FORCE
+.PHONY: help demo demo-spark test test-asan lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
+    build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
 	@echo 'kseg reads the files that Apache Kafka leaves on disk.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Everything is installed into $(VENV)/ and nowhere else. Python 3.11 or later is needed; gcc or clang for speed.'
 
@@ -34,6 +36,14 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): what is behind the hole is read too.'
 	@$(call run,$(DAMAGED),dump --shallow $(notdir $(wildcard $(DAMAGED)/*.log))) || true
 	@echo; echo 'More: $(VENV)/bin/kseg dump --help, README.md'
+
+demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and show its table and its report
+	@$(call run,golden/logs/4.3.1,spark-export --master 'local[2]' --topic compacted-txn --overwrite . $(abspath build)/demo-spark)
+	@echo; echo 'The table (build/demo-spark/topic=compacted-txn), its first rows:'
+	@$(PYTHON) tools/show_table.py build/demo-spark
+	@echo; echo 'The report (build/demo-spark/_kseg/report.json):'
+	@cat build/demo-spark/_kseg/report.json
+	@echo; echo 'More: $(VENV)/bin/kseg spark-export --help, docs/spark.md'
 
 # --- what developers use ---------------------------------------------------------------------------------------------
 
@@ -66,8 +76,17 @@ docs: $(KERNEL) ## Check that examples run and generated pages are up to date; w
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) -m 'kafka or not kafka and not cluster' $(TESTS)
 
+test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
+	$(PYTEST) tests/spark/test_source.py tests/spark/test_connect.py tests/spark/test_peer.py -m 'spark or kafka' $(TESTS)
+
+test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
+	$(PYTEST) tests/spark -m cluster $(TESTS)
+
 bench: $(KERNEL) ## Compare with the real tool and other readers; needs Java and Maven, see bench/README.md
 	$(PYTHON) -m bench
+
+bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
+	$(PYTHON) -m bench.spark
 
 golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
 	rm -rf build/golden
@@ -118,6 +137,12 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kerne
 	else \
 	    echo twin >$@; $(call no_kernel); \
 	fi
+
+$(SPARK): $(KERNEL)
+	@echo 'Installing Spark: some 700 MB'
+	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat \
+	    -e '.[spark,delta]' --group spark
+	@touch $@
 
 # The compiler that setuptools takes: CC of the environment, else the one that built Python.
 sysconfig = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.$(1))')

@@ -1,0 +1,388 @@
+"""The parts of the benchmark of Spark: each takes an empty directory and a number of repetitions, and gives figures."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.datasets import KIB, MIB, DataSet, make_segment
+from kseg.arrow import record_batches
+from kseg.index.headers import walk_headers
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.rebuild import rebuild
+from kseg.log_file import Damage, LogFile
+
+PARTITIONS = 4
+PROCESSES = 2
+MASTER = f"local[{PROCESSES}]"
+ROWS = 2_000_000
+VALUE = (160, 160)  # with key and Kafka's own fields some 200 bytes
+# Sizes that hold half a million records each.
+TOPICS = {
+    "none": DataSet("200b-none", value_sizes=VALUE, size=92 * MIB),
+    "lz4": DataSet("200b-lz4", codec="lz4", value_sizes=VALUE, size=60 * MIB),
+    "zstd": DataSet("200b-zstd", codec="zstd", value_sizes=VALUE, size=43 * MIB),
+    "single": DataSet("200b-single", batch_size=1, value_sizes=VALUE, size=120 * MIB),
+}
+GIBIBYTE = DataSet("gibibyte", value_sizes=VALUE, size=KIB * MIB)
+INDEX_INTERVAL = 4096
+MANY = 10_000
+SPARSE_SIZE = 105 * MIB
+
+
+class Figure(NamedTuple):
+    """What was measured: what it is of, the figure with its unit, the least (or most) it should be, whether it is."""
+
+    work: str
+    figure: str
+    target: str = ""
+    reached: str = ""
+
+
+def at_least(work: str, value: float, target: float) -> Figure:
+    """A ratio that should be no less."""
+    return Figure(work, f"{value:.2f} times", f"{target} times", "yes" if value >= target else "no")
+
+
+def at_most(work: str, value: float, unit: str, target: float) -> Figure:
+    """A figure that should be no more."""
+    return Figure(work, f"{value:.2f} {unit}", f"{target} {unit}", "yes" if value <= target else "no")
+
+
+# --- rows per second -------------------------------------------------------------------------------------------------
+
+
+class Times(NamedTuple):
+    """Rows, and medians of wall and CPU seconds; the CPU is that of this process and all below it but the broker."""
+
+    rows: int
+    wall: float
+    cpu: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.wall
+
+
+def rates(work: Path, repeat: int) -> Iterator[Figure]:
+    """Rows a second of exports and queries, the ways in turns, one session for all; the first round warms up."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+    import peer_spark
+
+    from kseg.spark import register
+    from kseg.spark.session import open_session
+
+    logs = {name: make_topic(name, data_set, work / "logs" / name) for name, data_set in TOPICS.items()}
+    rows = {name: PARTITIONS * make_segment(data_set, 0).records for name, data_set in TOPICS.items()}
+    jars = ",".join(map(str, peer_spark.connector_jars(work / "connector")))
+    served = {"none": sorted(logs["none"].iterdir())}
+    (work / "broker").mkdir()
+    with (
+        peer_spark.serving(served, work / "broker", peer_spark.AS_IN_PRODUCTION) as broker,
+        open_session(MASTER, {"spark.jars": jars, "spark.driver.memory": "1g"}) as spark,
+        ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool,
+    ):
+        register(spark)
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "none", "includeHeaders": "true"}
+        connector = spark.read.format("kafka").options(**options).load()
+        ours = spark.read.format("kseg").option("includeHeaders", "true").load(str(logs["none"]))
+        out = work / "out"
+        ways: dict[str, tuple[int, Callable[[], object]]] = {
+            "plain pyarrow": (rows["none"], lambda: plain(pool, logs["none"], out)),
+            "kseg export": (rows["none"], lambda: export_by(in_pool(pool), logs["none"], out)),
+            **{f"spark-export {name}": (rows[name], exporting(spark, logs[name], out)) for name in logs},
+            "connector to Parquet": (rows["none"], lambda: connector_export(connector, out)),
+            "kseg to noop": (rows["none"], lambda: to_noop(ours)),
+            "connector to noop": (rows["none"], lambda: to_noop(connector)),
+        }
+        times = measured(ways, out, repeat)
+    for name, taken in times.items():
+        yield Figure(name, f"{taken.rate / 1000:.0f} k rows/s, {taken.wall:.2f} s wall, {taken.cpu:.2f} s CPU")
+    export = times["spark-export none"].rate
+    yield at_least("export ÷ connector to Parquet", export / times["connector to Parquet"].rate, 3)
+    yield at_least("export ÷ plain pyarrow", export / times["plain pyarrow"].rate, 0.6)
+    for name, target in (("lz4", 0.7), ("zstd", 0.7), ("single", 0.4)):
+        yield at_least(f"export of {name} ÷ of none", times[f"spark-export {name}"].rate / export, target)
+    yield at_least("kseg to noop ÷ connector", times["kseg to noop"].rate / times["connector to noop"].rate, 2)
+
+
+def measured(ways: dict[str, tuple[int, Callable[[], object]]], out: Path, repeat: int) -> dict[str, Times]:
+    """Medians of all ways, run in turns."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for number in range(repeat + 1):
+        for name, (_, run) in ways.items():
+            shutil.rmtree(out, ignore_errors=True)
+            start_time, cpu = time.monotonic(), cpu_seconds()
+            run()
+            if number:
+                taken[name].append((time.monotonic() - start_time, cpu_seconds() - cpu))
+    medians = {name: map(statistics.median, zip(*pairs, strict=True)) for name, pairs in taken.items()}
+    return {name: Times(ways[name][0], *medians[name]) for name in ways}
+
+
+def make_topic(name: str, data_set: DataSet, directory: Path) -> Path:
+    """A log directory of four equal partitions, with indexes."""
+    segment = make_segment(data_set, 0)
+    for partition in range(PARTITIONS):
+        place = directory / f"{name}-{partition}"
+        place.mkdir(parents=True)
+        shutil.copy(segment.path, place)
+        shutil.copy(index_of(segment.path), place)
+    return directory
+
+
+def index_of(log: Path) -> Path:
+    """The offset index of a segment, as a broker would make it; made once."""
+    index = log.with_suffix(".index")
+    if not index.exists() or index.stat().st_mtime < log.stat().st_mtime:
+        with LogFile(log) as log_file:
+            index.write_bytes(rebuild(log_file, interval=INDEX_INTERVAL).offset_index)
+    return index
+
+
+def exporting(spark: Any, logs: Path, out: Path) -> Callable[[], object]:
+    """An export of a log directory by Spark."""
+    from kseg.spark.job import by_spark
+
+    return lambda: export_by(by_spark(spark, PROCESSES), logs, out)
+
+
+def export_by(execute: Any, logs: Path, out: Path) -> object:
+    """An export, whoever executes its orders."""
+    from kseg.export.run import Export, run_export
+
+    return run_export(Export((str(logs),), str(out), parallelism=PROCESSES), execute)
+
+
+def in_pool(pool: ProcessPoolExecutor) -> Any:
+    """Executes orders in processes that are there already."""
+    from kseg.export.run import execute_one
+
+    return lambda orders, job: list(pool.map(execute_one, orders, [job] * len(orders)))
+
+
+def connector_export(frame: Any, out: Path) -> None:
+    """What a job without kseg would do."""
+    frame.write.option("compression", "zstd").partitionBy("topic").parquet(str(out))
+
+
+def to_noop(frame: Any) -> None:
+    """Reads all columns, writes nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def plain(pool: ProcessPoolExecutor, logs: Path, out: Path) -> None:
+    """A program without Spark and without an export's accounts: a file for each log."""
+    out.mkdir()
+    paths = sorted(logs.rglob("*.log"))
+    list(pool.map(write_plain, [(str(path), str(out / f"{path.parent.name}.parquet")) for path in paths]))
+
+
+def write_plain(arguments: tuple[str, str]) -> None:
+    """A log's records as Parquet, encoded as an export encodes them, in row groups of the same size."""
+    path, out = arguments
+    writer, waiting, size = None, [], 0
+    for batch in record_batches(path):
+        records = batch.drop_columns(["topic"])
+        if writer is None:
+            writer = pq.ParquetWriter(
+                out,
+                records.schema,
+                compression="zstd",
+                use_dictionary=["partition", "timestampType", "headers.list.element.key"],
+                column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+            )
+        waiting.append(records)
+        size += records.nbytes
+        if size >= 64 * MIB:
+            write_group(writer, waiting)
+            waiting, size = [], 0
+    if waiting:
+        write_group(writer, waiting)
+    if writer is not None:
+        writer.close()
+
+
+def write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None:
+    """A row group of all that waits."""
+    table = pa.Table.from_batches(batches)
+    writer.write_table(table, row_group_size=table.num_rows)
+
+
+# --- start, ranges, memory, plans ------------------------------------------------------------------------------------
+
+
+def start(work: Path, repeat: int) -> Iterator[Figure]:
+    """A small topic by whole commands: what Spark costs before and after the work."""
+    topic = str(Path(__file__).resolve().parent.parent / "golden" / "logs" / "4.3.1")
+    seconds: dict[str, list[float]] = {"export": [], "spark-export": []}
+    for _ in range(repeat):
+        for name, taken in seconds.items():
+            out = work / name
+            shutil.rmtree(out, ignore_errors=True)
+            settings = ("--master", MASTER) if name == "spark-export" else ()
+            command = [sys.executable, "-m", "kseg", name, *settings, "--topic", "zstd", topic, str(out)]
+            start_time = time.monotonic()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            taken.append(time.monotonic() - start_time)
+    without, by_spark = (statistics.median(taken) for taken in seconds.values())
+    yield Figure("kseg export, 290 records, cold", f"{without:.2f} s")
+    yield Figure("kseg spark-export, 290 records, cold", f"{by_spark:.2f} s")
+    yield at_most("start-up and planning over that without Spark", by_spark - without, "s", 8)
+
+
+def narrow(work: Path, repeat: int) -> Iterator[Figure]:
+    """A hundred offsets of a segment of 1 GiB: bytes that the process reads."""
+    directory = work / "narrow-0"
+    directory.mkdir()
+    segment = make_segment(GIBIBYTE, 0)
+    for path in (segment.path, index_of(segment.path)):
+        (directory / path.name).symlink_to(path)
+    middle = segment.records // 2
+    for name, first, count in (("100 offsets", middle, 100), ("100,000 offsets", middle, 100_000)):
+        amounts = [read_amounts(directory, first, first + count) for _ in range(repeat)]
+        read, wanted = (statistics.median(values) for values in zip(*amounts, strict=True))
+        yield at_most(f"{name} of 1 GiB: read beyond their {wanted / MIB:.2f} MiB", (read - wanted) / MIB, "MiB", 1)
+
+
+def read_amounts(directory: Path, first: int, end: int) -> tuple[int, int]:
+    """Bytes that a process of its own reads of log and index; and those of the batches that hold the offsets."""
+    read = int(probed("read", str(directory), str(first), str(end)))
+    (log,) = directory.glob("*.log")
+    with LogFile(log) as log_file, OffsetIndex(log.with_suffix(".index"), 0) as index:
+        wanted = 0
+        for header in walk_headers(log_file, index.lookup(first).position):
+            if isinstance(header, Damage) or header.base_offset is None or header.base_offset >= end:
+                break
+            wanted += header.size if header.last_offset >= first else 0
+    return read, wanted
+
+
+def probed(*arguments: str) -> str:
+    """What a process of its own prints (spark_probe.py)."""
+    command = [sys.executable, "-m", "bench.spark_probe", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def memory(work: Path, _: int) -> Iterator[Figure]:
+    """Peaks of the processes while Spark exports segments of 92 MiB and of 1 GiB."""
+    sizes = {"4 of 92 MiB": [TOPICS["none"]] * PARTITIONS, "1 GiB": [GIBIBYTE]}
+    peaks: dict[str, dict[str, int]] = {}
+    for name, data_sets in sizes.items():
+        logs = work / name.replace(" ", "")
+        for number, data_set in enumerate(data_sets):
+            segment = make_segment(data_set, 0)
+            (logs / f"memory-{number}").mkdir(parents=True)
+            for path in (segment.path, index_of(segment.path)):
+                (logs / f"memory-{number}" / path.name).symlink_to(path)
+        command = [sys.executable, "-m", "kseg", "spark-export", "--master", MASTER, str(logs), str(work / "out")]
+        shutil.rmtree(work / "out", ignore_errors=True)
+        peaks[name] = peak_sizes([*command, "--conf", "spark.driver.memory=1g"])
+        for kind, peak in peaks[name].items():
+            yield Figure(f"{kind}, {name}", f"{peak / MIB:.0f} MiB")
+    small, large = (taken["largest worker"] for taken in peaks.values())
+    yield at_most("largest worker with 1 GiB over 92 MiB", large / small, "times", 1.5)
+
+
+def peak_sizes(command: list[str]) -> dict[str, int]:
+    """Peak memory of a command's processes: itself, the JVM, the largest of Python's workers."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        peaks = {"driver": 0, "JVM": 0, "largest worker": 0}
+        while process.poll() is None:
+            for pid in descendants(process.pid):
+                kind = "driver" if pid == process.pid else "JVM" if is_java(pid) else "largest worker"
+                peaks[kind] = max(peaks[kind], peak_size(pid))
+            time.sleep(0.05)
+    assert process.returncode == 0, command
+    return peaks
+
+
+def is_java(pid: int) -> bool:
+    """Whether a process runs a JVM."""
+    try:
+        return Path(f"/proc/{pid}/exe").resolve().name == "java"
+    except OSError:
+        return False
+
+
+def peak_size(pid: int) -> int:
+    """A process's peak memory in bytes; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * KIB for line in lines if line.startswith("VmHWM")), 0)
+
+
+def plan(work: Path, repeat: int) -> Iterator[Figure]:
+    """10,000 partitions, 1 TiB of sparse logs, with indexes: whole, and cut into four orders each."""
+    index = index_of(make_segment(TOPICS["none"], 0).path)
+    for number in range(MANY):
+        directory = work / f"sparse-{number}"
+        directory.mkdir()
+        with (directory / "00000000000000000000.log").open("wb") as log:
+            log.truncate(SPARSE_SIZE)
+        (directory / index.name).symlink_to(index)
+    for name, target in (("", 256 * MIB), (", cut by their indexes", 32 * MIB)):
+        results = [planned(work, target) for _ in range(min(repeat, 3))]
+        seconds, peak, count = (statistics.median(values) for values in zip(*results, strict=True))
+        yield at_most(f"plan of 10,000 partitions{name}: {count:.0f} orders", seconds, "s", 10)
+        yield Figure(f"peak memory of that{name}", f"{peak / MIB:.0f} MiB")
+
+
+def planned(logs: Path, target_size: int) -> tuple[float, ...]:
+    """Seconds, peak bytes and orders of a plan, made by a process of its own."""
+    return tuple(map(float, probed("plan", str(logs), str(target_size)).split()))
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
+    children: dict[int, list[int]] = {}
+    for child, (parent, _) in process_table().items():
+        children.setdefault(parent, []).append(child)
+    found, waiting = [], [pid]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += children.get(found[-1], [])
+    return found
+
+
+def process_table() -> dict[int, tuple[int, int]]:
+    """Parent and clock ticks, those of ended children included, by process."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        found[int(stat.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    return found
+
+
+def cpu_seconds() -> float:
+    """Of this process and all below it, ended ones included, but not of a broker."""
+    table = process_table()
+    own = [pid for pid in descendants(os.getpid()) if pid in table and not is_broker(pid)]
+    return sum(table[pid][1] for pid in own) / os.sysconf("SC_CLK_TCK")
+
+
+def is_broker(pid: int) -> bool:
+    """Whether a process is the peer's broker."""
+    try:
+        return b"kafka.Kafka\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,47 @@
+"""What the benchmark of Spark measures in processes of their own: `plan DIRECTORY SIZE`, `read DIRECTORY FIRST END`."""
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
+from kseg.export.plan import Splitting, plan_orders
+from kseg.export.source import find_replicas
+
+
+def plan(logs: str, target_size: int) -> None:
+    """Prints seconds, peak bytes and orders of an export's plan."""
+    from kseg.export.run import Export, plan_export
+
+    start = time.monotonic()
+    orders = plan_export(Export((logs,), f"{logs}-out", files=FileOptions(target_size=target_size))).orders
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(time.monotonic() - start, peak, len(orders))
+
+
+def read(logs: str, first: int, end: int) -> None:
+    """Prints how many bytes are read to plan and read a range of offsets; modules are loaded before."""
+    read_range(logs, first, end)
+    before = bytes_read()
+    read_range(logs, first, end)
+    print(bytes_read() - before)
+
+
+def read_range(logs: str, first: int, end: int) -> None:
+    """Plans and reads."""
+    from kseg.export.reader import OrderReader
+
+    selection = Selection(offsets=OffsetRange(first, end))
+    (order,) = plan_orders(find_replicas([logs]), selection, Splitting(1 << 40))
+    rows = sum(batch.num_rows for batch in OrderReader(order, ReadOptions()).batches())
+    assert rows == end - first, rows
+
+
+def bytes_read() -> int:
+    """Bytes that this process asked of files."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+if __name__ == "__main__":
+    {"plan": plan, "read": read}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))

@@ -137,7 +137,7 @@ def _run_here(
         wanted = export_of(options, tasks or parallelism_of(spark))
 
         def progress(finished: int, total: int, failed: int) -> None:
-            bar.show(f"tasks, {failed} failed" if failed else "tasks", finished, total)
+            bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
         report = run_export(wanted, by_spark(spark, wanted.parallelism, progress))
     return show_report(report, options["output"])

@@ -22,13 +22,14 @@ from kseg.log_file import Damage, LogFile, Run
 class RangeReader:
     """One range, read; a context manager. Remote files are copied to this machine, the range alone.
 
-    end: up to where it was read. crc: CRC-32C of the bytes from `start` to there; None once damage was met.
+    end: up to where it was read. crc: CRC-32C of the bytes from `start` to there; None once damage was met, and where
+    no checksum is wanted.
     """
 
-    def __init__(self, part: ByteRange, max_decompressed: int) -> None:
+    def __init__(self, part: ByteRange, max_decompressed: int, *, checksum: bool = True) -> None:
         self.part = part
         self.start = self.end = part.start
-        self.crc: int | None = 0
+        self.crc: int | None = 0 if checksum else None
         self._max_decompressed = max_decompressed
         self._clean_up = ExitStack()
         self._scratch: Path | None = None

@@ -8,6 +8,8 @@ from uuid import uuid4
 from kseg.errors import UsageError
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
+from kseg.export.damages import NAME as NAME_OF_DAMAGES
+from kseg.export.damages import damage_rows, to_parquet
 from kseg.export.destination import open_destination
 from kseg.export.manifest import Key
 from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
@@ -98,6 +100,8 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)
     report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
+    damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
+    place.replace(NAME_OF_DAMAGES, to_parquet(damages))
     return report
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import count
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -25,9 +25,11 @@ POLL_SECONDS = 0.2
 
 TaskProgress = Callable[[int, int, int], object]
 """Is told how many tasks are done, of how many, and how many attempts failed."""
+ByteProgress = Callable[[int, int, int], object]
+"""Is told about how many bytes are read, of how many, and how many attempts of tasks failed."""
 
 
-def by_spark(spark: "SparkSession", parallelism: int, progress: TaskProgress | None = None) -> Execute:
+def by_spark(spark: "SparkSession", parallelism: int, progress: ByteProgress | None = None) -> Execute:
     """Executes orders in Spark's tasks, the largest first. Raises KsegError with the task's own message."""
     rounds = count()
 
@@ -36,13 +38,23 @@ def by_spark(spark: "SparkSession", parallelism: int, progress: TaskProgress | N
         tasks = balance(orders, min(len(orders), parallelism * TASKS_PER_SLOT))
         members = {"job": job.to_json(), "tasks": [[order.to_json() for order in task] for task in tasks]}
         write_job(job.destination, job.id, f"orders-{name}", members)
-        _run(spark, len(tasks), {"destination": job.destination, "job": job.id, "round": name}, progress)
+        _run(
+            spark, len(tasks), {"destination": job.destination, "job": job.id, "round": name}, in_bytes(tasks, progress)
+        )
         results: list[Result] = read_job(job.destination, job.id, f"results-{name}")["results"]
         if len(results) != len(orders):
             raise KsegError(f"{len(orders)} orders were given, {len(results)} results came back", job.destination)
         return results
 
     return execute
+
+
+def in_bytes(tasks: Sequence[Sequence[WorkOrder]], progress: ByteProgress | None) -> TaskProgress | None:
+    """What tells of bytes where Spark tells of tasks only: they are started in this order, and about so they end."""
+    if progress is None:
+        return None
+    sums = [0, *accumulate(sum(order.size for order in task) for task in tasks)]
+    return lambda done, _, failed: progress(sums[min(done, len(tasks))], sums[-1], failed)
 
 
 def _run(spark: "SparkSession", tasks: int, options: dict[str, str], progress: TaskProgress | None) -> None:

@@ -49,7 +49,7 @@ class OrderExecutor:
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of the partition's orders; none for the empty partition that Spark makes of an empty list."""
         for members in partition.value or ():
-            order = OrderReader(WorkOrder.from_json(members), self.options)
+            order = OrderReader(WorkOrder.from_json(members), self.options, checksums=False)
             if self.request.text("table") == "damages":
                 yield from _damages(order)
                 continue
@@ -75,26 +75,12 @@ def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def _damages(reader: OrderReader) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
+    from kseg.export.damages import damage_rows
 
     for _ in reader.batches():
         pass  # only the accounts are wanted
-    losses = reader.tally.losses
-    count = len(losses)
-    columns: dict[str, tuple[pa.DataType, list[Any]]] = {
-        "topic": (pa.string(), [reader.order.topic] * count),
-        "partition": (pa.int32(), [reader.order.partition] * count),
-        "segment": (pa.string(), [loss.segment for loss in losses]),
-        "position": (pa.int64(), [loss.position for loss in losses]),
-        "size": (pa.int64(), [loss.size for loss in losses]),
-        "kind": (pa.string(), [str(loss.kind) for loss in losses]),
-        "detail": (pa.string(), [loss.detail for loss in losses]),
-        "firstOffset": (pa.int64(), [loss.first for loss in losses]),
-        "endOffset": (pa.int64(), [loss.end for loss in losses]),
-    }
-    if count:
-        arrays = [pa.array(values, kind) for kind, values in columns.values()]
-        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    if reader.tally.losses:
+        yield damage_rows(reader.order.topic, reader.order.partition, reader.tally.losses)
 
 
 class KsegReader(OrderExecutor, DataSourceReader):

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from kseg.spark.stream import KsegStreamReader
     from kseg.spark.writer import OrderWriter
 
-DAMAGES = (
-    "topic string, partition int, segment string, position bigint, size bigint, kind string, detail string, "
-    "firstOffset bigint, endOffset bigint"
-)
-"""Columns of `option("table", "damages")`."""
 _TYPES = {
     "binary": "binary",
     "string": "string",
@@ -41,10 +36,11 @@ class KsegSource(DataSource):
         """The columns: spark-sql-kafka's, and those asked for."""
         request = Request.parse(self.options)
         if request.text("table") == "damages":
-            return DAMAGES
-        from kseg.arrow import schema_of
+            from kseg.export.damages import SCHEMA as fields
+        else:
+            from kseg.arrow import schema_of
 
-        fields = schema_of(request.reading().arrow())
+            fields = schema_of(request.reading().arrow())
         return ", ".join(f"{field.name} {_TYPES.get(str(field.type), _HEADERS)}" for field in fields)
 
     def reader(self, schema: "StructType") -> "KsegReader":

@@ -60,3 +60,16 @@ def test_damage_at_the_cut_between_two_files_loses_nothing_more(tmp_path: Path) 
     assert [(part.topic, part.records_out, part.lost, part.unexplained) for part in cut.partitions] == [
         (part.topic, part.records_out, part.lost, part.unexplained) for part in whole.partitions
     ]
+
+
+def test_a_side_table_has_a_row_for_each_damage(tmp_path: Path) -> None:
+    report = exports.export([golden.ROOT / "damaged"], tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "_kseg" / "damages.parquet").to_pylist()
+    assert [(row["topic"], row["position"], row["size"], row["kind"], row["endOffset"]) for row in rows] == [
+        (part.topic, loss.position, loss.size, loss.kind, loss.end)
+        for part in report.partitions
+        for loss in part.damages
+    ]
+    (wiped,) = (row for row in rows if row["topic"] == "210-wiped-batch")
+    assert (wiped["position"], wiped["firstOffset"], wiped["endOffset"]) == (237, 21938, 21939)
+    assert "kind" not in pq.read_table(tmp_path / "out").column_names

@@ -116,7 +116,7 @@ def test_folders_by_topic_partition_and_utc_date(tmp_path: Path) -> None:
     batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([day - 1, day, 2 * day])]
     write_segment(tmp_path / "orders-3", batches)
     exports.export([tmp_path / "orders-3"], tmp_path / "out", partition_by=("topic", "partition", "date"))
-    folders = sorted(path.parent.name for path in (tmp_path / "out").rglob("*.parquet"))
+    folders = sorted(path.parent.name for path in (tmp_path / "out").rglob("part-*.parquet"))
     assert folders == ["date=1970-01-01", "date=1970-01-02", "date=1970-01-03"]
     assert pq.read_table(tmp_path / "out").num_rows == 3
 
@@ -132,7 +132,7 @@ def test_files_end_at_the_target_size_and_are_sorted_by_offset(tmp_path: Path) -
 def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 1000)
     exports.export([tmp_path / "orders-0"], tmp_path / "out", batch_columns=True)
-    (path,) = (tmp_path / "out").rglob("*.parquet")
+    (path,) = (tmp_path / "out").rglob("part-*.parquet")
     group = pq.ParquetFile(path).metadata.row_group(0)
     columns = {group.column(number).path_in_schema: group.column(number) for number in range(group.num_columns)}
     assert "DELTA_BINARY_PACKED" in columns["offset"].encodings

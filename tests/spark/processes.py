@@ -25,10 +25,11 @@ def is_listening(port: int, host: str = "127.0.0.1") -> bool:
         return probe.connect_ex((host, port)) == 0
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Polls until the condition holds; fails after a while."""
+def wait_until(condition: Callable[[], object], what: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
+    """Polls until the condition holds; fails after a while, or when the process has ended that is to bring it about."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
+        assert process is None or process.poll() is None, f"the process ended before: {what}"
         assert time.monotonic() < deadline, f"not in {PATIENCE} s: {what}"
         time.sleep(POLL_SECONDS)
 

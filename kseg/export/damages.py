@@ -1,0 +1,43 @@
+"""The side table of an export: a row for each damage, beside the records that are intact."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kseg.export.tally import Loss
+
+NAME = "_kseg/damages.parquet"
+SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("segment", pa.string()),
+        pa.field("position", pa.int64()),
+        pa.field("size", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("firstOffset", pa.int64()),
+        pa.field("endOffset", pa.int64()),
+    ]
+)
+"""Where a damage is, what it is, and the offsets lost to it: from the first to before the end, null if not known."""
+
+
+def damage_rows(topic: str, partition: int | None, losses: Iterable[Loss]) -> pa.RecordBatch:
+    """A partition's damages."""
+    rows = [
+        (topic, partition, loss.segment, loss.position, loss.size, str(loss.kind), loss.detail, loss.first, loss.end)
+        for loss in losses
+    ]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def to_parquet(batches: Iterable[pa.RecordBatch]) -> bytes:
+    """The table as a file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_batches(batches, SCHEMA), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

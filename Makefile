@@ -77,7 +77,7 @@ test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) -m 'kafka or not kafka and not cluster' $(TESTS)
 
 test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
-	$(PYTEST) tests/spark/test_source.py tests/spark/test_connect.py tests/spark/test_peer.py -m 'spark or kafka' $(TESTS)
+	$(PYTEST) tests/spark -m 'spark or kafka' $(TESTS)
 
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) tests/spark -m cluster $(TESTS)

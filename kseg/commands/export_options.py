@@ -33,6 +33,19 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         return int(match[1]) * _UNITS[match[2]]
 
 
+class DecoderName(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """key=NAME or value=NAME."""
+
+    name = "PART=NAME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The same; fails if the part isn't key or value."""
+        part, _, name = str(value).partition("=")
+        if part not in ("key", "value") or not name:
+            self.fail(f"{value!r} is neither key=NAME nor value=NAME.", param, ctx)
+        return str(value)
+
+
 class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Names of folders, separated by commas; `none` for none."""
 
@@ -46,6 +59,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         return names
 
 
+_FILE = click.Path(exists=True, resolve_path=True)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
@@ -75,6 +89,17 @@ _OPTIONS = (
     click.option("--batch-columns", is_flag=True, help="Columns with the facts of each record's batch."),
     click.option("--control", is_flag=True, help="Control records too."),
     click.option(
+        "--decode",
+        "decoders",
+        type=DecoderName(),
+        multiple=True,
+        metavar="PART=NAME",
+        help="value=json, key=avro, …: a column decodedValue or decodedKey too, with JSON; decoders are those of dump.",
+    ),
+    click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set."),
+    click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
+    click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition."),
+    click.option(
         "--mode",
         type=click.Choice(["permissive", "failfast"]),
         default="permissive",
@@ -91,6 +116,14 @@ _OPTIONS = (
         default="zstd",
         show_default=True,
         help="Of the Parquet files.",
+    ),
+    click.option(
+        "--format",
+        "table_format",
+        type=click.Choice(["parquet", "delta"]),
+        default="parquet",
+        show_default=True,
+        help="delta: the same files, and the log of a Delta table that names them.",
     ),
     click.option("--overwrite", is_flag=True, help="In the place of an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
@@ -112,7 +145,17 @@ def export_options(command: Command) -> Command:
 def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     """The export that the options ask for. Raises UsageError if there is no destination."""
     from kseg.errors import UsageError
-    from kseg.export.options import FileOptions, Isolation, Mode, OffsetRange, ReadOptions, Selection, Tombstones
+    from kseg.export.decoding import Decoding
+    from kseg.export.options import (
+        FileOptions,
+        Isolation,
+        Mode,
+        OffsetRange,
+        ReadOptions,
+        Selection,
+        TableFormat,
+        Tombstones,
+    )
     from kseg.export.run import Export
     from kseg.times import parse_time, parse_zone
 
@@ -125,6 +168,11 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         None if text is None else parse_time(text, zone) for text in (options["starting_time"], options["ending_time"])
     )
     is_remote = any("://" in source for source in sources)
+    named = dict(text.split("=", 1) for text in options["decoders"])
+    decode = Decoding(
+        named.get("key"), named.get("value"), options["schema"], options["message"], options["schema_registry"]
+    )
+    decode.decoders()
     latest = Tombstones(options["tombstones"]) if options["latest_per_key"] else None
     return Export(
         tuple(sources),
@@ -146,6 +194,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             mode=Mode(options["mode"]),
             latest_per_key=latest,
             selected=selected._replace(from_offset=None, to_offset=None),
+            decode=decode,
         ),
         FileOptions(
             partition_by=options["partition_by"],
@@ -154,6 +203,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         ),
         parallelism,
         options["overwrite"],
+        TableFormat(options["table_format"]),
     )
 
 

@@ -6,8 +6,11 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kseg.arrow import ArrowOptions
+import pyarrow as pa
+
+from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs import DEFAULT_LIMIT
+from kseg.export.decoding import NOTHING, Decoding
 from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING
 from kseg.selection import Selection as RecordSelection
@@ -34,6 +37,13 @@ class Tombstones(StrEnum):
 
     DROP = "drop"
     KEEP = "keep"
+
+
+class TableFormat(StrEnum):
+    """What tells of a table's files: the manifest alone, or the log of a Delta table too."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ class ReadOptions:
     headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
     selected: which records by what is in them, their times, producers and transactions; nothing else is asked in it.
     redaction: what of them is replaced when they are written.
+    decode: adds columns with the text of keys or values.
     """
 
     headers: bool = True
@@ -87,6 +98,11 @@ class ReadOptions:
     max_decompressed: int = DEFAULT_LIMIT
     selected: RecordSelection = EVERYTHING
     redaction: Redaction | None = None
+    decode: Decoding = NOTHING
+
+    def schema(self) -> pa.Schema:
+        """The columns of the records that are given."""
+        return pa.schema([*schema_of(self.arrow()), *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:
         """The columns and records for kseg.arrow; control records are sorted out later, since they are counted."""
@@ -116,6 +132,7 @@ class ReadOptions:
             "latest_per_key": None if latest is None else Tombstones(latest),
             "selected": RecordSelection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
+            "decode": Decoding(**members.get("decode", {})),
         }
         return cls(**{**members, **enums})
 

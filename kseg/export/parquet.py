@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kseg.arrow import schema_of
 from kseg.errors import KsegError
 from kseg.export.destination import Destination
 from kseg.export.options import FileOptions, ReadOptions
@@ -36,7 +35,7 @@ class ParquetFiles:
         self._attempt = f"{job}-{order.number}-{uuid4().hex[:12]}"
         self._options = options
         self._place = place
-        schema = schema_of(read.arrow())
+        schema = read.schema()
         self._schema = pa.schema([field for field in schema if field.name not in options.partition_by])
         self._open: dict[str, _ParquetFile] = {}
 

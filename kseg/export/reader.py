@@ -13,6 +13,7 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.bodies import Slice
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
+from kseg.export.decoding import NOTHING, RecordTexts
 from kseg.export.options import Isolation, ReadOptions, Tombstones
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
@@ -48,6 +49,7 @@ class OrderReader:
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
+        self._texts = RecordTexts(options.decode) if options.decode.fields() else None
 
     @property
     def tally(self) -> Tally:
@@ -110,7 +112,13 @@ class OrderReader:
             batch = batch.filter(self._is_latest(batch))
             self.tally.superseded += before - batch.num_rows
         self.tally.written += batch.num_rows
-        return batch if self._redactor is None else self._redactor.redact(batch)
+        if self._redactor is not None:
+            batch = self._redactor.redact(batch)
+        if self._texts is None:
+            return batch
+        batch = self._texts.added(batch)
+        self.tally.undecoded = self._texts.undecoded
+        return batch
 
     # --- which records -----------------------------------------------------------------------------------------------
 
@@ -184,7 +192,9 @@ class OrderReader:
     def _find_latest(self) -> dict[bytes, int]:
         """The last offset of each key, of an order that holds a whole partition."""
         latest: dict[bytes, int] = {}
-        options = replace(self.options, latest_per_key=None, headers=False, batch_columns=False, redaction=None)
+        options = replace(
+            self.options, latest_per_key=None, headers=False, batch_columns=False, redaction=None, decode=NOTHING
+        )
         for batch in OrderReader(self.order, options, checksums=False).batches():
             for key, offset in zip(batch.column("key").to_pylist(), batch.column("offset").to_pylist(), strict=True):
                 if key is not None:

@@ -17,7 +17,8 @@ class PartitionReport:
     """The accounts of a partition.
 
     from_offset, to_offset: the first offset, and the one behind the last. records_in: intact records read; records_out:
-    written; control, aborted, superseded, unselected: left out. gaps: offsets that have no record, as compaction leaves
+    written; control, aborted, superseded, unselected: left out. undecoded: keys and values
+    whose text couldn't be had. gaps: offsets that have no record, as compaction leaves
     them; holes: those gaps that lie between orders, where a missing segment would show. lost: offsets lost to damage,
     None if damage was met behind which none is known. damages: where. recovered: offsets damaged in one copy and taken
     from another. bytes: of log; seconds: of all tasks.
@@ -34,6 +35,7 @@ class PartitionReport:
     superseded: int = 0
     unselected: int = 0
     disordered: int = 0
+    undecoded: int = 0
     gaps: int = 0
     lost: int | None = 0
     recovered: int = 0
@@ -102,6 +104,7 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         report.superseded += tally.superseded
         report.unselected += tally.unselected
         report.disordered += tally.disordered
+        report.undecoded += tally.undecoded
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()
         report.bytes += sum(source["end"] - source["start"] for source in result["sources"])

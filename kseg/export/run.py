@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from kseg.errors import UsageError
+from kseg.export import delta
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_parquet
 from kseg.export.destination import open_destination
 from kseg.export.manifest import Key
-from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
+from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection, TableFormat
 from kseg.export.order import Job, Result, execute_order
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
@@ -31,7 +32,10 @@ WORTH_PROCESSES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is to be exported, from where to where, and how. overwrite: in the place of an export that is there."""
+    """What is to be exported, from where to where, and how.
+
+    overwrite: in the place of an export that is there. table_format: whether a log of a table format names the files.
+    """
 
     sources: tuple[str, ...]
     destination: str
@@ -40,6 +44,7 @@ class Export:
     files: FileOptions = field(default_factory=FileOptions)
     parallelism: int = 1
     overwrite: bool = False
+    table_format: TableFormat = TableFormat.PARQUET
 
     def splitting(self) -> Splitting:
         """How large its orders are."""
@@ -84,6 +89,8 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     `plan_export` and `execute` raise; then nothing is changed in the destination.
     """
     start = time.monotonic()
+    if export.table_format is TableFormat.DELTA:
+        delta.library()
     plan = plan_export(export)
     place = open_destination(export.destination)
     job = Job(uuid4().hex[:8], place.url, export.read, export.files)
@@ -98,6 +105,8 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
     is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
     committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)
+    if export.table_format is TableFormat.DELTA:
+        delta.publish(committed, place.url)
     report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)

@@ -36,7 +36,8 @@ class Tally:
 
     read: intact records, of whatever kind; of these written, and left out: control, aborted, superseded (not the latest
     of their key), unselected (not asked for). gaps: offsets that no record has, as compaction leaves them. lost:
-    offsets known to be damage's. disordered: records whose offset isn't above all before. first_offset, next_offset:
+    offsets known to be damage's. disordered: records whose offset isn't above all before. undecoded: keys
+    and values written whose text couldn't be had. first_offset, next_offset:
     what was looked at, the second not included; None if nothing was. open_from: where the oldest open transaction
     begins, if reading ended there.
     """
@@ -50,6 +51,7 @@ class Tally:
     gaps: int = 0
     lost: int = 0
     disordered: int = 0
+    undecoded: int = 0
     first_offset: int | None = None
     next_offset: int | None = None
     open_from: int | None = None

@@ -1,0 +1,53 @@
+"""Keys and values as JSON text, in columns beside the bytes; what doesn't decode is counted."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kseg.export.decoding import Decoding
+from tests import run
+from tests.export import exports
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+TEXT = b'{"b": 1, "a": [null]}'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A partition with values that are JSON, null, and neither."""
+    records = [
+        NewRecord(b"k", TEXT),
+        NewRecord(b"k", None),
+        NewRecord(None, b"not json"),
+        NewRecord(b"l", b'"\\ud800"'),
+    ]
+    write_segment(tmp_path / "orders-0", [NewBatch(records)])
+    return tmp_path / "orders-0"
+
+
+def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) -> None:
+    report = exports.export([source], tmp_path / "out", decode=Decoding(key="string", value="json"))
+    table = pq.read_table(tmp_path / "out")
+    assert table.column("decodedValue").to_pylist() == ['{"b":1,"a":[null]}', None, None, None]
+    assert table.column("decodedKey").to_pylist() == ['"k"', '"k"', None, '"l"']
+    assert table.column("value").to_pylist()[:3] == [TEXT, None, b"not json"]
+    assert (report.partitions[0].undecoded, report.partitions[0].records_out) == (2, 4)
+    assert report.is_whole
+
+
+def test_the_command_decodes_and_goes_on_only_with_the_same_decoder(source: Path, tmp_path: Path) -> None:
+    command = ["export", str(source), str(tmp_path / "out"), "-o", "json", "--no-headers", "--latest-per-key"]
+    ran = run.kseg([*command, "--decode", "value=json"], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert json.loads(ran.stdout.splitlines()[0])["undecoded"] == 2
+    assert pq.read_table(tmp_path / "out").column("decodedValue").to_pylist() == [None, None]
+    assert b"exported with other options" in run.kseg(command, tmp_path).stderr
+
+
+@pytest.mark.parametrize("decoder", ["value", "header=json", "value=nothing", "value=avro"])
+def test_a_wrong_decoder_is_refused_before_anything_is_written(decoder: str, source: Path, tmp_path: Path) -> None:
+    ran = run.kseg(["export", str(source), str(tmp_path / "out"), "--decode", decoder], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,64 @@
+"""Exports as Delta tables, read by deltalake. Needs what Spark's tests are installed with."""
+
+from pathlib import Path
+
+import pytest
+
+from kseg.export.options import TableFormat
+from tests import golden
+from tests.export import exports
+
+pytestmark = pytest.mark.spark
+
+
+def export(sources: list[Path], out: Path, **options: object) -> None:
+    exports.export(sources, out, table_format=TableFormat.DELTA, **options)
+
+
+def offsets(out: Path) -> list[int]:
+    from deltalake import DeltaTable
+
+    return sorted(DeltaTable(str(out)).to_pyarrow_table(columns=["offset"]).column("offset").to_pylist())
+
+
+def version(out: Path) -> int:
+    from deltalake import DeltaTable
+
+    return int(DeltaTable(str(out)).version())
+
+
+def test_delta_table_has_the_exports_rows(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    export([golden.ROOT / "logs" / "4.3.1"], tmp_path / "out", partition_by=("topic", "date"))
+    table = DeltaTable(str(tmp_path / "out"))
+    rows = table.to_pyarrow_table().num_rows
+    assert rows == sum(table.num_rows for _, _, table in exports.tables(tmp_path / "out")) > 0
+    assert table.metadata().partition_columns == ["topic", "date"]
+
+
+def test_a_later_run_appends_and_one_without_news_writes_nothing(tmp_path: Path) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 100)
+    export([source], out)
+    export([source], out)
+    assert version(out) == 0
+    exports.write_log(source, 100, 50)
+    export([source], out)
+    assert (version(out), offsets(out)) == (1, list(range(150)))
+
+
+def test_what_was_replaced_leaves_the_table(tmp_path: Path) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 100)
+    export([source], out)
+    exports.write_log(source, 0, 40, value=b"another")
+    export([source], out)
+    assert offsets(out) == list(range(40))
+
+
+def test_an_export_becomes_a_delta_table_later(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 100)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out")
+    export([tmp_path / "orders-0"], tmp_path / "out")
+    assert offsets(tmp_path / "out") == list(range(100))

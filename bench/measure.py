@@ -27,6 +27,7 @@ class Measurement(NamedTuple):
     wall_seconds: float
     peak_size: int
     output_size: int | None  # bytes given to write(), None where the system doesn't tell
+    disk_size: int | None = None  # bytes that came from the disk, the same
 
 
 class CommandFailed(Exception):
@@ -46,12 +47,18 @@ def measure(command: Command, sink: Sink) -> Measurement:
         )
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its counters are there until it is reaped
         wall_seconds = time.perf_counter() - start
-        output_size = _written_size(process.pid)
+        counters = _counters(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != command.exit_status:
             raise CommandFailed(_last_line(stderr) or f"exit status {process.returncode}")
-    return Measurement(usage.ru_utime + usage.ru_stime, wall_seconds, usage.ru_maxrss * 1024, output_size)
+    return Measurement(
+        usage.ru_utime + usage.ru_stime,
+        wall_seconds,
+        usage.ru_maxrss * 1024,
+        counters.get("wchar"),
+        counters.get("read_bytes"),
+    )
 
 
 @contextmanager
@@ -68,12 +75,13 @@ def _open_sink(sink: Sink) -> Iterator[IO[bytes]]:
             yield reader.stdin
 
 
-def _written_size(pid: int) -> int | None:
+def _counters(pid: int) -> dict[str, int]:
+    """What the system counts of a process's input and output; nothing where it doesn't tell."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except OSError:
-        return None
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar:"))
+        return {}
+    return {name: int(number) for name, _, number in (line.partition(": ") for line in lines)}
 
 
 def _last_line(stderr: IO[bytes]) -> str:

@@ -67,8 +67,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("readonly")
     shutil.copytree(golden.ROOT / "logs" / "2.8.2", root / "logs")
     shutil.copytree(golden.ROOT / "docs", root / "docs")
-    for damage in golden.damaged_files(".log")[::20]:
-        shutil.copytree(damage.parent, root / damage.parent.name)
+    shutil.copytree(golden.ROOT / "docs/test-1-0", root / "lone/test-1-0")
+    (root / "lone/test-1-0/00000000000000203000.index").unlink()  # Kafka's own tool makes an empty one
+    damaged = {log.parent for log in golden.damaged_files(".log")[::20]}
+    for source in damaged | {golden.ROOT / "damaged/210-wiped-batch"}:
+        shutil.copytree(source, root / source.name)
     return root
 
 
@@ -90,3 +93,28 @@ def test_dump_opens_nothing_for_writing(watch: Watch, options: list[str], direct
 @pytest.mark.parametrize("code", ["open('written', 'w')", "import os; os.mkdir('made')", "import os; os.utime('.')"])
 def test_a_change_would_be_seen(watch: Watch, code: str, tmp_path: Path) -> None:
     assert watch(code, tmp_path) != []
+
+
+LOOKING = {
+    "ls .": 0,
+    "ls . --deep -o json": 0,
+    "verify .": 1,
+    "lookup docs/test-1-0 --offset 203500": 0,
+    "lookup docs/test-1-0 --timestamp max-timestamp -o json": 0,
+    "lookup lone/test-1-0 --offset 203500": 0,
+    "verify lone/test-1-0": 1,
+    "salvage logs --dry-run": 0,
+    "salvage 210-wiped-batch --dry-run": 1,
+    "reindex logs --dry-run": 0,
+    "compact logs/compacted-txn-0 --dry-run": 0,
+}
+"""Command lines that only look, and how they end."""
+
+
+@pytest.mark.parametrize("watch", WATCHES)
+@pytest.mark.parametrize("line", LOOKING)
+def test_looking_at_partitions_opens_nothing_for_writing(watch: Watch, line: str, directory: Path) -> None:
+    before = state(directory)
+    code = f"from kseg.cli import main; status = main({line.split()}); assert status == {LOOKING[line]}, status"
+    assert watch(code, directory) == []
+    assert state(directory) == before

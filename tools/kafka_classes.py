@@ -24,7 +24,8 @@ class KafkaClasses:
         self._classes = work / "classes"
         _fetch(artifacts, work, self._jars)
         sources = [str(SOURCES / f"{program}.java") for program in programs]
-        subprocess.run(["javac", "-cp", f"{self._jars}/*", "-d", str(self._classes), *sources], check=True)
+        if sources:
+            subprocess.run(["javac", "-cp", f"{self._jars}/*", "-d", str(self._classes), *sources], check=True)
 
     def command(self, main_class: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
         """The command line that runs one of the classes."""

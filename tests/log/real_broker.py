@@ -1,18 +1,22 @@
-"""A real broker of Kafka 4.3.1 for tests marked `kafka`: started on partitions that are put into its log directory."""
+"""A real broker for tests marked `kafka`: started on partitions that are put into its log directory."""
 
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from tests import golden
 
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
 RELEASE = "4.3.1"
+FIRST_WITHOUT_ZOOKEEPER = (3, 3)
 PATIENCE = 60
 INFO = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
 
@@ -21,49 +25,92 @@ ServedRecord = tuple[int, int, bytes | None, bytes | None]
 
 
 class Broker(NamedTuple):
-    """A broker of the release that can be started and stopped: its classes, files and ports."""
+    """A broker that can be started and stopped: its classes, files and ports; ZooKeeper's where it needs it."""
 
     tools: Any
     kafka: Any
     work: Path
     logs: Path
     port: int
+    zookeeper_port: int | None = None
 
     @contextmanager
     def running(self, name: str) -> Iterator[Path]:
         """Starts it; gives the file that has what it says. It is stopped in order at the end."""
         said = self.work / f"{name}.txt"
-        properties = str(self.work / "server.properties")
+        with ExitStack() as stack:
+            if self.zookeeper_port is not None:
+                main = ("org.apache.zookeeper.server.ZooKeeperServerMain", str(self.work / "zookeeper.properties"))
+                stack.enter_context(self._process(main, self.work / f"{name}-zookeeper.txt", self.zookeeper_port))
+            stack.enter_context(self._process(("kafka.Kafka", str(self.work / "server.properties")), said, self.port))
+            yield said
+
+    @contextmanager
+    def _process(self, main: Sequence[str], said: Path, port: int) -> Iterator[None]:
+        """Runs a class until the end; begins when the port takes connections."""
         with said.open("wb") as output:
-            command = self.kafka.command("kafka.Kafka", properties, options=[INFO])
-            broker = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            command = self.kafka.command(*main, options=[INFO])
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
             try:
-                self.tools.wait_until(lambda: self.tools.is_listening(self.port), PATIENCE, "no broker", broker)
-                yield said
+                self.tools.wait_until(lambda: self.tools.is_listening(port), PATIENCE, f"no {main[0]}", process)
+                yield
             finally:
-                broker.terminate()
-                broker.wait()
+                process.terminate()
+                process.wait()
 
 
-def new_broker(tmp_path_factory: pytest.TempPathFactory, settings: Mapping[str, object] | None = None) -> Broker:
+def new_broker(
+    tmp_path_factory: pytest.TempPathFactory, settings: Mapping[str, object] | None = None, release: str = RELEASE
+) -> Broker:
     """A broker with an empty log directory, and some settings beside those of tools/make_golden.py."""
     sys.path.insert(0, str(golden.ROOT.parent / "tools"))
     import make_golden as tools
+    from kafka_classes import KafkaClasses
 
     work = tmp_path_factory.mktemp("broker")
-    kafka = tools.kafka_classes(RELEASE, work)
     port, logs = tools.free_port(), work / "logs"
-    text = tools.server_properties(port, tools.free_port(), logs)
     properties = work / "server.properties"
-    properties.write_text(text + "".join(f"{key}={value}\n" for key, value in (settings or {}).items()))
+    own = "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
+    if tools.store.release_order(release) < FIRST_WITHOUT_ZOOKEEPER:
+        artifacts = [f"org.apache.kafka:kafka_{tools.SCALA}:{release}", f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
+        zookeeper_port = tools.free_port()
+        (work / "zookeeper.properties").write_text(
+            f"dataDir={work / 'zookeeper'}\nclientPort={zookeeper_port}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\n"
+        )
+        properties.write_text(zookeeper_broker_properties(port, zookeeper_port, logs) + own)
+        return Broker(tools, KafkaClasses(artifacts, [], work), work, logs, port, zookeeper_port)
+    kafka = tools.kafka_classes(release, work)
+    properties.write_text(tools.server_properties(port, tools.free_port(), logs) + own)
     storage = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
     subprocess.run(kafka.command(*storage, options=[tools.QUIET]), check=True, stdout=subprocess.DEVNULL)
     return Broker(tools, kafka, work, logs, port)
 
 
-def served_records(port: int, topic: str) -> list[ServedRecord]:
-    """What a consumer gets of a topic's only partition, aborted records too."""
-    from confluent_kafka import Consumer, TopicPartition
+def zookeeper_broker_properties(port: int, zookeeper_port: int, logs: Path) -> str:
+    """A configuration for one small broker of a release that needs ZooKeeper."""
+    settings = {
+        "broker.id": 1,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
+        "log.dirs": logs,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def served_records(port: int, topic: str, isolation_level: str = "read_uncommitted") -> list[ServedRecord]:
+    """What a consumer gets of a topic's only partition, aborted records too unless it reads what is committed."""
+    return [
+        (message.offset(), message.timestamp()[1], message.key(), message.value())
+        for message in served_messages(port, topic, isolation_level)
+    ]
+
+
+def served_messages(port: int, topic: str, isolation_level: str) -> list["Message"]:
+    """The same as the client's own messages, which tell headers too."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
         {
@@ -71,19 +118,19 @@ def served_records(port: int, topic: str) -> list[ServedRecord]:
             "group.id": "test",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "isolation.level": "read_uncommitted",
+            "isolation.level": isolation_level,
             "enable.partition.eof": True,
             "check.crcs": True,
         }
     )
-    place = TopicPartition(topic, 0, 0)
-    start, _ = consumer.get_watermark_offsets(place, timeout=PATIENCE)
-    consumer.assign([TopicPartition(topic, 0, start)])
-    served: list[ServedRecord] = []
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    served: list[Message] = []
     while (message := consumer.poll(PATIENCE)) is not None:
-        if message.error():
-            break  # the end
-        served.append((message.offset(), message.timestamp()[1], message.key(), message.value()))
+        error = message.error()
+        if error is None:
+            served.append(message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            break  # others pass by themselves: the broker has no leader yet
     consumer.close()
     return served
 

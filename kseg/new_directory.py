@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kseg.errors import KsegError, UsageError
@@ -26,10 +26,14 @@ def new_directory(path: Path) -> Iterator[Path]:
         WriteError: if something can't be written, in the block too.
     """
     check_absent(path)
+    parent = path.absolute().parent
+    missing: list[Path] = []
     try:
-        path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.absolute().parent))
+        missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
+        parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=parent))
     except OSError as error:
+        _remove_empty(missing)
         raise WriteError(f"can't be made: {error.strerror}", path) from error
     try:
         unfinished.chmod(0o755)
@@ -37,9 +41,25 @@ def new_directory(path: Path) -> Iterator[Path]:
         _sync(unfinished)
         unfinished.replace(path)
     except OSError as error:
-        raise WriteError(f"can't be written: {error.strerror}", error.filename or path) from error
+        raise WriteError(f"can't be written: {error.strerror}", _told(error, unfinished, path)) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+        _remove_empty(missing)
+
+
+def _told(error: OSError, unfinished: Path, path: Path) -> Path:
+    """The path that the error is about, as it would be called at the end."""
+    if error.filename is None:
+        return path
+    about = Path(os.fsdecode(error.filename))
+    return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Takes folders away again, the innermost first, unless something is in them."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def check_absent(path: Path) -> None:

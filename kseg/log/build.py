@@ -4,12 +4,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kseg.formats.codes import CODEC_MASK, TIMESTAMP_TYPE_MASK, Codec, ControlType, TimestampType
+from kseg.formats.codes import (
+    CODEC_MASK,
+    MAXIMUM_RELATIVE_OFFSET,
+    TIMESTAMP_TYPE_MASK,
+    Codec,
+    ControlType,
+    TimestampType,
+)
 from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.roll import Rolled
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch import BatchFields, build_batch
-from kseg.writer.builder import LAST_SEQUENCE
+from kseg.writer.builder import LAST_SEQUENCE, check_offset
 from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_entry, encode_wrapper
 from kseg.writer.record import encode_record
@@ -140,6 +147,7 @@ class _Build:
             return
         if start.base_offset < self._writer.next_offset and not is_first:
             raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
+        check_offset(start.base_offset)
         if self._keep_segments:
             self._writer.settings = replace(self._writer.settings, roll=NEVER)
         self._writer.roll(Rolled.UNKNOWN, start.base_offset)
@@ -150,7 +158,10 @@ class _Build:
         content = (timestamp, record.key, record.value, record.headers)
         builder = self._open
         if builder is not None and (
-            builder.count >= settings.batch_records or builder.is_full or not builder.has_room_for(*content)
+            builder.count >= settings.batch_records
+            or builder.is_full
+            or not builder.has_room_for(*content)
+            or (record.offset or 0) - builder.base_offset > MAXIMUM_RELATIVE_OFFSET
         ):
             self._flush()
             builder = None
@@ -215,6 +226,7 @@ class _Build:
         self._check_rises(batch.base_offset, batch.line)
         if batch.last_offset < batch.base_offset:
             raise RecordError(f"the batch's last offset {batch.last_offset} is below its first, {batch.base_offset}")
+        check_offset(batch.last_offset)
         if self._settings.magic not in (None, batch.magic):
             raise RecordError(f"the batch has format {batch.magic}: `dump --only records` gives records for another")
         _check_offsets(batch)

@@ -26,6 +26,8 @@ from kseg.writer.record import LARGEST_SIZE, HeaderPair, encode_record, record_s
 
 LAST_SEQUENCE = 2**31 - 1
 """Behind it sequences go on at 0."""
+LARGEST_OFFSET = 2**63 - 2
+"""The log end offset behind it has to fit in 64 bits too."""
 
 
 class RecordsBuilder:
@@ -150,6 +152,7 @@ class RecordsBuilder:
         """Adds a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
         if offset < self.next_offset:
             raise RecordError(f"the offset {offset} doesn't rise: the next one is {self.next_offset}")
+        check_offset(offset)
         if offset - self.base_offset > MAXIMUM_RELATIVE_OFFSET:
             raise RecordError(f"the offset {offset} is too far above the batch's first, {self.base_offset}")
         if timestamp < NO_TIMESTAMP:
@@ -203,6 +206,7 @@ class RecordsBuilder:
             return MemoryRecords(b"")
         body = self._encoded.body()
         last_offset = self.next_offset - 1
+        check_offset(last_offset)
         if self.magic == 2:
             return MemoryRecords(build_batch(self._fields(last_offset), body, self.level))
         if self.codec == Codec.NONE:
@@ -236,6 +240,12 @@ class RecordsBuilder:
             DELETE_HORIZON_MASK: self.delete_horizon_ms is not None,
         }
         return self.codec | sum(mask for mask, is_set in flags.items() if is_set)
+
+
+def check_offset(offset: int) -> None:
+    """Raises RecordError if no record can have it."""
+    if offset > LARGEST_OFFSET:
+        raise RecordError(f"the offset {offset} is above {LARGEST_OFFSET}, the largest there can be")
 
 
 def _default_type(magic: int) -> TimestampType:

@@ -1,8 +1,6 @@
 """JSON lines to build from: what `dump -o json` prints, or one object per record."""
 
-import binascii
 import json
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
@@ -21,6 +19,7 @@ from kseg.writer.source import (
     SourceItem,
     SourceRecord,
     TransactionEnd,
+    decode_base64,
     integer,
     integer_or,
     quoted,
@@ -70,6 +69,8 @@ class _Reader:
     def take(self, members: Members, line: int) -> Iterator[SourceItem]:
         """What is complete now that this object was read."""
         kind = members.get("type", "record")
+        if not isinstance(kind, str):
+            raise SourceError(line, f"type is {quoted(kind)}, not a text")
         if kind == "record":
             yield from self._record(members, line)
             return
@@ -84,7 +85,7 @@ class _Reader:
                 yield Note(line, "the batch's crc was wrong; it gets a right one")
         elif kind == "damage":
             yield Note(line, f"{members.get('kind')}: what the damage took is left out")
-        elif isinstance(kind, str) and kind in _ENDS:
+        elif kind in _ENDS:
             yield TransactionEnd(line, _ENDS[kind])
         elif kind != "summary":
             raise SourceError(line, f"type is {quoted(kind)}; it can be batch, record, damage, summary, commit, abort")
@@ -114,8 +115,10 @@ class _Reader:
 
     def _start_of_segment(self, members: Members, line: int) -> Iterator[SegmentStart]:
         file = members.get("file")
-        if not isinstance(file, str) or file == self._file:
+        if file is None or file == self._file:
             return
+        if not isinstance(file, str):
+            raise SourceError(line, f"file is {quoted(file)}, not a text")
         if self._file is not None and PurePath(file).parent != PurePath(self._file).parent:
             raise SourceError(line, f"{quoted(file)} is of another partition than {quoted(self._file)}")
         self._file = file
@@ -165,22 +168,18 @@ def _record(members: Members, line: int) -> SourceRecord:
 
 def _content(members: Members, name: str, line: int) -> bytes | None:
     """A text or null, or base64 under the name with Base64 behind it."""
-    value = members.get(name)
+    value, encoded = members.get(name), members.get(f"{name}Base64")
+    if value is not None and encoded is not None:
+        raise SourceError(line, f"there are both {name} and {name}Base64")
     if isinstance(value, str):
         return text_as_bytes(value, name, line)
     if value is not None:
         raise SourceError(line, f"{name} is {quoted(value)}, not a text or null")
-    encoded = members.get(f"{name}Base64")
     if encoded is None:
         return None
-    try:
-        return b64decode(encoded, validate=True) if isinstance(encoded, str) else _raise_no_base64()
-    except (binascii.Error, ValueError) as error:
-        raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, not base64") from error
-
-
-def _raise_no_base64() -> bytes:
-    raise ValueError("not a text")
+    if not isinstance(encoded, str):
+        raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, not a text or null")
+    return decode_base64(encoded, f"{name}Base64", line)
 
 
 def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:

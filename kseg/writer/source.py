@@ -1,5 +1,6 @@
 """What `build` reads: records, whole batches, ends of transactions and beginnings of segments, each with its line."""
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -102,6 +103,14 @@ def text_as_bytes(text: str, name: str, line: int) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise SourceError(line, f"{name} has half a surrogate pair at character {error.start}") from error
+
+
+def decode_base64(text: str, name: str, line: int) -> bytes:
+    """What Base64 stands for. Raises SourceError if it is none, line ends and spaces included."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise SourceError(line, f"{name} is {quoted(text)}, not base64") from error
 
 
 def quoted(value: object) -> str:

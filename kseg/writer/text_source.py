@@ -1,10 +1,11 @@
 """Lines of text and CSV to build from."""
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kseg.writer.source import INT64, SourceError, SourceRecord, quoted, text_as_bytes
+from kseg.writer.source import INT64, SourceError, SourceRecord, decode_base64, quoted, text_as_bytes
 
 if TYPE_CHECKING:
     from kseg.writer.record import HeaderPair
@@ -13,6 +14,9 @@ HEADER_COLUMN = "header."
 """How the name of a CSV column begins that holds the header of the name behind it."""
 _COLUMNS = ("offset", "timestamp", "key", "value")
 _LARGEST_FIELD = 2**31 - 1
+_BASE64_MARK = "base64:"
+"""Before what isn't UTF-8, as in the CSV that `dump` prints."""
+_NUMBER = re.compile(r" *([+-]?[0-9]{1,19}) *")
 
 
 def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) -> Iterator[SourceRecord]:
@@ -31,7 +35,8 @@ def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) ->
 def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
     """A record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
 
-    An empty field is null. Raises SourceError for a row that is wrong, or a column that isn't known.
+    An empty field is null; behind `base64:` stands one in Base64. Raises SourceError for a row that is wrong, or a
+    column that isn't known.
     """
     rows = csv.reader(_texts(lines), strict=True)
     old_limit = csv.field_size_limit(_LARGEST_FIELD)
@@ -70,23 +75,26 @@ def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:
         raise SourceError(line, f"{len(fields)} fields, the first line names {len(names)} columns")
     row = dict(zip(names, fields, strict=True))
     headers: tuple[HeaderPair, ...] = tuple(
-        (name.removeprefix(HEADER_COLUMN), text_as_bytes(field, name, line))
+        (name.removeprefix(HEADER_COLUMN), _content(field, name, line))
         for name, field in row.items()
         if name.startswith(HEADER_COLUMN) and field
     )
     offset, timestamp = (_number(row, name, line) for name in ("offset", "timestamp"))
-    key, value = (text_as_bytes(row[name], name, line) if row.get(name) else None for name in ("key", "value"))
+    key, value = (_content(row[name], name, line) if row.get(name) else None for name in ("key", "value"))
     return SourceRecord(line, offset, timestamp, key, value, headers)
+
+
+def _content(field: str, name: str, line: int) -> bytes:
+    if field.startswith(_BASE64_MARK):
+        return decode_base64(field.removeprefix(_BASE64_MARK), name, line)
+    return text_as_bytes(field, name, line)
 
 
 def _number(row: Mapping[str, str], name: str, line: int) -> int | None:
     text = row.get(name)
     if not text:
         return None
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise SourceError(line, f"{name} is {quoted(text)}, not an integer") from error
-    if value not in INT64:
-        raise SourceError(line, f"{name} is {value}, not from {INT64[0]} to {INT64[-1]}")
+    found = _NUMBER.fullmatch(text)
+    if found is None or (value := int(found[1])) not in INT64:
+        raise SourceError(line, f"{name} is {quoted(text)}, not an integer of 64 bits")
     return value

@@ -1,9 +1,12 @@
 """`kseg build`: from dumps, JSON lines, CSV and text to partitions; segments, indexes; what is said of bad input."""
 
 import json
+import resource
+import signal
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -13,6 +16,7 @@ from kseg.segment import Segment
 from tests import golden, run
 
 TIME = "1760000000000"
+TOO_LARGE = 2**63 - 1
 
 
 def is_uncompressed(path: Path) -> bool:
@@ -216,6 +220,14 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
         (b'{"value":5}', [], b"source: line 1: value is 5, not a text or null"),
         (b'{"offset":5}\n{"offset":5}\n', [], b"source: line 2: the offset 5 doesn't rise: the next one is 6"),
         (b'{"timestamp":-2}', [], b"source: line 1: the timestamp -2 is negative"),
+        (b'{"offset":%d}' % TOO_LARGE, [], b"source: line 1: the offset %d is above %d, the largest there can be"
+         % (TOO_LARGE, TOO_LARGE - 1)),
+        (b"{}", ["--base-offset", str(TOO_LARGE)], b"source: line 1: the offset %d is above %d, the largest there "
+         b"can be" % (TOO_LARGE, TOO_LARGE - 1)),
+        (b'{"type":"batch","magic":2,"baseOffset":5,"lastOffset":%d,"count":0}' % TOO_LARGE, [], b"source: line 1: the "
+         b"offset %d is above %d, the largest there can be" % (TOO_LARGE, TOO_LARGE - 1)),
+        (b'{"type":"summary","file":"%020d.log"}' % TOO_LARGE, [], b"source: line 1: the offset %d is above %d, the "
+         b"largest there can be" % (TOO_LARGE, TOO_LARGE - 1)),
         (b'{"headers":{"h":"v"}}', ["--magic", "1"], b"source: line 1: format 1 has no headers"),
         (b'{"type":"commit"}', [], b"source: line 1: there is no transaction to end: give a producer id, and that "
          b"batches are transactional"),
@@ -231,6 +243,63 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     ran = build(tmp_path, source, *options)
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: %b\n" % message)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("form", "source", "message"),
+    [
+        ("json", b'{}\n{"offset":', b"line 2: no JSON: Expecting value at column 11"),
+        ("csv", b"offset\n7\n6\n", b"line 3: the offset 6 doesn't rise: the next one is 8"),
+        ("text", b"a=b\nc\n", b"line 2: no '=' between key and value"),
+    ],
+)
+def test_bad_standard_input_is_one_line_too(
+    form: str, source: bytes, message: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(source)))
+    separator = ["--key-separator", "="] if form == "text" else []
+    ran = kseg(tmp_path, "build", "-", "--format", form, *separator, "-o", "new/partition")
+    assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: standard input: %b\n" % message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"value\n" * 20_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        ran = kseg(tmp_path, "build", "source", "--format", "text", "-o", "new/partition")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr == b"kseg: new/partition: can't be written: File too large\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kseg", "build", "--format", "text", "-o", "new/partition"]
+    with Popen(
+        command,
+        cwd=tmp_path,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
+        process.stdin.flush()
+        assert any(tmp_path.glob("new/.partition-*/*.log"))
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate()
+    assert (process.returncode, stdout, stderr.strip()) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records_far_from_each_other_stand_in_batches_of_their_own(tmp_path: Path) -> None:
+    ran = build(tmp_path, b'{"offset":0}\n{"offset":%d}\n' % 2**31)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert [record["offset"] for record in records(tmp_path)] == [0, 2**31]
 
 
 def test_damage_in_the_dump_is_told(tmp_path: Path) -> None:

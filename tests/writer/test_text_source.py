@@ -31,13 +31,23 @@ def test_csv_columns_are_named_by_the_first_line() -> None:
     assert (first.line, second.line) == (3, 4)
 
 
+def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
+    (record,) = read_csv([b"key,value,header.h,offset\n", b"base64:/w==,base64:,base64:/g==, 7 \n"])
+    assert record[1:6] == (7, None, b"\xff", b"", (("h", b"\xfe"),))
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         ([b"key,vale\n"], "line 1: the column 'vale' isn't known: offset, timestamp, key, value or header.NAME"),
         ([b"key,key\n"], "line 1: a column stands twice"),
         ([b"key,value\n", b"k\n"], "line 2: 1 fields, the first line names 2 columns"),
-        ([b"timestamp\n", b"x\n"], "line 2: timestamp is 'x', not an integer"),
+        ([b"timestamp\n", b"x\n"], "line 2: timestamp is 'x', not an integer of 64 bits"),
+        ([b"offset\n", b"1_000\n"], "line 2: offset is '1_000', not an integer of 64 bits"),
+        ([b"offset\n", b"%d\n" % 2**63], f"line 2: offset is '{2**63}', not an integer of 64 bits"),
+        ([b"offset\n", b"9" * 5000], f"line 2: offset is '{'9' * 59}…, not an integer of 64 bits"),
+        ([b"key\n", b"k\n", b"base64:YQ\n"], "line 3: key is 'YQ', not base64"),
+        ([b"header.h\n", b"base64:?\n"], "line 2: header.h is '?', not base64"),
         ([b"key\n", b"\xff\n"], "line 2: not UTF-8 at byte 0"),
         ([b"key\n", b'"a"b\n'], """line 2: no CSV: ',' expected after '"'"""),
     ],

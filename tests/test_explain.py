@@ -1,9 +1,12 @@
 """Bytes read aloud: every byte once, values as they are parsed, damage with its reason; tables of formats."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -229,6 +232,27 @@ def test_documents_hold_the_fields(form: str, start: bytes) -> None:
     ran = kseg(SAMPLE, "--batch", "0", "-o", form)
     assert ran.stdout.startswith(start)
     assert b"base_offset" in ran.stdout
+
+
+def test_documents_hold_every_line_and_ask_nothing_of_the_network() -> None:
+    text = kseg(SAMPLE, "--batch", "0").stdout.decode().splitlines()
+    page = kseg(SAMPLE, "--batch", "0", "-o", "html").stdout.decode()
+    shown = unescape(re.sub("<[^>]*>", "", page[page.index("<pre") : page.index("</pre>")]))
+    assert shown.splitlines() == text
+    drawn = kseg(SAMPLE, "--batch", "0", "-o", "svg").stdout
+    assert drawn_lines(drawn) == text
+    assert b"url(http" not in page.encode() + drawn.replace(b'url("', b"url(")
+
+
+def drawn_lines(document: bytes) -> list[str]:
+    """The lines of an SVG: texts with the same height, from left to right."""
+    lines: dict[float, list[tuple[float, str]]] = {}
+    for text in ElementTree.fromstring(document).iter("{http://www.w3.org/2000/svg}text"):
+        if "clip-path" in text.attrib:
+            piece = (float(text.attrib["x"]), text.text or "")
+            lines.setdefault(float(text.attrib["y"]), []).append(piece)
+    joined = ("".join(text for _, text in sorted(pieces)) for _, pieces in sorted(lines.items()))
+    return [line.replace("\xa0", " ").rstrip() for line in joined]
 
 
 def test_colours_come_when_asked_for() -> None:

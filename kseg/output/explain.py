@@ -1,5 +1,6 @@
 """Fields of bytes as text, JSON, HTML and SVG."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ _STYLES = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_
 _BYTES_SHOWN = 12
 _VALUE_SHOWN = 60
 _PAGE_WIDTH = 160
+_WEB_FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
@@ -83,15 +85,20 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
 
 
 def document(items: "Iterable[Item]", form: str, title: str) -> str:
-    """Pieces of a file as a document for a browser: `html` or `svg`."""
+    """Pieces of a file as a document for a browser, which asks nothing of the network: `html` or `svg`."""
     from io import StringIO
 
+    from rich.cells import cell_len
     from rich.console import Console
 
     console = Console(record=True, file=StringIO(), width=_PAGE_WIDTH, force_terminal=True, highlight=False)
     for item in items:
         _print_item(item, console)
-    return console.export_html(inline_styles=True) if form == "html" else console.export_svg(title=title)
+    if form == "html":
+        return console.export_html(inline_styles=True)
+    lines = console.export_text(clear=False).split("\n")
+    console.width = max(_PAGE_WIDTH, *map(cell_len, lines))  # what is longer would be cut
+    return _WEB_FONT.sub("", console.export_svg(title=title))
 
 
 def _print_item(item: "Item", console: "Console") -> None:

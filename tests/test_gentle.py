@@ -5,13 +5,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from kseg.gentle import resident_pages
 from kseg.log_file import LogFile
+from kseg.output.progress import ProgressBar
 from tests.log import edits
+from tests.run import kseg
 
 SIZE = 12 << 20
 
@@ -19,7 +22,9 @@ SIZE = 12 << 20
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
     """A log of some MiB, on the disk, with none of it in memory but the second MiB."""
-    path = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))[0]
+    path, *others = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))
+    for other in (*others, *path.parent.glob("*index")):  # these don't go with what the log is to become
+        other.unlink()
     edits.repeat_log(path, SIZE)
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
@@ -55,6 +60,49 @@ def test_pages_that_were_not_in_memory_are_dropped(log: Path) -> None:
 def test_cache_is_kept_where_that_is_wanted(log: Path) -> None:
     read(log, keep_cache=True)
     assert len(in_memory(log)) == -(-log.stat().st_size // mmap.PAGESIZE)
+
+
+READING = ["verify PARTITION", "salvage PARTITION -o new", "reindex PARTITION -o new", "ls PARTITION --deep"]
+"""Commands that read all of a partition."""
+
+
+def run_reading(line: str, log: Path, *options: str) -> None:
+    arguments = line.replace("PARTITION", str(log.parent)).split()
+    assert kseg([*arguments, *options], log.parent.parent).status < 2
+
+
+@pytest.mark.parametrize("line", READING)
+def test_commands_leave_the_page_cache_as_it_was(line: str, log: Path) -> None:
+    before = in_memory(log)
+    run_reading(line, log)
+    assert in_memory(log) == before
+
+
+@pytest.mark.parametrize("line", READING)
+def test_commands_keep_what_they_read_where_that_is_wanted(line: str, log: Path) -> None:
+    before = in_memory(log)
+    run_reading(line, log, "--keep-cache")
+    assert in_memory(log) > before
+
+
+@pytest.mark.parametrize("line", READING)
+def test_gentle_commands_give_way(line: str, log: Path) -> None:
+    arguments = [*line.replace("PARTITION", str(log.parent)).split(), "--gentle"]
+    code = f"import os; from kseg.cli import main; status = main({arguments}); print(status, os.nice(0))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=log.parent.parent, capture_output=True, text=True)
+    status, priority = ran.stdout.splitlines()[-1].split()
+    assert (int(status) < 2, priority) == (True, "19")
+
+
+@pytest.mark.parametrize("line", READING)
+def test_bar_shows_how_much_is_read(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))
+    shown: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(ProgressBar, "show", lambda _, *told: shown.append(told))
+    run_reading(line, logs[0])
+    sizes = [log.stat().st_size for log in logs]
+    assert [done for _, done, _ in shown] == list(accumulate(sizes))
+    assert {total for *_, total in shown} == {sum(sizes)}
 
 
 def test_file_without_bytes_has_no_pages(tmp_path: Path) -> None:

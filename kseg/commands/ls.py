@@ -10,6 +10,7 @@ import click
 
 from kseg.commands.options import (
     color_option,
+    gentle_options,
     output_option,
     paths_argument,
     progress_option,
@@ -20,6 +21,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import int_number, long_number
 from kseg.errors import OpenError
+from kseg.gentle import give_way
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
 from kseg.log.roll import (
@@ -86,6 +88,7 @@ SORT_KEYS = {
 @output_option("text", "json", "csv", "table")
 @quiet_option
 @color_option
+@gentle_options
 @progress_option
 @reads_archives("paths")
 @click.pass_context
@@ -106,6 +109,8 @@ def ls(
     output: str,
     quiet: bool,
     color: bool | None,
+    keep_cache: bool,
+    gentle: bool,
     progress: bool | None,
     **options: Any,
 ) -> None:
@@ -136,7 +141,10 @@ def ls(
         RollSettings(segment_bytes, segment_ms, segment_index_bytes),
         deep,
         cache and tells_cache(),
+        keep_cache,
     )
+    if gentle:
+        give_way()
     if cache and not tells_cache():
         talk("kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does")
     selection = selection_of(options)
@@ -160,8 +168,7 @@ def ls(
             for place in find_partitions(paths, refuse):
                 if topic is not None and not fnmatchcase(place.topic or place.path.name, topic):
                     continue
-                progress_bar.show(place.path.name, 0, place.size)
-                listing = list_partition(place, settings)
+                listing = list_partition(place, settings, progress_bar.counting(place.path.name, place.size))
                 if has_selection:
                     listing = select_segments(listing, selection, say, left)
                     left = None if left is None else left - (listing.selected_records or 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import cluster_metadata_option, gentle_options, reads_archives
+from kseg.commands.options import cluster_metadata_option, gentle_options, progress_option, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
@@ -16,6 +16,7 @@ from kseg.log.partition import PartitionLog
 from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
 from kseg.log.side_files import SideFile, rebuilt_side_files
 from kseg.new_directory import check_absent, new_directory
+from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.views.topic_ids import TopicIds
 
@@ -38,6 +39,7 @@ from kseg.views.topic_ids import TopicIds
     help="The topic's index.interval.bytes.",
 )
 @gentle_options
+@progress_option
 @cluster_metadata_option
 @reads_archives("path")
 @click.pass_context
@@ -49,6 +51,7 @@ def reindex(
     index_interval_bytes: int,
     keep_cache: bool,
     gentle: bool,
+    progress: bool | None,
     cluster_metadata: Path | None,
 ) -> None:
     """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
@@ -70,7 +73,9 @@ def reindex(
         give_way()
     partitions = list(find_partitions([path]))
     is_damaged, topic_ids = False, TopicIds(cluster_metadata)
-    with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
+    new = nullcontext() if dry_run or directory is None else new_directory(directory)
+    with new as target, ProgressBar(progress) as bar:
+        on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         for partition in partitions:
             folder = _folder(target, partition, len(partitions))
             for each in reindex_partition(partition, interval=index_interval_bytes, keep_cache=keep_cache):
@@ -79,6 +84,7 @@ def reindex(
                 for line in _lines(each):
                     write_line(line)
                 is_damaged |= each.damage is not None
+                on_read(each.segment.size)
             for file in rebuilt_side_files(partition, topic_ids.lost_by(partition)):
                 if folder is not None and file.content is not None:
                     (folder / file.name).write_bytes(file.content)

@@ -5,13 +5,20 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import cluster_metadata_option, gentle_options, paths_argument, reads_archives
+from kseg.commands.options import (
+    cluster_metadata_option,
+    gentle_options,
+    paths_argument,
+    progress_option,
+    reads_archives,
+)
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.salvage import OpenTransaction, Salvage, find_replicas, plan_salvage, write_salvage
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
+from kseg.output.progress import ProgressBar
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.views.topic_ids import TopicIds
@@ -31,6 +38,7 @@ from kseg.views.topic_ids import TopicIds
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
 )
 @gentle_options
+@progress_option
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
@@ -42,6 +50,7 @@ def salvage(
     form: str,
     keep_cache: bool,
     gentle: bool,
+    progress: bool | None,
     cluster_metadata: Path | None,
 ) -> None:
     """Save every intact batch of damaged partitions into a new directory that a broker takes.
@@ -66,9 +75,11 @@ def salvage(
     if gentle:
         give_way()
     is_whole, topic_ids = True, TopicIds(cluster_metadata)
-    with nullcontext() if dry_run or directory is None else new_directory(directory) as target:
+    new = nullcontext() if dry_run or directory is None else new_directory(directory)
+    with new as target, ProgressBar(progress) as bar:
         for name, partitions in find_replicas(paths).items():
-            plan = plan_salvage(name, partitions, keep_cache=keep_cache)
+            on_read = bar.counting(name, sum(partition.size for partition in partitions))
+            plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=on_read)
             is_whole &= plan.is_whole
             transactions: tuple[OpenTransaction, ...] = ()
             if target is not None:

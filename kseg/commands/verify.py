@@ -82,14 +82,14 @@ def verify(
     counts: Counter[Severity] = Counter()
     has_failed, done = bool(refused), 0
     with ProgressBar(progress) as bar:
-        for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes):
+        on_read = bar.counting("verify", plan.size)
+        for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read):
             _write(verified, output)
             for note in () if quiet else verified.notes:
                 talk(f"kseg: {note}")
             counts.update(finding.severity for finding in verified.findings)
             has_failed |= bool(verified.problems)
             done += verified.size
-            bar.show("verify", done, plan.size)
     is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
     if output == "json":
         write_json(summary_object(counts, len(plan.orders), done))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,8 +61,14 @@ class Replica:
     offsets can't be right. losses: the rest. is_compacted: whether compaction has been over it.
     """
 
-    def __init__(self, partition: PartitionLog, *, keep_cache: bool = True) -> None:
-        """Reads all logs of a partition. Raises OpenError if one can't be opened."""
+    def __init__(
+        self,
+        partition: PartitionLog,
+        *,
+        keep_cache: bool = True,
+        on_read: Callable[[int], None] | None = None,
+    ) -> None:
+        """Reads all logs; `on_read` is told the size of each. Raises OpenError if one can't be opened."""
         self.partition = partition
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
@@ -72,6 +78,8 @@ class Replica:
         for segment in partition.segments:
             with LogFile(segment.path, keep_cache=keep_cache) as log_file:
                 self._read(log_file, segment.base_offset)
+            if on_read is not None:
+                on_read(segment.size)
 
     @property
     def batch_count(self) -> int:
@@ -227,7 +235,8 @@ def part_between(extent: Extent, first: int, last: int | None) -> Extent | None:
     if extent.first_offset >= first and (last is None or extent.last_offset <= last):
         return extent
     part: Extent | None = None
-    with LogFile(extent.log) as log_file:
+    # Left as the first reading has left it, which is as the user wants it.
+    with LogFile(extent.log, keep_cache=False) as log_file:
         for header in _headers(log_file, extent):
             batch = _extent(log_file, header, extent.segment_base, is_behind_loss=False)
             if batch.first_offset < first or (last is not None and batch.last_offset > last):
@@ -247,14 +256,14 @@ def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
 
 def batches_of(extent: Extent) -> Iterator[tuple[int, int, bytes]]:
     """Position, last offset and bytes of each batch of an extent."""
-    with LogFile(extent.log) as log_file:
+    with LogFile(extent.log, keep_cache=False) as log_file:
         for header in _headers(log_file, extent):
             yield header.position, header.last_offset, log_file.read(header.position, header.size)
 
 
 def batches_as_extents(extent: Extent) -> Iterator[tuple[Extent, bytes]]:
     """Each batch of an extent as one of its own, and its bytes."""
-    with LogFile(extent.log) as log_file:
+    with LogFile(extent.log, keep_cache=False) as log_file:
         for header in _headers(log_file, extent):
             batch = _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
             yield batch, log_file.read(header.position, header.size)

@@ -121,18 +121,31 @@ class PartitionListing:
 
 @dataclass(frozen=True, slots=True)
 class ListingSettings:
-    """How to list: every header or a glance; by which settings of the topics to judge; with the page cache or not."""
+    """How to list: every header or a glance; by which settings of the topics to judge.
+
+    cache: tell what of the logs is in the page cache. keep_cache: leave there what is read.
+    """
 
     retention: RetentionSettings
     roll: RollSettings = field(default_factory=RollSettings)
     deep: bool = False
     cache: bool = False
+    keep_cache: bool = True
 
 
-def list_partition(partition: PartitionLog, settings: ListingSettings) -> PartitionListing:
-    """A partition's listing; segments that go or can't be opened meanwhile are left out and named in its problems."""
+def list_partition(
+    partition: PartitionLog, settings: ListingSettings, on_read: Callable[[int], None] | None = None
+) -> PartitionListing:
+    """A partition's listing; segments that go or can't be opened meanwhile are left out and named in its problems.
+
+    `on_read` is told the size of each log that was looked at.
+    """
     problems: list[str] = []
-    listed = list(_segments(partition, settings, problems))
+    listed: list[tuple[SegmentFiles, SegmentListing, BatchHeader | None]] = []
+    for found in _segments(partition, settings, problems):
+        listed.append(found)
+        if on_read is not None:
+            on_read(found[0].size)
     rows = [row for _, row, _ in listed]
     end = rows[-1].base_offset if rows else 0
     if rows and rows[-1].last_offset is not None:
@@ -187,20 +200,22 @@ def _segments(
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         try:
-            row, first = _glance(segment, has_time_indexes=partition.has_time_indexes)
+            row, first = _glance(segment, has_time_indexes=partition.has_time_indexes, keep_cache=settings.keep_cache)
             if settings.deep:
                 states = partition.read_producer_states(segment.base_offset) or states or ProducerStates()
-                row = _read_headers(segment, row, states)
+                row = _read_headers(segment, row, states, keep_cache=settings.keep_cache)
         except OpenError as error:
             problems.append(str(error))
             continue
         yield segment, replace(row, cached_size=cached.get(segment.base_offset)), first
 
 
-def _glance(segment: SegmentFiles, *, has_time_indexes: bool) -> tuple[SegmentListing, BatchHeader | None]:
+def _glance(
+    segment: SegmentFiles, *, has_time_indexes: bool, keep_cache: bool
+) -> tuple[SegmentListing, BatchHeader | None]:
     """What names, sizes, indexes, the first and the last batches tell."""
-    tail = read_tail(segment)
-    with segment.open_log() as log_file:
+    tail = read_tail(segment, keep_cache=keep_cache)
+    with segment.open_log(keep_cache=keep_cache) as log_file:
         first = next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
     health = [tail.index_problem] if tail.index_problem else []
     entries = _offset_entries(segment, health)
@@ -260,12 +275,14 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
         return 0, NO_TIMESTAMP
 
 
-def _read_headers(segment: SegmentFiles, row: SegmentListing, states: ProducerStates) -> SegmentListing:
+def _read_headers(
+    segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
+) -> SegmentListing:
     """Completes a line by every header; compressed bodies are read for their ratio, and wrappers for their count."""
     batches = records = stored = whole = 0
     codecs, magics, producer_ids = set[int](), set[int](), set[int]()
     largest = NO_TIMESTAMP
-    with segment.open_log() as log_file:
+    with segment.open_log(keep_cache=keep_cache) as log_file:
         bounds = BodyBounds(log_file.size, DEFAULT_LIMIT)
         for header in walk_headers(log_file):
             if isinstance(header, Damage):

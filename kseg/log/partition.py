@@ -73,9 +73,9 @@ class SegmentFiles(NamedTuple):
         """Its files, the log first."""
         return tuple(file for file in self[1:] if file is not None)
 
-    def open_log(self) -> LogFile:
-        """The log, opened. Raises OpenError if it can't be."""
-        return LogFile(self.path)
+    def open_log(self, *, keep_cache: bool = True) -> LogFile:
+        """The log, opened as LogFile has it. Raises OpenError if it can't be."""
+        return LogFile(self.path, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
@@ -292,13 +292,13 @@ class Tail(NamedTuple):
     index_problem: str | None = None
 
 
-def read_tail(segment: SegmentFiles) -> Tail:
+def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
     """The end of a segment: headers from its last index entry on, if that is sound; else from the start.
 
-    Raises OpenError if the log can't be opened.
+    `keep_cache`: as LogFile has it. Raises OpenError if the log can't be opened.
     """
     start, problem = 0, None
-    with segment.open_log() as log_file:
+    with segment.open_log(keep_cache=keep_cache) as log_file:
         if segment.offset_index is not None and segment.offset_index.size:
             try:
                 with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -125,13 +125,19 @@ def find_replicas(paths: Iterable[Path]) -> dict[str, list[PartitionLog]]:
     return found
 
 
-def plan_salvage(name: str, partitions: Sequence[PartitionLog], *, keep_cache: bool = True) -> Salvage:
+def plan_salvage(
+    name: str,
+    partitions: Sequence[PartitionLog],
+    *,
+    keep_cache: bool = True,
+    on_read: Callable[[int], None] | None = None,
+) -> Salvage:
     """What can be saved of a partition, of one directory or of several replicas; nothing is written.
 
-    Of several the one with the most intact batches comes first; the others fill its holes. Raises OpenError if a log
-    can't be opened.
+    Of several the one with the most intact batches comes first; the others fill its holes. `on_read` is told the size
+    of each log that was read. Raises OpenError if a log can't be opened.
     """
-    replicas = [Replica(partition, keep_cache=keep_cache) for partition in partitions]
+    replicas = [Replica(partition, keep_cache=keep_cache, on_read=on_read) for partition in partitions]
     replicas.sort(key=lambda replica: -replica.batch_count)
     is_compacted = any(replica.is_compacted for replica in replicas)
     kept: list[Extent] = []

@@ -96,7 +96,7 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
     """(epoch, start offset) of a partition's batches, both rising. Raises OpenError if a log can't be opened."""
     latest = -1
     for segment in partition.segments:
-        with segment.open_log() as log_file:
+        with segment.open_log(keep_cache=False) as log_file:
             for header in walk_headers(log_file):
                 if isinstance(header, BatchHeader) and header.partition_leader_epoch > latest:
                     latest = header.partition_leader_epoch
@@ -142,7 +142,7 @@ def states_at(partition: PartitionLog, offset: int) -> ProducerStates:
 
 
 def _add_batches(segment: SegmentFiles, offsets: range, states: ProducerStates) -> None:
-    with segment.open_log() as log_file:
+    with segment.open_log(keep_cache=False) as log_file:
         for header in walk_headers(log_file):
             if isinstance(header, BatchHeader) and header.producer_id >= 0 and header.last_offset in offsets:
                 raw = log_file.read(header.position, header.size) if header.is_control else None

@@ -53,8 +53,13 @@ class Verified:
         return not any(finding.counts for finding in self.findings)
 
 
-def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Verified:
-    """All findings in a partition. `keep_cache`: leave what was read in the page cache."""
+def verify_partition(
+    partition: PartitionLog, *, keep_cache: bool = False, on_read: Callable[[int], None] | None = None
+) -> Verified:
+    """All findings in a partition.
+
+    `keep_cache`: leave what was read in the page cache. `on_read` is told the size of each log that was read.
+    """
     findings = Findings()
     problems: list[KsegError] = []
     log = LogChecks(partition, findings)
@@ -70,8 +75,10 @@ def verify_partition(partition: PartitionLog, *, keep_cache: bool = False) -> Ve
             producers.pass_over()
             if segment.path.exists():  # else a broker deleted it meanwhile
                 problems.append(error)
+        if on_read is not None:
+            on_read(segment.size)
     for snapshot in partition.metadata_snapshots:
-        _check_metadata_snapshot(snapshot.path, findings)
+        _check_metadata_snapshot(snapshot.path, findings, keep_cache=keep_cache)
     log.finish()
     producers.finish()
     check_leader_epochs(partition, log, findings)
@@ -162,9 +169,9 @@ def _index_checks(
     return checks
 
 
-def _check_metadata_snapshot(path: Path, findings: Findings) -> None:
+def _check_metadata_snapshot(path: Path, findings: Findings, *, keep_cache: bool) -> None:
     """The bytes of a KRaft snapshot; its offsets are its own."""
-    with LogFile(path) as log_file:
+    with LogFile(path, keep_cache=keep_cache) as log_file:
         for item in checked_batches(log_file):
             damage = item if isinstance(item, Damage) else item.damage
             if damage is not None:
@@ -231,6 +238,7 @@ def verify_paths(
     *,
     keep_cache: bool = False,
     processes: int | None = None,
+    on_read: Callable[[int], None] | None = None,
 ) -> Iterator[Verified]:
     """What was found in each partition and log directory, one at a time, in order.
 
@@ -239,13 +247,14 @@ def verify_paths(
         selection: which records' batches; of a selection log directories as such aren't checked.
         keep_cache: leave what is read in the page cache.
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
+        on_read: is told how many bytes of logs were read since it was told last.
     """
     for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
         yield Verified(path, tuple(findings.all(is_compacted=False)))
     wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
     if wanted < 2:
         for order in plan.orders:
-            yield _verify(order, selection, keep_cache)
+            yield _verify(order, selection, keep_cache, on_read)
         return
     from kseg.processes import process_pool, without_interrupt
 
@@ -253,7 +262,10 @@ def verify_paths(
         with without_interrupt():
             futures = [pool.submit(_verify, order, selection, keep_cache) for order in plan.orders]
         while futures:
-            yield futures.pop(0).result()
+            verified = futures.pop(0).result()
+            if on_read is not None:
+                on_read(verified.size)
+            yield verified
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
@@ -265,11 +277,13 @@ def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Finding
         yield log_dir.path, findings
 
 
-def _verify(order: Order, selection: Selection, keep_cache: bool) -> Verified:
+def _verify(
+    order: Order, selection: Selection, keep_cache: bool, on_read: Callable[[int], None] | None = None
+) -> Verified:
     try:
         partition = PartitionLog(order.path, order.checkpoints)
         if selection.is_everything:
-            return verify_partition(partition, keep_cache=keep_cache)
+            return verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
         return verify_selected(partition, selection, keep_cache=keep_cache)
     except OpenError as error:
         return Verified(order.path, (), (error,), order.size)

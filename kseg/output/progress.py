@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,17 @@ class ProgressBar:
                 self._bar.remove_task(self._task)
             self._task, self._label = self._bar.add_task(label, total=total), label
         self._bar.update(self._task, completed=done)
+
+    def counting(self, label: str, total: int) -> Callable[[int], None]:
+        """Gives what is to be told of each piece's bytes when it is done; the bar shows their sum."""
+        done = 0
+
+        def add(size: int) -> None:
+            nonlocal done
+            done += size
+            self.show(label, done, total)
+
+        return add
 
 
 def _new_bar() -> "Progress":

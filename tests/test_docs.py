@@ -45,13 +45,15 @@ def console_runs() -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize(("command", "shown"), console_runs())
-def test_commands_print_what_is_shown(command: str, shown: list[str], restored: Path) -> None:
+def test_commands_print_what_is_shown(command: str, shown: list[str], restored: Path, tmp_path: Path) -> None:
     assert command.startswith("kseg "), "console blocks hold runs of kseg; use sh for what isn't run"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for path in restored.iterdir():  # what is written beside them is the command's own
+        (tmp_path / path.name).symlink_to(path)
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     ran = subprocess.run(
         ["/bin/sh", "-c", command],
-        cwd=restored,
-        env={**os.environ, "PATH": path},
+        cwd=tmp_path,
+        env={**os.environ, "PATH": programs},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,

@@ -52,6 +52,7 @@ class Inputs:
         max_unpacked: int = MAX_UNPACKED,
         standard_input: BinaryIO | None = None,
         input_name: str = "log",
+        beside: str = "",
     ) -> None:
         """Unpacks nothing yet.
 
@@ -60,11 +61,13 @@ class Inputs:
             max_unpacked: bytes that come out of all archives at most.
             standard_input: what `-` stands for.
             input_name: what it holds, an archive aside: a FileKind, or the whole name of a file of Kafka's.
+            beside: a partition that is unpacked too where it lies beside one that is read.
         """
         self._say = say
         self._left = self._limit = max_unpacked
         self._standard_input = standard_input
         self._input_name = input_name
+        self._beside = beside
         self._stack = ExitStack()
         self._root: str | None = None
         self._unpacked: dict[tuple[str, str], str] = {}
@@ -146,7 +149,7 @@ class Inputs:
             if number >= MOST_MEMBERS:
                 raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
             inner = _inner_path(member.name, name)
-            if inner is None or not _is_needed(inner, needed, is_directory=member.is_directory):
+            if inner is None or not _is_needed(inner, needed, self._beside, is_directory=member.is_directory):
                 continue
             target = f"{directory}/{inner}"
             if member.is_directory:
@@ -270,12 +273,15 @@ def _needed(inner: str) -> str:
     return "" if not inner or (is_file and str(path.parent) == ".") else str(path.parent if is_file else path)
 
 
-def _is_needed(inner: str, needed: str, *, is_directory: bool) -> bool:
-    """Whether a member is read: Kafka's files and what lies beside them, below a directory; its disk's checkpoints."""
-    path = PurePosixPath(inner)
-    if needed and path.parent == PurePosixPath(needed).parent and path.name in KIND_OF_NAME:
+def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> bool:
+    """Whether a member is read: Kafka's files and what lies beside them, below a directory.
+
+    Of the directory's disk the checkpoints are read too, and the partition `beside` it.
+    """
+    path, disk = PurePosixPath(inner), PurePosixPath(needed).parent
+    if needed and path.parent == disk and path.name in KIND_OF_NAME:
         return not is_directory
-    if needed and inner != needed and not inner.startswith(f"{needed}/"):
+    if needed and not any(path.is_relative_to(each) for each in (needed, disk / beside if beside else needed)):
         return False
     if is_directory:
         return parse_partition_directory(path) is not None

@@ -86,8 +86,14 @@ def _with_inputs(
     from kseg.output.talk import talk
     from kseg.shown_paths import shown
 
-    standard_input = None if sys.stdin is None else sys.stdin.buffer
-    with Inputs(talk, max_unpacked=max_unpacked, standard_input=standard_input, input_name=input_name) as inputs:
+    unpacking = Inputs(
+        talk,
+        max_unpacked=max_unpacked,
+        standard_input=None if sys.stdin is None else sys.stdin.buffer,
+        input_name=input_name,
+        beside="__cluster_metadata-0" if "cluster_metadata" in options else "",
+    )
+    with unpacking as inputs:
         local = {name: _local(options[name], inputs) for name in parameters}
         if inputs.is_used and options.get("is_followed"):
             raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")

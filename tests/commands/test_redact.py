@@ -107,7 +107,7 @@ def test_dump_build_and_export_agree(codec: Codec, tmp_path: Path) -> None:
     assert built == shown
     assert kseg(tmp_path, "verify", "built/t-0").status == 0
     assert kseg(tmp_path, "export", "t-0", "exported", *ALL).status == 0
-    (path,) = (tmp_path / "exported").rglob("*.parquet")
+    (path,) = (tmp_path / "exported").glob("topic=*/*.parquet")
     table = pq.ParquetFile(path).read()
     replace = redactor().replace
     assert table.column("key").to_pylist() == [replace(key) for key, _ in RECORDS] * 2
@@ -179,7 +179,7 @@ def test_an_export_goes_on_with_its_own_key_alone_and_keeps_none(tmp_path: Path)
 def test_latest_per_key_is_told_before_keys_are_redacted(tmp_path: Path) -> None:
     write(tmp_path)
     assert kseg(tmp_path, "export", "t-0", "exported", "--latest-per-key", "--redact", "keys").status == 0
-    (path,) = (tmp_path / "exported").rglob("*.parquet")
+    (path,) = (tmp_path / "exported").glob("topic=*/*.parquet")
     assert pq.ParquetFile(path).read().column("offset").to_pylist() == [2, 7, 8, 9]
 
 

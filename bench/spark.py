@@ -7,8 +7,10 @@ Each part stands alone: `rates` (needs Maven: a real broker and the connector), 
 
 import argparse
 import datetime
+import os
 import sys
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +25,7 @@ PARTS: dict[str, Callable[[Path, int], Iterable[Figure]]] = {
     "memory": memory,
     "plan": plan,
 }
+LOAD = os.getloadavg()[0]
 COLUMNS = ("part", "work", "figure", "target", "reached")
 
 
@@ -52,7 +55,11 @@ def _page(rows: list[tuple[str, ...]]) -> str:
     table = "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
     command = f"python -m bench.spark {' '.join(sys.argv[1:])}".strip()
     today = datetime.datetime.now(datetime.UTC).date()
-    facts = "\n".join(f"- {line}" for line in [f"Date: {today}", f"Command: `{command}`", *describe()])
+    load = f"Load of the machine before: {LOAD:.1f}; after: {os.getloadavg()[0]:.1f}"
+    facts = "\n".join(
+        f"- {line}"
+        for line in [f"Date: {today}", f"Command: `{command}`", load, *describe(), f"pyspark {version('pyspark')}"]
+    )
     return f"# Benchmarks of Spark\n\n{facts}\n\n{table}\n"
 
 

@@ -127,9 +127,11 @@ def _run_here(
     from kseg.export.run import run_export
     from kseg.output.progress import ProgressBar
     from kseg.spark.job import by_spark
-    from kseg.spark.session import open_session, parallelism_of
+    from kseg.spark.session import QUICK_START, open_session, parallelism_of
 
     master, settings, remote = place
+    if master is not None:
+        settings = QUICK_START | settings
     with (
         ProgressBar(False if options["quiet"] else options["progress"]) as bar,
         open_session(master, settings, remote=remote, verbose=verbose) as spark,

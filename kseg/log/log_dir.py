@@ -11,6 +11,14 @@ from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
+_KINDS_WITH_OFFSET = (
+    FileKind.LOG,
+    FileKind.OFFSET_INDEX,
+    FileKind.TIME_INDEX,
+    FileKind.TRANSACTION_INDEX,
+    FileKind.PRODUCER_SNAPSHOT,
+)
+"""Files of a partition, whose names begin with an offset: `server.log` is none."""
 
 
 class LogDir:
@@ -116,7 +124,7 @@ def find_partitions(
 ) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
-    A file stands for its directory. The same topic may turn up on several disks.
+    One of Kafka's files stands for its directory. The same topic may turn up on several disks.
 
     Args:
         paths: where to look.
@@ -149,14 +157,17 @@ def _partitions_at(path: str | os.PathLike[str]) -> Iterator[PartitionLog]:
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     """The directory that a path stands for, a file for its own; and whether it is a partition's.
 
-    One of Kafka's files that is named is taken at its word. Raises OpenError if the path isn't there.
+    One of Kafka's files that is named is taken at its word. Raises OpenError if the path isn't there, or is a file that
+    is none of Kafka's.
     """
     here = Path(path)
     if not here.exists():
         raise OpenError("no such file or directory", path)
     if here.is_file():
-        has_offset = parse_file_name(here).base_offset is not None
-        return here.parent, has_offset or is_partition(here.parent)
+        name = parse_file_name(here)
+        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in _KINDS_WITH_OFFSET):
+            raise OpenError("no file of a partition: give a partition's directory, or a log directory", path)
+        return here.parent, name.base_offset is not None or is_partition(here.parent)
     return here, is_partition(here)
 
 

@@ -47,3 +47,31 @@ def test_directory_without_partitions_is_told_in_the_same_words(
 
 def test_current_directory_without_partitions_is_told_too(tmp_path: Path) -> None:
     assert {kseg([name], tmp_path).stderr.replace(b".", b"here", 1) for name in ("dump", "ls", "txns")} == {EMPTY}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls {}",
+        "verify {}",
+        "salvage {} -o new",
+        "reindex {} -o new",
+        "compact {} --dry-run",
+        "slice {} -o new",
+        "retain {}",
+        "lookup {} --offset 1",
+        "where --group billing {}",
+    ],
+)
+@pytest.mark.parametrize("name", ["README.md", "server.log"])
+def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
+    command: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    path = f"orders-0/{name}"
+    (tmp_path / path).write_text("nothing of Kafka's")
+    ran = kseg(command.format(path).split(), tmp_path)
+    told = f"kseg: {path}: no file of a partition: give a partition's directory, or a log directory\n"
+    assert (ran.status, ran.stderr.decode()) == (2, told)
+    assert not (tmp_path / "new").exists()

@@ -137,7 +137,7 @@ def library(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"{module.split('.')[0]} is missing: pip install 'kseg[{extra}]' ({one_line(error)})"
+            f"{module.split('.')[0]} is missing: kseg's extra `{extra}` brings it ({one_line(error)})"
         ) from error
 
 

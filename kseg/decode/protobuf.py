@@ -192,7 +192,7 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
     """The descriptors of source files, by protoc. Raises NotDecodable, UsageError if it isn't installed."""
     compiler = find_spec(COMPILER)
     if compiler is None or compiler.origin is None:
-        raise UsageError(f"{COMPILER} is missing, which compiles .proto files: pip install 'kseg[protobuf]'")
+        raise UsageError(f"{COMPILER} is missing, which compiles .proto files: kseg's extra `protobuf` brings it")
     well_known = Path(compiler.origin).parent / "_proto"
     with TemporaryDirectory(prefix="kseg-") as folder:
         for name, text in texts.items():

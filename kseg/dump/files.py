@@ -116,7 +116,9 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
 
 
 def _prints_records(options: DumpOptions) -> bool:
-    """Whether all rows are to have the same columns, those of records: of directories only logs are printed then."""
+    """Whether only what logs hold is asked for: of directories only logs are printed then."""
+    if options.only is not None:
+        return True
     return options.output in ("csv", "table") or bool(options.fields) or options.template is not None
 
 

@@ -56,7 +56,7 @@ def dpkt_library() -> ModuleType:
     try:
         import dpkt
     except ImportError as error:
-        raise UsageError("captures need the library dpkt: pip install 'kseg[pcap]'") from error
+        raise UsageError("captures need the library dpkt: kseg's extra `pcap` brings it") from error
     library: ModuleType = dpkt
     return library
 

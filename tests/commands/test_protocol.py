@@ -237,7 +237,7 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
-    assert kseg(CAPTURE) == (2, [], ["kseg: captures need the library dpkt: pip install 'kseg[pcap]'"])
+    assert kseg(CAPTURE) == (2, [], ["kseg: captures need the library dpkt: kseg's extra `pcap` brings it"])
 
 
 def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:

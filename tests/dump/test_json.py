@@ -414,3 +414,11 @@ def test_internal_topics_decoder_fails_in_each_form_where_the_tool_would(form: s
     path = "docs/test-1-0/00000000000000203000.log"
     ran = run.kseg(["dump", "-o", form, f"--{decoder}-decoder", path], golden.ROOT)
     assert ran.status == status
+
+
+@pytest.mark.parametrize("only", ["records", "batches"])
+def test_only_of_a_directory_leaves_out_its_other_files(only: str) -> None:
+    everything = dump(golden.ROOT, "docs/test-1-0").objects
+    left = dump(golden.ROOT, "--only", only, "docs/test-1-0").objects
+    wanted = {"records": "record", "batches": "batch"}[only]
+    assert [each["type"] for each in left] == [each["type"] for each in everything if each["type"] == wanted]

@@ -1,5 +1,6 @@
 """The log cleaner's offset map: the last offset of each key, in a table of fixed size. Source: SkimpyOffsetMap."""
 
+import mmap
 from hashlib import md5
 
 ENTRY_SIZE = 24
@@ -20,13 +21,15 @@ class OffsetMap:
         """Makes a map of `size` bytes."""
         self._slots = size // ENTRY_SIZE
         self._most = int(self._slots * LOAD_FACTOR)
-        self._table = bytearray()
-        self.clear()
+        self._table = self._free_table()
+        self._count = 0
+        self.latest_offset = -1
 
     def clear(self) -> None:
         """Forgets all."""
-        self._table = bytearray()  # frees the old one first
-        self._table = bytearray(self._slots * ENTRY_SIZE)
+        if self._count:
+            self._table.close()  # frees the old one first
+            self._table = self._free_table()
         self._count = 0
         self.latest_offset = -1
 
@@ -49,6 +52,13 @@ class OffsetMap:
         _, entry = self._find(md5(key, usedforsecurity=False).digest())
         return int.from_bytes(entry[_HASH_SIZE:], "big") - 1
 
+    def _free_table(self) -> mmap.mmap:
+        """Slots that are all free; the system gives memory to those alone that are written."""
+        try:
+            return mmap.mmap(-1, max(self._slots * ENTRY_SIZE, 1))
+        except OSError as error:  # as for any memory that isn't there
+            raise MemoryError(str(error)) from error
+
     def _find(self, digest: bytes) -> tuple[int, bytes]:
         """Where a digest stands or would stand, and what is there: probes along the digest, then along the table."""
         table, probe = self._table, 0
@@ -56,7 +66,7 @@ class OffsetMap:
             start = min(probe, _HASH_SIZE - 4)
             number = int.from_bytes(digest[start : start + 4], "big") + probe - start
             place = number % self._slots * ENTRY_SIZE
-            entry = bytes(table[place : place + ENTRY_SIZE])
+            entry = table[place : place + ENTRY_SIZE]
             if entry == _FREE or entry.startswith(digest):
                 return place, entry
             probe += 1

@@ -1,6 +1,7 @@
 """`compact` as a library: what the log cleaner would leave, rule by rule, on logs made by hand."""
 
 import os
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -352,6 +353,17 @@ def test_the_map_has_the_last_offset_of_each_key() -> None:
     assert offset_map.get(b"other") == -1
     offset_map.clear()
     assert (offset_map.get(b"1"), offset_map.is_full, offset_map.latest_offset) == (-1, False, -1)
+
+
+def test_a_small_partition_doesnt_fill_the_memory_of_a_whole_map(tmp_path: Path) -> None:
+    partition = make(tmp_path / "t-0", [batch(0, ("a", "1"), ("a", "2"))], [batch(2, ("b", "1"))])
+    compact_partition(partition, CompactSettings(NOW))  # what is imported and compiled is not the map's
+    tracemalloc.start()
+    try:
+        assert compact_partition(partition, CompactSettings(NOW)).gone == {Gone.SUPERSEDED: 1}
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_map_that_is_too_small_takes_more_passes_to_the_same_end(tmp_path: Path) -> None:

@@ -81,6 +81,45 @@ def test_the_directory_is_shown(tmp_path: Path) -> None:
     assert kseg("--group", "abc", ".", directory=tmp_path).status == 1
 
 
+def offsets_partitions(directory: Path, *numbers: int) -> None:
+    for number in numbers:
+        (directory / f"__consumer_offsets-{number}").mkdir(parents=True)
+        (directory / f"__consumer_offsets-{number}" / f"{0:020}.log").touch()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "line", "hint"),
+    [
+        ((0, 1, 2), (), "__consumer_offsets-0 of 3 partitions", "3 partitions, as the directories show"),
+        ((4, 9), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here; 50 are assumed"),
+        ((0, 1, 2), ("--partitions", "4"), "__consumer_offsets-2 of 4 partitions", None),
+    ],
+)
+def test_partitions_are_as_many_as_the_directories_show(
+    numbers: tuple[int, ...], options: tuple[str, ...], line: str, hint: str | None, tmp_path: Path
+) -> None:
+    offsets_partitions(tmp_path, *numbers)
+    ran = kseg("--group", "abc", ".", *options, directory=tmp_path)
+    assert ran.stdout.decode().splitlines() == [line, line.partition(" ")[0]]
+    said = "" if hint is None else f"kseg: __consumer_offsets: {hint}: --partitions says otherwise\n"
+    assert (ran.status, ran.stderr.decode()) == (0, said)
+
+
+def test_partitions_are_as_many_as_the_metadata_tell() -> None:
+    logs = "logs/4.3.1"
+    ran = kseg("--group", "abc", logs)
+    assert ran.stdout.decode().splitlines()[0] == "__consumer_offsets-0 of 2 partitions"
+    assert ran.stderr == b"kseg: __consumer_offsets-0 isn't in the directories given\n"
+    assert ran.status == 1
+    ran = kseg("--key", "abc", "--topic", "meta.11", logs)
+    assert ran.stdout.decode().splitlines()[0].endswith(" of 3 partitions")
+    there = kseg("--group", "a", f"{logs}/__consumer_offsets-1")
+    assert there.stdout.decode().splitlines() == [
+        "__consumer_offsets-1 of 2 partitions", f"{logs}/__consumer_offsets-1",
+    ]  # fmt: skip
+    assert (there.status, there.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--key", "a"], ["--key", "a", "--group", "b"]])
 def test_what_is_missing_is_said(arguments: list[str]) -> None:
     assert kseg(*arguments).status == 2

@@ -1,0 +1,42 @@
+"""The cluster's metadata beside partitions: `__cluster_metadata` in their log directory, read once."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.errors import KsegError
+from kseg.log.partition import PartitionLog
+from kseg.views.topic_ids import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from kseg.views.cluster import ClusterMetadata
+
+
+class MetadataBeside:
+    """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, ClusterMetadata | None] = {}
+
+    def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
+        """The metadata beside a partition; None if there are none, or they can't be read."""
+        log_dir = partition.path.absolute().parent
+        if log_dir not in self._known:
+            self._known[log_dir] = _read(log_dir / f"{METADATA_TOPIC}-0")
+        return self._known[log_dir]
+
+    def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
+        """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
+        metadata = self.of(partition)
+        counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
+        return counts[0] if counts and counts[0] else None
+
+
+def _read(path: Path) -> "ClusterMetadata | None":
+    if not path.is_dir():
+        return None
+    from kseg.views.metadata import read_cluster_metadata
+
+    try:
+        return read_cluster_metadata(path)
+    except KsegError:
+        return None

@@ -13,7 +13,7 @@ from kseg.log.retain import retain_partition, write_retained
 from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.new_directory import new_directory
 from kseg.output.json_lines import write_json
-from kseg.output.retain import COLUMNS, retained_object, timeline
+from kseg.output.retain import COLUMNS, retained_object, timeline, written_line, written_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.output.talk import talk
@@ -68,7 +68,8 @@ def retain(
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
 
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
-    copied into a new directory, without the segments that would go.
+    copied into a new directory, without the segments that would go. If all would, an empty one is there, as a broker
+    rolls it at the log end offset.
     """
     if retention_ms is None:
         hours = RETENTION_MS // _HOUR_MS if retention_hours is None else retention_hours
@@ -81,13 +82,14 @@ def retain(
         talk(f"kseg: {error}")
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
+    written = None
     for partition in partitions:
         retained = retain_partition(partition, settings)
         if directory is not None:
             if directory.resolve().is_relative_to(partition.path.resolve()):
                 raise UsageError("lies within what is copied: nothing is written there", directory)
             with new_directory(directory) as unfinished:
-                write_retained(partition, retained, unfinished)
+                written = write_retained(partition, retained, unfinished)
         if form == "json":
             for each in retained:
                 write_json(retained_object(partition, each))
@@ -95,5 +97,10 @@ def retain(
         lines = aligned_lines(COLUMNS, retained) if form == "text" else timeline(retained, now_ms)
         for line in (str(partition.path), *(f"  {line}" for line in lines)):
             write_line(line)
+    if directory is not None and written is not None:
+        if form == "json":
+            write_json(written_object(directory, written))
+        else:
+            write_line(written_line(directory, written))
     flush_stdout()
     command.exit(2 if refused else 0)

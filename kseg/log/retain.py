@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.log.listing import ListingSettings, SegmentListing, list_partition
 from kseg.log.partition import PartitionLog
 from kseg.log.roll import Retention, RetentionSettings
+from kseg.log.side_files import states_at
 from kseg.new_directory import copy_file
 
 
@@ -40,17 +43,41 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     return retained
 
 
-def write_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> None:
+class Written(NamedTuple):
+    """A copy: base offsets of the segments in it; `rolled` is that of an empty one that is new, None if none is."""
+
+    base_offsets: tuple[int, ...]
+    rolled: int | None
+
+
+def write_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> Written:
     """Copies a partition without the segments that go into a directory that is there.
 
-    Producer snapshots below the first segment that is kept go too, as a broker deletes them; other files stay as they
-    are. Raises OSError where the system can't read or write.
+    If all go, an empty segment is at the log end offset, with the producers there, as a broker rolls it before it
+    deletes the others. Producer snapshots below the first segment that is left go too, as a broker deletes them; other
+    files stay as they are. Raises OSError where the system can't read or write. Source: UnifiedLog.deleteSegments.
     """
     gone = {each.segment.base_offset for each in retained if not each.is_kept}
     kept = [segment for segment in partition.segments if segment.base_offset not in gone]
-    first = kept[0].base_offset if kept else None
+    rolled = partition.read_log_end_offset() if gone and not kept else None
+    first = kept[0].base_offset if kept else rolled
     files = [file for segment in kept for file in segment.files]
     files += [file for offset, file in partition.snapshots.items() if first is None or offset >= first]
     files += [*partition.metadata_snapshots, *partition.others]
     for file in files:
         copy_file(file.path, directory / file.name)
+    if rolled is None:
+        return Written(tuple(segment.base_offset for segment in kept), None)
+    _roll(partition, rolled, directory)
+    return Written((rolled,), rolled)
+
+
+def _roll(partition: PartitionLog, offset: int, directory: Path) -> None:
+    """Writes an empty segment and the producers at its beginning, if there are any or snapshots were kept."""
+    for extension in (".log", ".index", ".timeindex"):
+        (directory / f"{offset:020}{extension}").touch()
+    if offset in partition.snapshots:
+        return
+    states = states_at(partition, offset)
+    if partition.snapshots or states.producers:
+        (directory / f"{offset:020}.snapshot").write_bytes(build_producer_snapshot(states))

@@ -1,9 +1,10 @@
 """What retention does, as JSON, as a table, and as a timeline."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from kseg.log.partition import PartitionLog
-from kseg.log.retain import Retained
+from kseg.log.retain import Retained, Written
 from kseg.output.table import TableColumn
 
 TIMELINE_WIDTH = 40
@@ -38,6 +39,20 @@ def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object
     """A segment as JSON tells it."""
     place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
     return place | {column.name: column.value(each) for column in COLUMNS}
+
+
+def written_object(directory: Path, written: Written) -> dict[str, object]:
+    """A copy as JSON tells it; `rolled` is null unless a new, empty segment took the place of all."""
+    base_offsets = list(written.base_offsets)
+    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": written.rolled}
+
+
+def written_line(directory: Path, written: Written) -> str:
+    """A copy in a line."""
+    count = len(written.base_offsets)
+    if written.rolled is not None:
+        return f"{directory}: no segment is left; an empty one at the log end offset {written.rolled} is written"
+    return f"{directory}: {count} segment{'' if count == 1 else 's'} copied"
 
 
 def timeline(retained: list[Retained], now_ms: int) -> list[str]:

@@ -1,6 +1,7 @@
 """`kseg retain`: forms, options, the copy."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,34 @@ def test_a_copy_is_made_of_one_partition(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "copy/t-0").glob("*.log")] == ["00000000000000000119.log"]
     assert kseg("logs/2.8.2", "-o", str(tmp_path / "other")).status == 2
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "timeline"])
+def test_where_all_segments_go_a_broker_has_rolled_an_empty_one(form: str, tmp_path: Path) -> None:
+    ran = kseg(PARTITION, "--now", "2026-12-01", "--format", form, "-o", "broker-lz4-0", directory=tmp_path)
+    assert ran.status == 0
+    end = "00000000000000000150"
+    copied = {path.name: path.read_bytes() for path in (tmp_path / "broker-lz4-0").iterdir()}
+    assert {name: copied[name] for name in copied if name.endswith((".log", "index"))} == {
+        f"{end}.log": b"", f"{end}.index": b"", f"{end}.timeindex": b"",
+    }  # fmt: skip
+    assert [name for name in copied if name.endswith(".snapshot")] == [f"{end}.snapshot"]
+    last = ran.stdout.decode().splitlines()[-1]
+    if form == "json":
+        assert json.loads(last) == {"type": "copy", "directory": "broker-lz4-0", "baseOffsets": [150], "rolled": 150}
+    else:
+        assert last == "broker-lz4-0: no segment is left; an empty one at the log end offset 150 is written"
+    assert run.kseg(["verify", "broker-lz4-0"], tmp_path).status == 0
+
+
+def test_the_report_tells_what_was_copied(tmp_path: Path) -> None:
+    ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "-o", "copy", directory=tmp_path)
+    assert ran.stdout.decode().splitlines()[-1] == "copy: 1 segment copied"
+
+
+def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
+    partition = Path(shutil.copytree(PARTITION, tmp_path / "broker-lz4-0"))
+    snapshot = "00000000000000000150.snapshot"
+    (partition / snapshot).unlink()
+    assert kseg("broker-lz4-0", "--now", "2026-12-01", "-o", "copy", directory=tmp_path).status == 0
+    assert (tmp_path / "copy" / snapshot).read_bytes() == (Path(PARTITION) / snapshot).read_bytes()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from kseg.commands.options import (
     selection_of,
     selection_options,
 )
-from kseg.commands.parameters import int_number, long_number
+from kseg.commands.parameters import int_number, is_given, long_number
 from kseg.errors import OpenError
 from kseg.gentle import give_way
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
@@ -49,6 +50,7 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
 from kseg.page_cache import tells_cache
+from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention
 
 Columns = Sequence[TableColumn[SegmentRow]]
 
@@ -134,7 +136,9 @@ def ls(
     CACHED, with --cache, is how much of the log lay in the page cache before it was read.
 
     ABORTED counts aborted transactions, INDEX and TIMES the entries of .index and .timeindex, and HEALTH tells what is
-    wrong with these; ROLLED is why the next segment was begun, RETENTION what the topic's settings make of this one.
+    wrong with these; ROLLED is why the next segment was begun, RETENTION what retention
+    makes of this one: by the options that are given, else by the topics' settings, cleanup.policy too, where a small
+    __cluster_metadata lies in the same log directory, else by Kafka's defaults.
     """
     settings = ListingSettings(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),
@@ -143,6 +147,8 @@ def ls(
         cache and tells_cache(),
         keep_cache,
     )
+    given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
+    topics = TopicRetention(settings.retention, given, CHEAP_METADATA)
     if gentle:
         give_way()
     if cache and not tells_cache():
@@ -168,7 +174,8 @@ def ls(
             for place in find_partitions(paths, refuse):
                 if topic is not None and not fnmatchcase(place.topic or place.path.name, topic):
                     continue
-                listing = list_partition(place, settings, progress_bar.counting(place.path.name, place.size))
+                own = replace(settings, retention=topics.of(place))
+                listing = list_partition(place, own, progress_bar.counting(place.path.name, place.size))
                 if has_selection:
                     listing = select_segments(listing, selection, say, left)
                     left = None if left is None else left - (listing.selected_records or 0)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
@@ -56,3 +57,8 @@ class NewDirectory(click.Path):
             self.fail(f"-o names the new directory here: {form}./{value} is a directory of that name", param, ctx)
         path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
         return path
+
+
+def is_given(command: click.Context, name: str) -> bool:
+    """Whether an option was given, on the command line or by the environment; else it has its default."""
+    return command.get_parameter_source(name) is not ParameterSource.DEFAULT

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.options import paths_argument, reads_archives
-from kseg.commands.parameters import NewDirectory, int_number, long_number
+from kseg.commands.parameters import NewDirectory, int_number, is_given, long_number
 from kseg.errors import OpenError, UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.retain import retain_partition, write_retained
@@ -18,6 +18,7 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.output.talk import talk
 from kseg.times import parse_time
+from kseg.views.topic_retention import TopicRetention
 
 _HOUR_MS = 3_600_000
 
@@ -67,15 +68,21 @@ def retain(
       kseg retain kafka-logs/ --retention-bytes 1073741824 --format json
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
 
+    What isn't given is taken from the topics' settings, cleanup.policy too, where __cluster_metadata lies in the same
+    log directory, else it is Kafka's default.
+
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
     copied into a new directory, without the segments that would go. If all would, an empty one is there, as a broker
     rolls it at the log end offset.
     """
+    given = {"retention_bytes"} if is_given(command, "retention_bytes") else set()
+    if retention_ms is not None or retention_hours is not None:
+        given.add("retention_ms")
     if retention_ms is None:
         hours = RETENTION_MS // _HOUR_MS if retention_hours is None else retention_hours
         retention_ms = hours * _HOUR_MS if hours >= 0 else UNLIMITED
     now_ms = time.time_ns() // 1_000_000 if now is None else parse_time(now)
-    settings = RetentionSettings(now_ms, retention_ms, retention_bytes)
+    topics = TopicRetention(RetentionSettings(now_ms, retention_ms, retention_bytes), given)
     refused: list[OpenError] = []
     partitions = list(find_partitions(paths, refused.append))
     for error in refused:
@@ -84,7 +91,7 @@ def retain(
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
     written = None
     for partition in partitions:
-        retained = retain_partition(partition, settings)
+        retained = retain_partition(partition, topics.of(partition))
         if directory is not None:
             if directory.resolve().is_relative_to(partition.path.resolve()):
                 raise UsageError("lies within what is copied: nothing is written there", directory)

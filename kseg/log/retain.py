@@ -38,7 +38,8 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     for segment in listing.segments:
         largest = segment.largest_timestamp if segment.largest_timestamp >= 0 else modified[segment.base_offset]
         latest = max(latest, largest + settings.retention_ms + 1)
-        expires = latest if settings.retention_ms >= 0 and segment.size else None
+        has_end = settings.retention_ms >= 0 and segment.retention is not None and segment.size > 0
+        expires = latest if has_end else None
         retained.append(Retained(segment, modified[segment.base_offset], expires))
     return retained
 

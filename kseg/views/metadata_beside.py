@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 class MetadataBeside:
     """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest_size: int | None = None) -> None:
+        """Takes the bytes from which on metadata aren't read; None: all are."""
+        self._largest_size = largest_size
         self._known: dict[Path, ClusterMetadata | None] = {}
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
-        """The metadata beside a partition; None if there are none, or they can't be read."""
+        """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
         log_dir = partition.path.absolute().parent
         if log_dir not in self._known:
-            self._known[log_dir] = _read(log_dir / f"{METADATA_TOPIC}-0")
+            self._known[log_dir] = self._read(log_dir / f"{METADATA_TOPIC}-0")
         return self._known[log_dir]
 
     def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
@@ -30,13 +32,22 @@ class MetadataBeside:
         counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
         return counts[0] if counts and counts[0] else None
 
+    def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
+        """A topic's own settings by name, as the metadata beside a partition tell; none if these don't know it."""
+        metadata = self.of(partition)
+        configs = () if metadata is None else metadata.configs
+        return {each.name: each.value for each in configs if (each.resource_type, each.resource) == ("topic", topic)}
 
-def _read(path: Path) -> "ClusterMetadata | None":
-    if not path.is_dir():
-        return None
-    from kseg.views.metadata import read_cluster_metadata
+    def _read(self, path: Path) -> "ClusterMetadata | None":
+        if not path.is_dir():
+            return None
+        from kseg.views.metadata import Until, cluster_metadata_of
 
-    try:
-        return read_cluster_metadata(path)
-    except KsegError:
-        return None
+        try:
+            partition = PartitionLog(path)
+            size = partition.size + sum(each.size for each in partition.metadata_snapshots)
+            if self._largest_size is not None and size > self._largest_size:
+                return None
+            return cluster_metadata_of(partition, Until())
+        except KsegError:
+            return None

@@ -159,3 +159,12 @@ def test_directory_without_partitions_does_not_hide_the_others(tmp_path: Path) -
     assert [json.loads(line)["type"] for line in ran.stdout.splitlines()] == ["partition", "segment", "total"]
     assert [line.split(": ")[1] for line in ran.stderr.decode().splitlines()] == [str(tmp_path), "nowhere"]
     assert ran.status == 2
+
+
+@pytest.mark.parametrize(("options", "expected"), [((), "keep"), (("--retention-ms", "3600000"), "delete-time")])
+def test_retention_is_the_topics_where_metadata_tell_it(options: tuple[str, ...], expected: str) -> None:
+    listed = of_type("segment", "logs/4.3.1", "--now", "1893456000000", *options)
+    found = {each["topic"]: each["retention"] for each in listed}
+    assert found["__share_group_state"] == expected  # retention.ms=-1
+    assert found["compacted-txn"] == "keep"  # cleanup.policy=compact
+    assert found["zstd"] == "delete-time"

@@ -81,3 +81,27 @@ def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
     (partition / snapshot).unlink()
     assert kseg("broker-lz4-0", "--now", "2026-12-01", "-o", "copy", directory=tmp_path).status == 0
     assert (tmp_path / "copy" / snapshot).read_bytes() == (Path(PARTITION) / snapshot).read_bytes()
+
+
+def decisions(*arguments: str) -> dict[str, set[tuple[str, bool]]]:
+    """Of each topic's segments: what becomes of them, and whether they expire."""
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for line in kseg("logs/4.3.1", "--now", "2030-01-01", "--format", "json", *arguments).stdout.splitlines():
+        each = json.loads(line)
+        topic = Path(each["directory"]).name.rpartition("-")[0]
+        found.setdefault(topic, set()).add((each["retention"], each["expires"] is not None))
+    return found
+
+
+def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
+    found = decisions()
+    assert found["compacted-txn"] == {("keep", False)}  # cleanup.policy=compact
+    assert found["__share_group_state"] == {("keep", False)}  # retention.ms=-1
+    assert found["zstd"] == {("delete-time", True)}  # has none of its own
+    assert found["__consumer_offsets"] == {("", False)}
+
+
+def test_options_come_before_the_topics_settings() -> None:
+    found = decisions("--retention-hours", "1")
+    assert found["__share_group_state"] == {("delete-time", True)}
+    assert found["compacted-txn"] == {("keep", False)}

@@ -1,0 +1,50 @@
+"""Retention as a topic's own settings have it, where `__cluster_metadata` beside its partitions tells them."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kseg.log.partition import PartitionLog
+from kseg.log.roll import UNLIMITED, RetentionSettings
+from kseg.views.metadata_beside import MetadataBeside
+
+CHEAP_METADATA = 4 << 20
+"""Bytes of metadata that are read in a few seconds."""
+_CLEANUP_POLICY = "cleanup.policy"
+
+
+class TopicRetention:
+    """Settings for retention, partition by partition."""
+
+    def __init__(
+        self, settings: RetentionSettings, given: Collection[str] = (), largest_metadata: int | None = None
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            settings: what holds where nothing else is known.
+            given: fields of them that hold whatever a topic's settings are.
+            largest_metadata: metadata of more bytes aren't read; None: all are.
+        """
+        self._settings = settings
+        self._given = given
+        self._beside = MetadataBeside(largest_metadata)
+
+    def of(self, partition: PartitionLog) -> RetentionSettings:
+        """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
+
+        Source: UnifiedLog.deleteOldSegments.
+        """
+        found = {} if partition.topic is None else self._beside.topic_settings(partition, partition.topic)
+        policy = found.get(_CLEANUP_POLICY)
+        if policy is not None and "delete" not in [each.strip() for each in policy.split(",")]:
+            return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+        return RetentionSettings(
+            self._settings.now_ms,
+            self._limit("retention_ms", self._settings.retention_ms, found),
+            self._limit("retention_bytes", self._settings.retention_bytes, found),
+        )
+
+    def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
+        value = found.get(field.replace("_", "."), "").removeprefix("+")
+        is_number = value.removeprefix("-").isdecimal() and value.isascii()
+        return otherwise if field in self._given or not is_number else int(value)

@@ -1,6 +1,7 @@
 """Types of options: numbers within bounds, and directories that are to be made."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -51,12 +52,20 @@ class NewDirectory(click.Path):
         self._form_option = form_option
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; fails if it is the name of a form."""
-        if value in FORMS:
-            form = "" if self._form_option is None else f"the report's form is {self._form_option} {value}; "
+        """The path; fails if it is the name of a form, the command's own among them."""
+        own = self._own_forms(ctx)
+        if value in own or value in FORMS:
+            form = f"the report's form is {self._form_option} {value}; " if value in own else ""
             self.fail(f"-o names the new directory here: {form}./{value} is a directory of that name", param, ctx)
         path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
         return path
+
+    def _own_forms(self, ctx: click.Context | None) -> Sequence[str]:
+        """The choices of the option that names the report's form."""
+        for each in () if ctx is None else ctx.command.params:
+            if self._form_option in each.opts and isinstance(each.type, click.Choice):
+                return each.type.choices
+        return ()
 
 
 def is_given(command: click.Context, name: str) -> bool:

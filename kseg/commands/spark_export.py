@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,6 +77,8 @@ def spark_export(
     if check:
         _check()
         return
+    if archive is not None and "://" not in archive:
+        archive = str(Path(archive).absolute())
     cluster = Cluster(master, deploy_mode, settings, packages, archive)
     is_here = master.startswith("local") or remote is not None or submitted
     if options["dry_run"]:
@@ -147,7 +150,6 @@ def _run_here(
 
 def _submit(cluster: "Cluster", arguments: list[str], *, ship_env: bool, verbose: bool) -> int:
     from dataclasses import replace
-    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from kseg.spark.submit import pack_environment, submit

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from kseg.errors import KsegError
@@ -63,13 +64,15 @@ def _run(spark: "SparkSession", tasks: int, options: dict[str, str], progress: T
     try:
         with _watched(spark, progress) if progress is not None else nullcontext():
             rows.write.format(KsegSource.name()).mode("append").options(**options).save()
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise KsegError(message_of(error)) from error
 
 
 def message_of(error: Exception) -> str:
     """The last line of a Python error that came over from a task, without the exception's name."""
-    lines = [line for line in str(error).splitlines() if line[:1].strip() and not line.startswith("SQLSTATE")]
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    lines = [line for line in text.splitlines() if line[:1].strip() and not line.startswith("SQLSTATE")]
     own = [line for line in lines if line.startswith("kseg.errors.")]
     if own:
         return own[-1].partition(": ")[2]

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyspark
 
@@ -59,12 +61,12 @@ def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
     """Runs spark-submit; gives its exit status. Its own talk is dropped unless `verbose`, or if it fails to start."""
     command = submit_command(cluster, arguments)
     environment = {**os.environ, **submit_environment(cluster)}
-    try:
-        ran = subprocess.run(  # noqa: S603
-            command, env=environment, stderr=None if verbose else subprocess.PIPE, text=True, check=False
-        )
-    except OSError as error:
-        raise KsegError(f"can't be run: {error.strerror}", command[0]) from error
+    stderr = None if verbose else subprocess.PIPE
+    with _driver_directory(cluster) as directory:
+        try:
+            ran = subprocess.run(command, env=environment, cwd=directory, stderr=stderr, text=True, check=False)  # noqa: S603
+        except OSError as error:
+            raise KsegError(f"can't be run: {error.strerror}", command[0]) from error
     own = [line for line in (ran.stderr or "").splitlines() if line.startswith("kseg: ")]
     if own:
         sys.stderr.write("\n".join(own) + "\n")
@@ -72,6 +74,25 @@ def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
         last = (ran.stderr or "").strip().splitlines()[-5:]
         raise KsegError(f"spark-submit ended with {ran.returncode}: {' | '.join(last)}; -v shows all")
     return ran.returncode
+
+
+@contextmanager
+def _driver_directory(cluster: Cluster) -> Iterator[str | None]:
+    """Where a driver on this machine runs; None means here.
+
+    Spark plans with Python on the driver, by the same relative path that executors find in the archive: so it must lead
+    to this environment.
+    """
+    if not _links_environment(cluster):
+        yield None
+        return
+    with TemporaryDirectory(prefix="kseg-submit-") as directory:
+        Path(directory, ENVIRONMENT).symlink_to(sys.prefix)
+        yield directory
+
+
+def _links_environment(cluster: Cluster) -> bool:
+    return cluster.archive is not None and cluster.deploy_mode != "cluster"
 
 
 def pack_environment(target: Path) -> Path:
@@ -114,5 +135,6 @@ def _application() -> Path:
 
 def quoted(cluster: Cluster, arguments: Sequence[str]) -> str:
     """The command line as a shell takes it, variables included."""
+    link = f"ln -s {shlex.quote(sys.prefix)} {ENVIRONMENT} && " if _links_environment(cluster) else ""
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in submit_environment(cluster).items())
-    return f"{variables} {shlex.join(submit_command(cluster, arguments))}"
+    return f"{link}{variables} {shlex.join(submit_command(cluster, arguments))}"

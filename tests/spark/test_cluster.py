@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -91,7 +92,9 @@ class Exporting(NamedTuple):
     faults: Path
 
 
-def start(cluster: Cluster, source: Path, out: Path, *, seconds: float = 0, failures: int = 0) -> Exporting:
+def start(
+    cluster: Cluster, source: Path, out: Path, *, seconds: float = 0, failures: int = 0, more: tuple[str, ...] = ()
+) -> Exporting:
     folder = out.parent / f"faults-{os.urandom(4).hex()}"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(FAULTS, encoding="utf-8")
@@ -108,7 +111,7 @@ def start(cluster: Cluster, source: Path, out: Path, *, seconds: float = 0, fail
     output = folder / "output"
     with output.open("wb") as stdout, (folder / "errors").open("wb") as stderr:
         process = subprocess.Popen(
-            [*command, "--tasks", "2", "-o", "json", str(source), str(out)],
+            [*command, *more, "--tasks", "2", "-o", "json", str(source), str(out)],
             stdout=stdout,
             stderr=stderr,
             env={**os.environ, **LOCAL},
@@ -154,3 +157,24 @@ def test_the_driver_is_killed_and_run_again(cluster: Cluster, source: Path, tmp_
     assert summary["newFiles"] == PARTITIONS
     assert_each_record_is_there_once(out)
     assert finish(start(cluster, source, out))["newFiles"] == 0
+
+
+def test_executors_run_the_python_of_an_archive(cluster: Cluster, source: Path, tmp_path: Path) -> None:
+    """The environment that is packed is a small one that leads to this one's packages, and says where it runs."""
+    libraries = Path("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    packed, says = tmp_path / "packed", tmp_path / "says"
+    (packed / "bin").mkdir(parents=True)
+    (packed / "bin" / "python").symlink_to(Path(sys.executable).resolve())
+    (packed / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n", encoding="utf-8")
+    (packed / libraries).mkdir(parents=True)
+    own = [path for path in sys.path if path and Path(path).is_dir()]
+    line = f"import sys; open({str(says)!r}, 'a').write(sys.prefix + chr(10))"
+    (packed / libraries / "own.pth").write_text("\n".join([*own, line]) + "\n", encoding="utf-8")
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as archive:
+        archive.add(packed, "")
+    finish(start(cluster, source, tmp_path / "out", more=("--archives", str(tmp_path / "packed.tar.gz"))))
+    assert_each_record_is_there_once(tmp_path / "out")
+    prefixes = {Path(prefix) for prefix in says.read_text().splitlines()}
+    assert prefixes
+    assert {prefix.name for prefix in prefixes} == {"environment"}
+    assert {prefix.parents[2].parent for prefix in prefixes} == {tmp_path}

@@ -99,7 +99,6 @@ def test_sparks_tasks_read_and_write_s3(s3: fs.FileSystem, tmp_path: Path) -> No
         report = run_export(wanted, by_spark(spark, 2))
         assert run_export(wanted, by_spark(spark, 2)).new_files == 0
     exports.export([folder], tmp_path / "out", target_size=3000)
-    order = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-    written = pq.read_table("kafka/out", filesystem=s3).sort_by(order)
-    assert written.equals(pq.read_table(tmp_path / "out").sort_by(order))
+    written = pq.read_table("kafka/out", filesystem=s3)
+    assert sorted(exports.rows_of(written)) == sorted(exports.rows_of(pq.read_table(tmp_path / "out")))
     assert sum(part.records_out for part in report.partitions) == written.num_rows

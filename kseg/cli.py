@@ -123,7 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         own_standard_streams()
     try:
-        status = cli.main(arguments, "kseg", standalone_mode=False) or 0
+        own = sys.argv[1:] if arguments is None else list(arguments)
+        status = cli.main(arguments, "kseg", standalone_mode=False, obj=own) or 0
         if arguments is None:
             flush_stdout()
     except click.UsageError as error:
@@ -138,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KSEG_DEBUG"):
             raise
         talk(f"kseg: {error if isinstance(error, KsegError) else _system_line(error)}")
-        status = 2
+        status = error.status if isinstance(error, KsegError) else 2
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):
             raise

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
-from kseg.errors import OpenError
+from kseg.block_reader import BlockReader, UnreadableRange
+from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -35,7 +36,7 @@ from kseg.formats.positions import (
     size_field,
     stored_offset,
 )
-from kseg.kernel.contract import Rows, Stop, new_rows
+from kseg.kernel.contract import ROW, SIZE, START, Rows, Stop, new_rows
 from kseg.regular_file import open_regular
 
 if TYPE_CHECKING:
@@ -114,11 +115,42 @@ class LogFile:
         Raises:
             OpenError: if the file can't be opened.
         """
-        self.path = Path(path)
-        self._descriptor, self.file_size = open_regular(self.path)
+        self._take(Path(path), *open_regular(path), limit, keep_cache=keep_cache)
+
+    @classmethod
+    def of_directory(
+        cls, path: str | os.PathLike[str], size: int, limit: int | None = None, *, keep_cache: bool = True
+    ) -> "LogFile":
+        """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
+
+        Raises OpenError if it has gone, or is no regular file.
+        """
+        try:
+            return cls(path, limit, keep_cache=keep_cache)
+        except OpenError as error:
+            cause = error.__cause__
+            if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
+                raise
+            unreadable = cls.__new__(cls)
+            unreadable._take(Path(path), -1, size, limit, keep_cache=True, failure=error.message)
+            return unreadable
+
+    def _take(
+        self,
+        path: Path,
+        descriptor: int,
+        size: int,
+        limit: int | None,
+        *,
+        keep_cache: bool,
+        failure: str | None = None,
+    ) -> None:
+        self.path = path
+        self._descriptor, self.file_size = descriptor, size
+        self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
-        name = parse_file_name(self.path)
+        name = parse_file_name(path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
         self._budget = 0
@@ -149,14 +181,28 @@ class LogFile:
         return kernel.load()
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        """Bytes of the file, fewer where it ends; those that the disk can't give are 0xFF, see `is_readable`."""
         held_position, held = self._held
         if held_position <= position and position + size <= held_position + len(held):
             return bytes(held[position - held_position : position - held_position + size])
+        return self._blocks.read(position, size)
+
+    def copy_to(self, target: int, position: int, size: int) -> None:
+        """Appends bytes of the file to another open one, inside the kernel where the platform can.
+
+        Raises UnreadableError if the disk can't give them, WriteError if the file was cut, OSError from writing.
+        """
+        from kseg.new_directory import copy_range
+
         try:
-            return os.pread(self._descriptor, size, position)
-        except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", self.path, position) from error
+            copy_range(self._descriptor, target, position, size)
+        except KsegError as error:
+            error.path = str(self.path)
+            raise
+
+    def is_readable(self, position: int, size: int) -> bool:
+        """Whether the disk gave all of some bytes that were read."""
+        return not self._blocks.unreadable or next(self._blocks.unreadable_in(position, position + size), None) is None
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """Runs of batches and damages, in file order, from a batch's position on.
@@ -176,6 +222,8 @@ class LogFile:
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
         self._budget = max(SEARCH_COST_LIMIT * self.size, SEARCH_COST_FREE)
+        if self._descriptor < 0 and self.size == 0:
+            yield Damage(DamageKind.UNREADABLE, 0, 0, _unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
         position, at, buffer = start, 0, memoryview(b"")
         if start:
@@ -192,6 +240,8 @@ class LogFile:
                     yield self._cut(position)
                     return
             count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
+            if self._blocks.unreadable:
+                count, end, stop = self._readable_rows(rows, count, end, stop, position)
             if count:
                 yield Run(buffer, position, rows, count, codecs)
                 rows = next(tables)
@@ -212,6 +262,14 @@ class LogFile:
             yield item
             at += size
 
+    def _readable_rows(self, rows: Rows, count: int, end: int, stop: int, position: int) -> tuple[int, int, int]:
+        """A scan's result up to the first batch with an unreadable block: its CRC may hold by accident."""
+        for row in range(count):
+            start = rows[row * ROW + START]
+            if not self.is_readable(position + start, rows[row * ROW + SIZE]):
+                return row, start, Stop.BAD_CRC
+        return count, end, stop
+
     def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
         """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
         left = self.size - position
@@ -231,6 +289,9 @@ class LogFile:
             stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
         if stop == Stop.BAD_CRC and claimed is not None:
             self._budget -= claimed
+            if not self.is_readable(position, claimed):
+                damage = self._damage(position, here, stop)
+                return damage, damage.size
             if self._ends_well(position + claimed) and self._is_likely(position, claimed):
                 return self._invalid_batch(position, here, claimed)
         damage = self._damage(position, here, stop)
@@ -240,7 +301,7 @@ class LogFile:
         if len(here) > MAGIC_POSITION:
             claimed = size_field(here) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                if self._is_filled(position, claimed):
+                if self.is_readable(position, claimed) and self._is_filled(position, claimed):
                     return self._invalid_batch(position, here, claimed)
                 self._budget -= claimed
                 stop = Stop.BAD_CRC
@@ -309,15 +370,7 @@ class LogFile:
             buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
         except MemoryError as error:
             raise OpenError(f"there's no memory for {size} bytes", self.path, position) from error
-        filled = 0
-        while filled < size:
-            try:
-                got = os.preadv(self._descriptor, [memoryview(buffer)[filled:size]], position + filled)
-            except OSError as error:
-                raise OpenError(f"can't be read: {error.strerror}", self.path, position + filled) from error
-            if got == 0:
-                break
-            filled += got
+        filled = self._blocks.read_into(position, memoryview(buffer)[:size])
         if self._cache is not None:
             self._cache.was_read(position, filled)
         filled_buffer = memoryview(buffer)[:filled]
@@ -372,13 +425,17 @@ class LogFile:
         found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
         claimed = claimed_size(buffer)
         left = self.size - position
-        if found is None and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
+        end = self.size if found is None else found
+        unreadable = list(self._blocks.unreadable_in(position, end))
+        if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
             asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
             return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
-        kind, detail = self._what_stopped(position, buffer, stop)
+        if unreadable:
+            kind, detail = DamageKind.UNREADABLE, _unreadable_detail(unreadable, self.file_size)
+        else:
+            kind, detail = self._what_stopped(position, buffer, stop)
         if self._budget < 0:
             detail += "; the search for what follows was given up, since it took too long"
-        end = self.size if found is None else found
         next_offset = None if found is None else stored_offset(self.read(found, SIZE_POSITION))
         return Damage(kind, position, end - position, detail, next_offset)
 
@@ -441,13 +498,16 @@ class LogFile:
         end = self.size if end is None else end
         while position + HEADER_WINDOW <= end and self._budget >= 0:
             window = self._window(position, end)
+            if not self.is_readable(position, 1):  # as far as is known now that it was read
+                position = max(next(self._blocks.unreadable_in(position, end)).end, position + 1)
+                continue
             at = 0
             while (at := self._find_header(window, at, len(window), end - position)) >= 0:
                 size = size_field(window, at) + LOG_OVERHEAD
                 self._budget -= size
                 if self._budget < 0:
                     return None
-                if self._is_batch(position + at, size):
+                if self._is_batch(position + at, size) and self.is_readable(position + at, size):
                     return position + at
                 at += 1
             if len(window) < HEADER_WINDOW:
@@ -461,6 +521,18 @@ class LogFile:
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
         return self._fill(position, min(BUFFER_SIZE, end - position))
+
+
+def _unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
+    """Which bytes of a file can't be read, and why."""
+    first = found[0]
+    if first.start == 0 and first.end >= file_size:
+        return f"the file {first.reason}"
+    text = f"bytes {first.start} to {first.end - 1}"
+    if len(found) > 1:
+        size = sum(each.end - each.start for each in found)
+        text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
+    return f"{text} {first.reason}"
 
 
 def _checksum(magic: int) -> Callable[[bytes, int], int]:

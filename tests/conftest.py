@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from kseg import kernel as kernels
 from tests import golden
+from tests.failing_disk import FailingDisk
 from tests.run import KERNELS
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "
     """Runs a test once with each kernel, also where the test only calls what uses one."""
     monkeypatch.setenv(kernels.KERNEL_VARIABLE, request.param)
     return kernels.load()
+
+
+@pytest.fixture
+def failing_disk(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
+    """A disk on which blocks and files can be lost."""
+    return FailingDisk(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from kseg.commands.options import selection_of, selection_options
 from kseg.commands.parameters import long_number
 
 if TYPE_CHECKING:
+    from kseg.errors import OpenError
     from kseg.export.report import Report
     from kseg.export.run import Export, Plan
 
@@ -235,10 +236,11 @@ def _spelled(option: click.Option, value: Any) -> list[str]:
 
 
 def show_plan(plan: "Plan", output: str) -> None:
-    """Prints a plan."""
+    """Prints a plan, and on stderr what can't be read."""
     from kseg.output.export import plan_lines, plan_objects
 
     _show(plan_objects(plan) if output == "json" else plan_lines(plan), output)
+    _tell_refused(plan.refused)
 
 
 def show_report(report: "Report", output: str) -> int:
@@ -246,7 +248,15 @@ def show_report(report: "Report", output: str) -> int:
     from kseg.output.export import report_lines, report_objects
 
     _show(report_objects(report) if output == "json" else report_lines(report), output)
-    return 0 if report.is_whole else 1
+    _tell_refused(report.refused)
+    return report.status
+
+
+def _tell_refused(refused: "tuple[OpenError, ...]") -> None:
+    from kseg.output.talk import talk
+
+    for error in refused:
+        talk(f"kseg: {error}")
 
 
 def _show(rows: Any, output: str) -> None:

@@ -16,10 +16,11 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
@@ -130,7 +131,8 @@ def _write_way(answer: Lookup, *, print_data: bool) -> None:
 
 def _one_partition(path: Path, topic: str | None, partition: int | None) -> PartitionLog:
     """The partition meant; of several replicas of it the first in use."""
-    found = [place for place in find_partitions([path]) if _is_meant(place, topic, partition)]
+    refuse = Refusals()
+    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
     found.sort(key=lambda place: place.state is not None)
     if not found:
         raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)

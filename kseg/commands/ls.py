@@ -21,7 +21,6 @@ from kseg.commands.options import (
     selection_options,
 )
 from kseg.commands.parameters import int_number, is_given, long_number
-from kseg.errors import OpenError
 from kseg.gentle import give_way
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
@@ -46,6 +45,7 @@ from kseg.output.listing import (
     shown_columns,
 )
 from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
@@ -156,17 +156,12 @@ def ls(
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
-    found_problems = has_failed = False
+    found_problems, refuse = False, Refusals()
     totals = Totals(has_selection=has_selection)
 
     def say(line: str) -> None:
         if not quiet:
             talk(f"kseg: {line}")
-
-    def refuse(error: OpenError) -> None:
-        nonlocal has_failed
-        has_failed = True
-        talk(f"kseg: {error}")
 
     def listings() -> Iterator[PartitionListing]:
         nonlocal found_problems, left
@@ -199,7 +194,7 @@ def ls(
     else:
         _write_text(ordered, totals, columns)
     flush_stdout()
-    command.exit(2 if has_failed else int(found_problems))
+    command.exit(max(refuse.status, int(found_problems)))
 
 
 def _rows(listing: PartitionListing) -> list[SegmentRow]:

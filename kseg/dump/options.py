@@ -74,9 +74,10 @@ class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
-    rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
-    opened. `part` is what of the next log is selected, None for all; `is_following` when only what is new is printed,
-    without what stands around it. `table_output` is where tables go, None for standard output.
+    rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
+    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened. `part` is
+    what of the next log is selected, None for all; `is_following` when only what is new is printed, without what stands
+    around it. `table_output` is where tables go, None for standard output.
     """
 
     def __init__(
@@ -87,8 +88,10 @@ class DumpContext:
         show_progress: Callable[[str, int, int], None],
         *,
         several_files: bool,
+        given: frozenset[str] = frozenset(),
     ) -> None:
         self.options = options
+        self.given = given
         self.output = output
         self.talk = talk
         self.show_progress = show_progress

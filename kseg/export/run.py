@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from kseg.errors import UsageError
+from kseg.errors import OpenError, UsageError
 from kseg.export import delta
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
@@ -53,12 +53,16 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there."""
+    """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
+
+    refused: what of the sources can't be opened or listed; the rest is exported.
+    """
 
     orders: tuple[WorkOrder, ...]
     kept: tuple[Result, ...]
     previous: manifests.Manifest
     copies: Copies
+    refused: tuple[OpenError, ...] = ()
 
     @property
     def size(self) -> int:
@@ -71,7 +75,10 @@ def plan_export(export: Export) -> Plan:
 
     Raises UsageError if there is nothing to read or the destination holds something else; OpenError.
     """
-    copies = find_replicas(export.sources)
+    refused: list[OpenError] = []
+    copies = find_replicas(export.sources, refused.append)
+    if not copies and refused:
+        raise refused[0]
     require_replicas(copies, export.sources)
     place = open_destination(export.destination)
     previous = manifests.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
@@ -79,7 +86,7 @@ def plan_export(export: Export) -> Plan:
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise UsageError("no topic is wanted of those that are there", export.sources[0])
-    return Plan(tuple(orders), kept, previous, copies)
+    return Plan(tuple(orders), kept, previous, copies, tuple(refused))
 
 
 def run_export(export: Export, execute: Execute, progress: Progress | None = None) -> Report:
@@ -107,7 +114,8 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)
     if export.table_format is TableFormat.DELTA:
         delta.publish(committed, place.url)
-    report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
+    seconds = time.monotonic() - start
+    report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), seconds, plan.refused)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
     place.replace(NAME_OF_DAMAGES, to_parquet(damages))

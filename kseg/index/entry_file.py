@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 
-from kseg.errors import OpenError
+from kseg.errors import OpenError, UnreadableError
 from kseg.formats.fixed import FixedFields
 from kseg.regular_file import open_regular
 
@@ -43,11 +43,11 @@ class EntryFile:
         self.close()
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        """Bytes of the file, fewer where it ends. Raises UnreadableError if the disk can't give them."""
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", self.name, position) from error
+            raise UnreadableError(f"can't be read: {error.strerror}", self.name, position) from error
 
     def entry(self, slot: int) -> tuple[int, ...]:
         """The fields of one entry. Raises OpenError if the file was cut meanwhile."""

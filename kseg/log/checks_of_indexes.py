@@ -5,8 +5,10 @@ at or above the first one of the batch at the next entry: which offset of an app
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
@@ -163,10 +165,25 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
         previous = entry
 
 
+@contextmanager
+def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
+    """Finds an index that can't be opened or read in the block; one that has gone meanwhile is none."""
+    try:
+        yield
+    except OpenError as error:
+        if path.exists():
+            findings.add("index-unreadable", path, error.message, position=error.position)
+
+
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
-    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros."""
+    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros.
+
+    Raises UnreadableError if the disk can't give the entries, so that who reads them later needn't expect that.
+    """
     path = Path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
+    for _ in file.pieces(count):
+        pass
     if file.trailing:
         sentence = f"{file.size} bytes; the last {file.trailing} are no whole entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerState, ProducerStates
@@ -155,8 +155,11 @@ class ProducerChecks:
         indexed: dict[tuple[int, int], int] = {}
         path = segment.path.with_suffix(".txnindex")
         if segment.transaction_index is not None:
-            with TransactionIndex(path, segment.base_offset) as index:
-                indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+            try:
+                with TransactionIndex(path, segment.base_offset) as index:
+                    indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+            except OpenError:
+                return  # which is a finding of its own
         for (producer_id, last_offset), first_offset in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if known is None:

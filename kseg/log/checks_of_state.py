@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError
 from kseg.formats.names import SUFFIXES, parse_file_name
 from kseg.log.checks_of_log import EpochStart, LogChecks
 from kseg.log.findings import Findings
@@ -17,8 +17,6 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     path = partition.path / LEADER_EPOCH_CHECKPOINT
     try:
         entries = partition.read_leader_epochs()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
         return
@@ -86,8 +84,6 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
             findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
     try:
         partition.read_topic_id()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
 
@@ -98,8 +94,6 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
         findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
     try:
         log_dir.read_properties()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", log_dir.path / META_PROPERTIES, error.message)
 

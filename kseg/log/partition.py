@@ -74,8 +74,8 @@ class SegmentFiles(NamedTuple):
         return tuple(file for file in self[1:] if file is not None)
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
-        """The log, opened as LogFile has it. Raises OpenError if it can't be."""
-        return LogFile(self.path, keep_cache=keep_cache)
+        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it has gone."""
+        return LogFile.of_directory(self.path, self.size, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
@@ -260,7 +260,7 @@ class PartitionLog:
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, of the snapshot that ends there; None if there is none that a broker would take.
 
-        Raises OpenError if the snapshot can't be opened.
+        One that can't be read is none.
         """
         from kseg.index.producer_snapshot import ProducerSnapshot
         from kseg.index.producer_state import ProducerStates
@@ -271,9 +271,7 @@ class PartitionLog:
         try:
             with ProducerSnapshot(file.path) as snapshot:
                 return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
-        except OpenError:
-            raise
-        except KsegError:  # too short for its header
+        except KsegError:  # too short for its header, or unreadable
             return None
 
 
@@ -356,6 +354,8 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                         yield FoundFile(path, entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
                 except FileNotFoundError:
                     continue
+                except OSError:
+                    yield FoundFile(path, entry.name, 0, 0)  # its own size can't be read; opening it tells why
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
 

@@ -1,16 +1,18 @@
 """`reindex`: the indexes of partitions' segments, made anew beside nothing, as a broker rebuilds them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.errors import OpenError
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
-from kseg.log_file import Damage, LogFile
+from kseg.log_file import Damage
 from kseg.regular_file import read_regular
 
 
@@ -20,6 +22,7 @@ class Comparison(StrEnum):
     SAME = "same"
     DIFFERS = "differs"
     MISSING = "missing"
+    UNREADABLE = "unreadable"
 
 
 class Reindexed(NamedTuple):
@@ -47,15 +50,15 @@ class Reindexed(NamedTuple):
 def reindex_partition(
     partition: PartitionLog, *, interval: int = INDEX_INTERVAL_BYTES, keep_cache: bool = True
 ) -> Iterator[Reindexed]:
-    """Each segment's indexes made anew, in order; transactions go on from one to the next.
+    """Each segment's indexes, rebuilt, in order; transactions go on from one to the next.
 
-    Raises OpenError if a file can't be opened.
+    Raises OpenError if a log has gone meanwhile.
     """
     states: ProducerStates | None = None
     for segment in partition.segments:
         if states is None:
             states = partition.read_producer_states(segment.base_offset) or ProducerStates()
-        with LogFile(segment.path, keep_cache=keep_cache) as log_file:
+        with segment.open_log(keep_cache=keep_cache) as log_file:
             indexes = rebuild(log_file, segment.base_offset, interval=interval, states=states)
         yield Reindexed(segment, indexes, _compare(segment, indexes))
 
@@ -71,18 +74,30 @@ def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Compar
     """The written entries of what is there, without the zero tail, with the new ones."""
     compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
     if segment.offset_index is not None:
-        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-            compared[".index"] = _judge(index.file.read(0, 8 * index.count), indexes.offset_index)
+        compared[".index"] = _judge(partial(_offset_entries, segment), indexes.offset_index)
     if segment.time_index is not None:
-        with TimeIndex(segment.time_index.path, segment.base_offset) as times:
-            compared[".timeindex"] = _judge(times.file.read(0, 12 * times.count), indexes.time_index)
+        compared[".timeindex"] = _judge(partial(_time_entries, segment), indexes.time_index)
     if segment.transaction_index is not None:
-        content = read_regular(segment.transaction_index.path)
-        compared[".txnindex"] = _judge(content, indexes.transaction_index)
+        compared[".txnindex"] = _judge(partial(read_regular, segment.transaction_index.path), indexes.transaction_index)
     elif indexes.transaction_index:
         compared[".txnindex"] = Comparison.MISSING
     return compared
 
 
-def _judge(there: bytes, new: bytes) -> Comparison:
-    return Comparison.SAME if there == new else Comparison.DIFFERS
+def _offset_entries(segment: SegmentFiles) -> bytes:
+    assert segment.offset_index is not None
+    with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+        return index.file.read(0, 8 * index.count)
+
+
+def _time_entries(segment: SegmentFiles) -> bytes:
+    assert segment.time_index is not None
+    with TimeIndex(segment.time_index.path, segment.base_offset) as index:
+        return index.file.read(0, 12 * index.count)
+
+
+def _judge(read_entries: Callable[[], bytes], new: bytes) -> Comparison:
+    try:
+        return Comparison.SAME if read_entries() == new else Comparison.DIFFERS
+    except OpenError:
+        return Comparison.UNREADABLE

@@ -24,14 +24,23 @@ settings.register_profile("search", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("steady")
 
 
-def pytest_sessionstart() -> None:
-    """Half of the tests must not vanish because nothing was compiled."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Half of the tests must not vanish because nothing was compiled; and the order of this run can be had again."""
+    _tell_order(session.config)
     if os.environ.get("KSEG_KERNEL") == "twin":
         return
     try:
         import_module("kseg.kernel.fast")
     except ImportError as error:
         pytest.exit(f"the compiled kernel is missing ({error}): run `make test`, or set KSEG_KERNEL=twin", 1)
+
+
+def _tell_order(config: pytest.Config) -> None:
+    """Names the seed of the random order, also with -q, which hides pytest's own header; workers have no terminal."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    seed = config.getoption("randomly_seed", None)
+    if terminal is not None and isinstance(seed, int):
+        terminal.write_line(f"the tests' order is that of --randomly-seed={seed}")
 
 
 @pytest.fixture(params=KERNELS)

@@ -141,6 +141,11 @@ cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
     return result
 
 
+cdef inline const uint8_t* end_of(Bytes content) noexcept nogil:
+    """Where some bytes end. A null lies nowhere, and its size is none that could be added."""
+    return content.at + content.size if content.size > 0 else content.at
+
+
 # --- scanning --------------------------------------------------------------------------------------------------------
 
 cdef inline bint crc_holds(const uint8_t* at, int64_t size) noexcept nogil:
@@ -633,7 +638,7 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
 
 cdef int put_java(Output out, Bytes text) except -1 nogil:
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + max(text.size, 0)
+    cdef const uint8_t* end = end_of(text)
     while at < end:
         out.need(PIECE * WIDEST)
         out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
@@ -643,7 +648,7 @@ cdef int put_java(Output out, Bytes text) except -1 nogil:
 cdef int put_json(Output out, Bytes text) except -1 nogil:
     """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
     cdef bint readable
     out.need(LONGEST_NUMBER)
@@ -674,7 +679,7 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
 cdef int put_csv(Output out, Bytes text) except -1 nogil:
     """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
     cdef bint readable
     if text.size < 0:
@@ -1268,7 +1273,7 @@ cdef class Renderer:
         cdef Cursor body
         cdef int64_t i
         body.at = bytes_of_records.at
-        body.end = body.at + bytes_of_records.size
+        body.end = end_of(bytes_of_records)
         body.failed = False
         if line.slots[COUNT] < 0:
             return self.problem(Problem.BAD_COUNT, 0, 0)
@@ -1344,7 +1349,7 @@ cdef class Renderer:
             return self.put_record(self.record_templates[magic])
         if body.size < 0:
             return self.put_batch(self.batch_templates[magic], True)
-        inner = survey(body.at, body.at + body.size)
+        inner = survey(body.at, end_of(body))
         shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
         line.slots[BASE_OFFSET] = sum_of(inner.first_offset, shift)
         line.slots[COUNT] = inner.count
@@ -1355,7 +1360,7 @@ cdef class Renderer:
 
     cdef int wrapper_records(self, Bytes body, int magic, int64_t shift) except -1 nogil:
         cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = body.at + body.size
+        cdef const uint8_t* end = end_of(body)
         cdef int64_t size, index = 0
         while end - at >= LOG_OVERHEAD:
             size = next_inner(at, end, magic, shift, &self.line)
@@ -1754,7 +1759,7 @@ cdef class Columns:
         cdef Cursor body
         cdef int64_t i
         body.at = bytes_of_records.at
-        body.end = body.at + bytes_of_records.size
+        body.end = end_of(bytes_of_records)
         body.failed = False
         if self.line.slots[COUNT] < 0:
             return self.problem(Problem.BAD_COUNT, 0, 0)
@@ -1775,7 +1780,7 @@ cdef class Columns:
         cdef Inner inner
         cdef int64_t shift, size, index = 0
         cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = body.at + body.size
+        cdef const uint8_t* end = end_of(body)
         if line.slots[CODEC] == 0:
             return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
         if body.size < 0:
@@ -1912,7 +1917,7 @@ cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
     if field != NULL:
         value = sized(&entry, int32_at(field))
         if value.size >= 0 and not entry.failed:
-            body.frame.at, body.frame.end = value.at, value.at + value.size
+            body.frame.at, body.frame.end = value.at, end_of(value)
     return body
 
 

@@ -18,6 +18,7 @@ from kseg.log.side_files import SideFile, rebuilt_side_files
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -69,6 +70,7 @@ def reindex(
         raise UsageError("give -o DIRECTORY, or --dry-run")
     if directory is not None:
         check_absent(directory)
+        check_outside(directory, (path, cluster_metadata))
     if gentle:
         give_way()
     partitions = list(find_partitions([path]))

@@ -21,6 +21,7 @@ from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -71,7 +72,7 @@ def salvage(
         raise UsageError("give -o DIRECTORY, or --dry-run")
     if directory is not None:
         check_absent(directory)
-        _check_outside(directory, paths)
+        check_outside(directory, (*paths, cluster_metadata))
     if gentle:
         give_way()
     is_whole, topic_ids = True, TopicIds(cluster_metadata)
@@ -88,13 +89,6 @@ def salvage(
             _report(plan, transactions, form)
     flush_stdout()
     command.exit(int(not is_whole))
-
-
-def _check_outside(directory: Path, paths: tuple[Path, ...]) -> None:
-    """A copy within the source would be read as part of it the next time."""
-    for path in paths:
-        if directory.resolve().is_relative_to(path.resolve()):
-            raise UsageError("lies within what is to be salvaged: nothing is written there", directory)
 
 
 def _report(plan: Salvage, transactions: tuple[OpenTransaction, ...], form: str) -> None:

@@ -20,6 +20,7 @@ from kseg.export.report import Report, reconcile
 from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
+from kseg.export.untouched import check_destination
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
@@ -69,10 +70,13 @@ class Plan:
 def plan_export(export: Export) -> Plan:
     """Plans a run, and changes nothing but to finish a commit that was broken off.
 
-    Raises UsageError if there is nothing to read or the destination holds something else; OpenError.
+    Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
+    OpenError.
     """
+    check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     copies = find_replicas(export.sources)
     require_replicas(copies, export.sources)
+    check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     place = open_destination(export.destination)
     previous = manifests.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
     kept = tuple(manifests.still_valid(previous, copies, place))

@@ -1,13 +1,21 @@
-"""The process `kseg`, also as `python -m kseg`: Ctrl-C is quiet from the first import to the end."""
+"""The process `kseg`, also as `python -m kseg`: signals end it quietly from the first import to the end."""
+
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # `-m` put the current directory there: what lies beside data is no module of ours. Nothing may be imported before.
+    del sys.path[0]
 
 import gc
 import os
-import sys
 
 INTERRUPTED = 130  # as in kseg.interrupts, which may not be imported then
 
 try:
-    from kseg.interrupts import leave_at_interrupt
+    from kseg.safe_path import leave_out_current_directory
+
+    leave_out_current_directory()
+    from kseg.interrupts import interrupted_status, leave_at_interrupt
 except KeyboardInterrupt:
     os._exit(INTERRUPTED)
 
@@ -18,7 +26,10 @@ def main() -> int:
     gc.disable()  # until the command begins: what a start makes stays, and looking for garbage in it takes long
     from kseg.cli import main as run
 
-    status = run()
+    try:
+        status = run()
+    except KeyboardInterrupt:  # when all was done but to say so
+        status = interrupted_status()
     leave_at_interrupt()
     gc.freeze()  # nor is there anything to look for when all goes
     return status

@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from kseg.errors import ClosedPipeError, KsegError
-from kseg.interrupts import INTERRUPTED, raise_at_interrupt
+from kseg.interrupts import interrupted_status, raise_at_interrupt
 from kseg.output.standard_streams import own_standard_streams
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         talk("kseg: memory doesn't suffice for what is read; `ulimit -v` may limit it")
         status = 2
     except (KeyboardInterrupt, click.Abort):
-        status = INTERRUPTED
+        status = interrupted_status()
     if status and arguments is None:
         _drop_output()
     return status

@@ -1,27 +1,83 @@
-"""Ctrl-C: while kseg starts and ends nothing is to be cleaned up, so that the process just leaves."""
+"""Signals that end a run (Ctrl-C, SIGTERM, SIGHUP): what it has begun is cleaned up, once.
+
+While kseg starts and ends there is nothing to clean up: then the process just leaves. A signal that is ignored, as in
+the background or under nohup, stays so.
+"""
 
 import os
 import signal
-from types import FrameType
+from time import monotonic
+from types import FrameType, TracebackType
 
 INTERRUPTED = 130
 """Exit status, as shells have it for what SIGINT ended."""
+SAME_WISH_SECONDS = 1.0
+"""Within this time another signal asks for nothing new: a terminal that closes and a service's stop send several."""
+_STATUS_OF_SIGNAL = 128
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class _Ended:
+    """The signal that ends this run, and when it came; `waiting` came while it had to wait."""
+
+    number: int | None = None
+    since = 0.0
+    waiting: int | None = None
+    sections = 0
 
 
 def leave_at_interrupt() -> None:
-    """From now on Ctrl-C ends the process at once and quietly; where it is ignored, as in the background, it stays so.
+    """From now on such a signal ends the process at once and quietly.
 
     A KeyboardInterrupt in an import can become any other exception: a class that is being made turns it into one.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    for number in ENDING:
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL, _raise):
+            signal.signal(number, _leave)
 
 
 def raise_at_interrupt() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt again, if `leave_at_interrupt` changed it."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """From now on such a signal raises KeyboardInterrupt, if `leave_at_interrupt` changed it."""
+    for number in ENDING:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, _raise)
 
 
-def _leave(_: int, __: FrameType | None) -> None:
-    os._exit(INTERRUPTED)
+def interrupted_status() -> int:
+    """The exit status after a KeyboardInterrupt: 128 and the signal's number."""
+    return INTERRUPTED if _Ended.number is None else _STATUS_OF_SIGNAL + _Ended.number
+
+
+def is_told_to_end() -> bool:
+    """Whether the signal was none that a terminal's user sends to whatever runs there, as Ctrl-C."""
+    return _Ended.number not in (None, signal.SIGINT)
+
+
+class Uninterrupted:
+    """A context in which such a signal waits: what is made or removed inside is so in whole."""
+
+    def __enter__(self) -> None:
+        _Ended.sections += 1
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        _Ended.sections -= 1
+        number = _Ended.waiting
+        if _Ended.sections == 0 and number is not None:
+            _Ended.waiting = None
+            if kind is None and _Ended.number is None:
+                _raise(number, None)
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    if _Ended.sections:
+        _Ended.waiting = number
+        return
+    now = monotonic()
+    if _Ended.number is not None and now - _Ended.since < SAME_WISH_SECONDS:
+        return
+    _Ended.number, _Ended.since = number, now
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    os._exit(_STATUS_OF_SIGNAL + number)

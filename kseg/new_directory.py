@@ -1,16 +1,18 @@
 """A directory that appears when it is complete, or not at all; and ranges of files copied inside the kernel."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kseg.errors import KsegError, UnreadableError, UsageError
+from kseg.interrupts import Uninterrupted
+from kseg.scratch import scratch_directory
 
 COPIED_AT_ONCE = 64 << 20
 _PIECE = 1 << 20
+_NAME_KEPT = 200
+"""Characters of a directory's name that stand in its unfinished one, which mustn't become too long."""
 
 
 class WriteError(KsegError):
@@ -21,6 +23,8 @@ class WriteError(KsegError):
 def new_directory(path: Path) -> Iterator[Path]:
     """Gives a directory to fill, which becomes `path` at the end; on any failure nothing is left of it.
 
+    What a run into the same place left that was killed is removed first.
+
     Raises:
         UsageError: if the path is there and isn't an empty directory.
         WriteError: if something can't be written, in the block too.
@@ -29,22 +33,23 @@ def new_directory(path: Path) -> Iterator[Path]:
     parent = path.absolute().parent
     missing: list[Path] = []
     try:
-        missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
-        parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=parent))
-    except OSError as error:
-        _remove_empty(missing)
-        raise WriteError(f"can't be made: {error.strerror}", path) from error
-    try:
-        unfinished.chmod(0o755)
-        yield unfinished
-        _sync(unfinished)
-        unfinished.replace(path)
-    except OSError as error:
-        raise WriteError(f"can't be written: {error.strerror}", _told(error, unfinished, path)) from error
+        with ExitStack() as stack:
+            try:
+                missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
+                parent.mkdir(parents=True, exist_ok=True)
+                unfinished = stack.enter_context(scratch_directory(parent, f".{path.name[:_NAME_KEPT]}-kseg-"))
+            except OSError as error:
+                raise WriteError(f"can't be made: {error.strerror}", path) from error
+            try:
+                yield unfinished
+                _sync(unfinished)
+                unfinished.chmod(0o755)
+                unfinished.replace(path)
+            except OSError as error:
+                raise WriteError(f"can't be written: {error.strerror}", _told(error, unfinished, path)) from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _remove_empty(missing)
+        with Uninterrupted():
+            _remove_empty(missing)
 
 
 def _told(error: OSError, unfinished: Path, path: Path) -> Path:

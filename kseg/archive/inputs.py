@@ -5,7 +5,6 @@ Nothing in an archive decides where something is written, and no more comes out 
 
 import io
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +27,7 @@ from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
 from kseg.regular_file import open_regular
+from kseg.scratch import scratch_directory
 from kseg.shown_paths import forget, show_as
 
 MOST_MEMBERS = 1 << 20
@@ -120,10 +120,9 @@ class Inputs:
         """An empty directory that is told by a name."""
         if self._root is None:
             try:
-                self._root = tempfile.mkdtemp(prefix="kseg-")
+                self._root = str(self._stack.enter_context(scratch_directory()))
             except OSError as error:
                 raise ArchiveError(f"there's no temporary directory to unpack into: {error.strerror}", name) from error
-            self._stack.callback(shutil.rmtree, self._root, ignore_errors=True)
         self._count += 1
         directory = f"{self._root}/{self._count}"
         os.mkdir(directory)  # noqa: PTH102

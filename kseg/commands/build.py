@@ -22,6 +22,7 @@ from kseg.new_directory import new_directory
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.output.written import segment_lines
+from kseg.untouched import check_outside
 from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
 from kseg.writer.source import SourceItem
@@ -99,6 +100,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     redaction = redaction_of(options)
     if options["key_separator"] is not None and form != "text":
         raise UsageError("--key-separator is about --format text")
+    check_outside(directory, () if source == _STDIN else (source,))
     with _opened(source) as lines, new_directory(directory) as unfinished:
         try:
             built = build_partition(

@@ -27,6 +27,7 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.times import parse_time
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -126,6 +127,8 @@ def compact(
     partitions = list(partitions_at(path, Refusals()))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
+    if directory is not None:
+        check_outside(directory, (path, cluster_metadata))
     settings = CompactSettings(
         now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now),
         segment_index_bytes=index_max_bytes,
@@ -153,8 +156,6 @@ def _compact(
 ) -> Compacted:
     if directory is None:
         return compact_partition(partition, settings)
-    if directory.resolve().is_relative_to(partition.path.resolve()):
-        raise UsageError("lies within what is cleaned: nothing is written there", directory)
     with new_directory(directory) as unfinished:
         topic_id = TopicIds(cluster_metadata).lost_by(partition)
         return compact_partition(partition, settings, unfinished, topic_id=topic_id)

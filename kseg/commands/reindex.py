@@ -19,6 +19,7 @@ from kseg.new_directory import check_absent, new_directory
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -70,6 +71,7 @@ def reindex(
         raise UsageError("give -o DIRECTORY, or --dry-run")
     if directory is not None:
         check_absent(directory)
+        check_outside(directory, (path, cluster_metadata))
     if gentle:
         give_way()
     refuse = Refusals()

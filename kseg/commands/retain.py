@@ -18,6 +18,7 @@ from kseg.output.retain import COLUMNS, retained_object, timeline, written_line,
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.times import parse_time
+from kseg.untouched import check_outside
 from kseg.views.topic_retention import TopicRetention
 
 _HOUR_MS = 3_600_000
@@ -87,12 +88,12 @@ def retain(
     partitions = list(find_partitions(paths, refuse))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
+    if directory is not None:
+        check_outside(directory, paths)
     written = None
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         if directory is not None:
-            if directory.resolve().is_relative_to(partition.path.resolve()):
-                raise UsageError("lies within what is copied: nothing is written there", directory)
             with new_directory(directory) as unfinished:
                 written = write_retained(partition, retained, unfinished)
         if form == "json":

@@ -26,6 +26,7 @@ from kseg.output.refusals import Refusals
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.times import iso_time
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -76,7 +77,7 @@ def salvage(
         raise UsageError("give -o DIRECTORY, or --dry-run")
     if directory is not None:
         check_absent(directory)
-        _check_outside(directory, paths)
+        check_outside(directory, (*paths, cluster_metadata))
     if gentle:
         give_way()
     refuse = Refusals()
@@ -102,13 +103,6 @@ def salvage(
             _report(plan, written, form)
     flush_stdout()
     command.exit(max(refuse.status, int(not is_whole)))
-
-
-def _check_outside(directory: Path, paths: tuple[Path, ...]) -> None:
-    """A copy within the source would be read as part of it the next time."""
-    for path in paths:
-        if directory.resolve().is_relative_to(path.resolve()):
-            raise UsageError("lies within what is to be salvaged: nothing is written there", directory)
 
 
 def _report_run(arguments: Sequence[str], form: str) -> None:

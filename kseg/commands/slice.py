@@ -14,6 +14,7 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.written import segment_lines
 from kseg.times import parse_time, parse_zone
+from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 
@@ -57,8 +58,7 @@ def slice(  # noqa: A001  the command's name
     partitions = list(partitions_at(path, Refusals()))
     if len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
-    if directory.resolve().is_relative_to(path.resolve()):
-        raise UsageError("lies within what is cut: nothing is written there", directory)
+    check_outside(directory, (path, cluster_metadata))
     place = parse_zone(zone)
     settings = SliceSettings(
         from_offset,

@@ -150,11 +150,11 @@ def _run_here(
 
 def _submit(cluster: "Cluster", arguments: list[str], *, ship_env: bool, verbose: bool) -> int:
     from dataclasses import replace
-    from tempfile import TemporaryDirectory
 
+    from kseg.scratch import scratch_directory
     from kseg.spark.submit import pack_environment, submit
 
-    with TemporaryDirectory(prefix="kseg-env-") as scratch:
+    with scratch_directory() as scratch:
         if ship_env:
-            cluster = replace(cluster, archive=str(pack_environment(Path(scratch) / "environment.tar.gz")))
+            cluster = replace(cluster, archive=str(pack_environment(scratch / "environment.tar.gz")))
         return submit(cluster, arguments, verbose=verbose)

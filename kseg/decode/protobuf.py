@@ -7,7 +7,6 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder,
 from kseg.decode.registry import RegisteredSchema, Registry
 from kseg.decode.wire import Indexed, parse_indexed, parse_wire
 from kseg.errors import OpenError, UsageError
+from kseg.scratch import scratch_directory
 
 ReadIndexed = Callable[[Indexed], Json]
 """A message of a file's to its value; raises NotDecodable."""
@@ -194,10 +194,10 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
     if compiler is None or compiler.origin is None:
         raise UsageError(f"{COMPILER} is missing, which compiles .proto files: kseg's extra `protobuf` brings it")
     well_known = Path(compiler.origin).parent / "_proto"
-    with TemporaryDirectory(prefix="kseg-") as folder:
+    with scratch_directory() as folder:
         for name, text in texts.items():
-            _write(Path(folder), name, text)
-        result = Path(folder) / "descriptors"
+            _write(folder, name, text)
+        result = folder / "descriptors"
         arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
         _run_compiler(arguments)
         return _descriptor_set(result)

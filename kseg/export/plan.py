@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from kseg.errors import OpenError, UnreadableError, UsageError
@@ -14,6 +12,7 @@ from kseg.export.coverage import missing
 from kseg.export.options import MIB, OffsetRange, Selection
 from kseg.export.source import Copies, Replica, SegmentSource
 from kseg.index.offset_index import OffsetIndex
+from kseg.scratch import scratch_directory
 
 SMALLEST_SPLIT = 8 * MIB
 """Bytes of log below which an order isn't made smaller so that all processors have work."""
@@ -257,8 +256,8 @@ def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
         with index:
             yield index
         return
-    with TemporaryDirectory(prefix="kseg-") as scratch:
-        local = Path(scratch) / path.rpartition("/")[2]
+    with scratch_directory() as scratch:
+        local = scratch / path.rpartition("/")[2]
         size = next((file.size for file in remote.list_files(path.rpartition("/")[0]) if file.url == path), None)
         if size is None:
             raise OpenError("has gone", path)

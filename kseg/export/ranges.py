@@ -7,9 +7,7 @@ wrong, the range before reads the batch to its end, and the one behind finds the
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kseg.bodies import Slice, with_bodies
 from kseg.export import remote
@@ -17,6 +15,10 @@ from kseg.export.plan import ByteRange
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.log.partition import entry_problem
 from kseg.log_file import Damage, LogFile, Run
+from kseg.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class RangeReader:
@@ -71,7 +73,7 @@ class RangeReader:
         if not remote.is_remote(self.part.path):
             return LogFile.of_directory(self.part.path, self.part.size, limit)
         if self._scratch is None:
-            self._scratch = Path(self._clean_up.enter_context(TemporaryDirectory(prefix="kseg-")))
+            self._scratch = self._clean_up.enter_context(scratch_directory())
         target = self._scratch / self.part.path.rpartition("/")[2]
         target.unlink(missing_ok=True)
         remote.copy_range(self.part.path, target, start, end)

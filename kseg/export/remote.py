@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from kseg.errors import OpenError, UsageError
+from kseg.scratch import scratch_directory
 
 PIECE = 8 << 20
 """Bytes that a request asks for."""
@@ -96,8 +96,8 @@ def copy_range(url: str, target: Path, start: int, end: int) -> None:
 @contextmanager
 def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
     """A directory on this machine, named as the one at the URL, with those of its files whose names end so."""
-    with TemporaryDirectory(prefix="kseg-") as scratch:
-        directory = Path(scratch) / url.rstrip("/").rpartition("/")[2]
+    with scratch_directory() as scratch:
+        directory = scratch / url.rstrip("/").rpartition("/")[2]
         directory.mkdir()
         for file in list_files(url):
             name = file.url.rpartition("/")[2]

@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from kseg.errors import OpenError, UsageError
+from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export import delta
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_parquet
-from kseg.export.destination import open_destination
+from kseg.export.destination import Destination, open_destination
 from kseg.export.manifest import Key
 from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection, TableFormat
 from kseg.export.order import Job, Result, execute_order
@@ -20,6 +21,8 @@ from kseg.export.report import Report, reconcile
 from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
+from kseg.export.untouched import check_destination
+from kseg.interrupts import Uninterrupted
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
@@ -73,13 +76,16 @@ class Plan:
 def plan_export(export: Export) -> Plan:
     """Plans a run, and changes nothing but to finish a commit that was broken off.
 
-    Raises UsageError if there is nothing to read or the destination holds something else; OpenError.
+    Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
+    OpenError.
     """
+    check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     refused: list[OpenError] = []
     copies = find_replicas(export.sources, refused.append)
     if not copies and refused:
         raise refused[0]
     require_replicas(copies, export.sources)
+    check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     place = open_destination(export.destination)
     previous = manifests.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
     kept = tuple(manifests.still_valid(previous, copies, place))
@@ -101,6 +107,18 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     plan = plan_export(export)
     place = open_destination(export.destination)
     job = Job(uuid4().hex[:8], place.url, export.read, export.files)
+    try:
+        results = _read_all(plan, job, export, execute, progress)
+    except BaseException:
+        with Uninterrupted():
+            _give_up(job, place)
+        raise
+    with Uninterrupted():  # all of it, or nothing
+        return _committed(plan, results, export, start)
+
+
+def _read_all(plan: Plan, job: Job, export: Export, execute: Execute, progress: Progress | None) -> list[Result]:
+    """What earlier runs and this one read, from copies as far as they are needed."""
     results = list(plan.kept)
     orders: Sequence[WorkOrder] = plan.orders
     for copy in range(max(map(len, plan.copies.values()))):
@@ -109,6 +127,20 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
             orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
         results += _executed(orders, job, execute, progress)
         join_seams(results)
+    return results
+
+
+def _give_up(job: Job, place: Destination) -> None:
+    """Removes what a run wrote that won't be committed. A store that can't be reached has it swept by the next run."""
+    with suppress(KsegError, OSError):
+        for name in list(place.names()):
+            if f"/{job.id}-" in name or f"-{job.id}-" in name or name.startswith(f"{manifests.FOLDER}/jobs/{job.id}/"):
+                place.delete(name)
+
+
+def _committed(plan: Plan, results: list[Result], export: Export, start: float) -> Report:
+    """Commits; gives the accounts of all that the destination holds."""
+    place = open_destination(export.destination)
     new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
     is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
     committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
 from kseg.log.side_files import rebuilt_side_files
 from kseg.log_file import Damage
 from kseg.new_directory import copy_file
+from kseg.scratch import scratch_directory
 from kseg.segment import Segment
 
 
@@ -117,15 +117,14 @@ class _Cleaning:
         self._met: list[Aborted] = []
         self._origins: dict[int, tuple[int, ...]] = {base: (base,) for base in partition.base_offsets}
         self._work = work
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary = ExitStack()
         self._offsets = OffsetMap(settings.dedupe_buffer_size)
         if self._offsets.is_full:
             raise KsegError(f"an offset map of {settings.dedupe_buffer_size} bytes has no room for a key")
 
     def close(self) -> None:
         """Takes away what passes left in the temporary directory."""
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._temporary.close()
 
     def run(self) -> list[SegmentFiles]:
         """The segments that the last pass left, in the place of all that it cleaned; none if nothing was to do."""
@@ -155,8 +154,7 @@ class _Cleaning:
         """A new directory for a pass; passes that are only counted need one if others follow."""
         self._done.passes += 1
         if self._work is None and not is_last:
-            self._temporary = tempfile.TemporaryDirectory(prefix="kseg-compact-")
-            self._work = Path(self._temporary.name)
+            self._work = self._temporary.enter_context(scratch_directory())
         if self._work is not None:
             (self._work / str(self._done.passes)).mkdir()
 

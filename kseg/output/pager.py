@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from kseg.interrupts import is_told_to_end
+
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
 """Ends at once if all fits on a screen, shows colours, doesn't fold lines, leaves the screen as it is."""
@@ -45,10 +47,14 @@ def _end(pager: "subprocess.Popen[str]") -> None:
     except BrokenPipeError:
         pass
     while True:
+        if is_told_to_end():
+            pager.terminate()
         try:
             pager.wait()
         except KeyboardInterrupt:
-            continue  # the pager has its own use for it
+            if is_told_to_end():
+                raise
+            continue  # the pager has its own use for Ctrl-C
         return
 
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 import pyspark
@@ -13,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kseg.errors import KsegError
+from kseg.scratch import scratch_directory
 from kseg.spark.java import prepare_java
 
 LOG_SETTINGS = """\
@@ -48,14 +48,14 @@ def open_session(
         KsegError: if Spark can't start; with its own last lines.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with TemporaryDirectory(prefix="kseg-spark-") as scratch:
+    with scratch_directory() as scratch:
         if remote is not None:
             builder = SparkSession.builder.remote(remote)
         else:
-            builder = _builder(master, settings or {}, Path(scratch), verbose=verbose)
-        with (Path(scratch) / "spark.err").open("w+b") as log:
+            builder = _builder(master, settings or {}, scratch, verbose=verbose)
+        with (scratch / "spark.err").open("w+b") as log:
             try:
-                with _spark_home(master, Path(scratch)):
+                with _spark_home(master, scratch):
                     spark = _start(builder, None if verbose or remote else log)
             except (PySparkException, RuntimeError, OSError) as error:
                 log.seek(0)

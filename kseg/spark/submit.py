@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyspark
 
 from kseg.errors import KsegError, UsageError
+from kseg.scratch import scratch_directory
 
 ENVIRONMENT = "environment"
 """The folder of a task's working directory where the packed environment is unpacked."""
@@ -86,9 +86,9 @@ def _driver_directory(cluster: Cluster) -> Iterator[str | None]:
     if not _links_environment(cluster):
         yield None
         return
-    with TemporaryDirectory(prefix="kseg-submit-") as directory:
-        Path(directory, ENVIRONMENT).symlink_to(sys.prefix)
-        yield directory
+    with scratch_directory() as directory:
+        (directory / ENVIRONMENT).symlink_to(sys.prefix)
+        yield str(directory)
 
 
 def _links_environment(cluster: Cluster) -> bool:

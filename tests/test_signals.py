@@ -1,0 +1,288 @@
+"""A run that is ended, by Ctrl-C, SIGTERM or SIGHUP, leaves nothing; what a killed one left goes with the next."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests import golden
+from tests.export import exports
+
+PROGRAM = """
+import os, signal, sys
+
+at, every, number = int(sys.argv[1]), sys.argv[2] == "storm", int(sys.argv[3])
+del sys.argv[1:4]
+WATCHED = "open os.mkdir os.rename os.remove os.rmdir os.truncate os.utime os.chmod os.scandir os.listdir".split()
+seen = 0
+
+def watch(event, _):
+    global seen
+    if counts and event in WATCHED:
+        seen += 1
+        if seen == at or every and seen > at:
+            os.kill(os.getpid(), number)
+
+counts = False
+sys.addaudithook(watch)
+from kseg.__main__ import main
+from kseg.cli import _Commands
+resolve = _Commands.resolve_command
+
+def begin(*arguments):
+    global counts
+    found = resolve(*arguments)
+    counts = True
+    return found
+
+_Commands.resolve_command = begin
+status = main()
+counts = False
+if not at:
+    print(seen, file=sys.stderr)
+sys.exit(status)
+"""
+"""Runs kseg, and sends itself a signal at the so manieth file that it touches; a storm goes on with each later one."""
+
+COMMANDS = {
+    "salvage": "salvage damaged-0 -o new",
+    "salvage of several": "salvage logs -o some/new",
+    "reindex": "reindex test-1-0 -o new",
+    "slice": "slice test-1-0 -o some/more/new",
+    "compact": "compact compacted-txn-0 -o new",
+    "retain": "retain test-1-0 --retention-bytes 1 -o new",
+    "build": "build records.txt --format text --batch-records 10 --segment-bytes 500 -o new",
+    "dump of an archive": "dump bundle.tar.gz",
+    "salvage of an archive": "salvage bundle.tar.gz -o new",
+    "export": "export test-1-0 new",
+    "export of an archive": "export bundle.tar.gz new",
+}
+POINTS = 8
+"""At so many points, all over the run, each command is ended; half of them are killed."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Place(NamedTuple):
+    """Where a command runs, and its TMPDIR."""
+
+    work: Path
+    temporary: Path
+
+    def left(self) -> set[str]:
+        """What is there that wasn't before."""
+        made = {str(path.relative_to(self.work)) for path in self.work.rglob("*")} - self.before
+        return made | {path.name for path in self.temporary.iterdir()}
+
+    def is_whole(self, line: str) -> bool:
+        """Whether a signal came too late: the new directory is complete, and nothing else is there."""
+        target = line.split()[-1]
+        return (self.work / target).exists() and all(
+            f"{path}/".startswith(f"{target}/") or f"{target}/".startswith(f"{path}/") for path in self.left()
+        )
+
+    def clear(self) -> None:
+        """Removes new directories."""
+        for name in ("new", "some"):
+            shutil.rmtree(self.work / name, ignore_errors=True)
+
+    @property
+    def before(self) -> set[str]:
+        return set((self.temporary.parent / "before").read_text().splitlines())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    work, temporary = tmp_path / "work", tmp_path / "temporary"
+    shutil.copytree(golden.ROOT / "docs/test-1-0", work / "test-1-0")
+    shutil.copytree(golden.ROOT / "damaged/210-wiped-batch", work / "damaged-0")
+    shutil.copytree(golden.ROOT / "logs/4.3.1/compacted-txn-0", work / "compacted-txn-0")
+    shutil.copytree(golden.ROOT / "logs/2.8.2", work / "logs")
+    (work / "records.txt").write_text("a value\n" * 500)
+    with tarfile.open(work / "bundle.tar.gz", "w:gz") as tar:
+        tar.add(work / "logs", "logs")
+    temporary.mkdir()
+    (tmp_path / "before").write_text("\n".join(str(path.relative_to(work)) for path in work.rglob("*")))
+    return Place(work, temporary)
+
+
+def interruptible() -> None:
+    """Under nohup, and in the background of a shell, some are ignored."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+
+
+def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0) -> subprocess.CompletedProcess[str]:
+    """Runs a command line; where no signal is sent, the last line of stderr tells at how many points one could be."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(at), how, str(number), *line.split()],
+        cwd=place.work,
+        env=os.environ | {"TMPDIR": str(place.temporary), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=interruptible,
+    )
+
+
+def points(place: Place, line: str, wanted: int) -> Iterator[int]:
+    """Numbers of files touched, spread over a run."""
+    ran = run(place, line)
+    assert ran.returncode in (0, 1), ran.stderr
+    count = int(ran.stderr.splitlines()[-1])
+    assert all(path.startswith(("new", "some")) for path in place.left())
+    place.clear()
+    return iter(sorted({1 + number * (count - 1) // (wanted - 1) for number in range(wanted)}))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_ended_run_leaves_nothing(place: Place, name: str) -> None:
+    line = COMMANDS[name]
+    for turn, at in enumerate(points(place, line, POINTS)):
+        number = SIGNALS[turn % len(SIGNALS)]
+        ended = run(place, line, at, ("once", "storm")[turn % 2], number)
+        assert ended.returncode == 128 + number, (at, number, ended.stderr)
+        assert "Traceback" not in ended.stderr
+        if not place.is_whole(line):
+            assert place.left() == set(), (at, number)
+        place.clear()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) -> None:
+    line = COMMANDS[name]
+    left = 0
+    for at in points(place, line, POINTS // 2):
+        assert run(place, line, at, "once", signal.SIGKILL).returncode == -signal.SIGKILL
+        left += len(place.left())
+        if "export" not in line:
+            shutil.rmtree(place.work / line.split()[-1], ignore_errors=True)  # it was complete
+        assert run(place, line).returncode in (0, 1)
+        assert {path for path in place.left() if not path.startswith(("new", "some"))} == set(), at
+        assert not any("-kseg-" in path for path in place.left())
+        assert not any("attempts" in path and path.endswith(".parquet") for path in place.left())
+        place.clear()
+    assert left > 0
+
+
+def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
+    command = [Path(sys.executable).with_name("kseg"), "build", "--format", "text", "-o", "new"]
+    with subprocess.Popen(command, cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as first:
+        assert first.stdin is not None
+        first.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
+        first.stdin.flush()
+        second = subprocess.run(command, cwd=place.work, input=b"other\n", capture_output=True, check=False)
+        assert second.returncode == 0
+        shutil.rmtree(place.work / "new")
+        first.communicate()
+    assert first.returncode == 0
+    assert place.left() == {"new", *(f"new/{path.name}" for path in (place.work / "new").iterdir())}
+
+
+@pytest.mark.parametrize("name", [".new-20261101", ".new-kseg-notes.txt", ".new-kseg-abcdefg", "new-kseg-abcdefgh"])
+def test_directories_of_others_stay(place: Place, name: str) -> None:
+    (place.work / name).mkdir()
+    (place.temporary / "kseg-backup").mkdir()
+    (place.temporary / "kseg-scratch-abcdefgh").symlink_to(place.work)
+    assert run(place, "salvage bundle.tar.gz -o new").returncode == 0
+    assert (place.work / name).is_dir()
+    assert {path.name for path in place.temporary.iterdir()} == {"kseg-backup", "kseg-scratch-abcdefgh"}
+    assert (place.work / "test-1-0").is_dir()
+
+
+def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
+    command = [Path(sys.executable).with_name("kseg"), "build", "--format", "text", "-o", "new"]
+    with subprocess.Popen(
+        command,
+        cwd=place.work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"value\n" * 300_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGHUP)
+        process.communicate()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
+    code = f"import os, kseg.interrupts as i; i.leave_at_interrupt(); os.kill(os.getpid(), {int(number)}); print(1)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, preexec_fn=interruptible)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, b"", b"")
+
+
+# --- processes that share the work -----------------------------------------------------------------------------------
+
+SHARING = {
+    "export": "export many-0 new --processes 2 --target-file-size 1MB",
+    "verify": "verify --processes 2 many-0 test-1-0 damaged-0",
+}
+
+
+@pytest.fixture
+def shared(place: Place) -> Place:
+    exports.write_log(place.work / "many-0", 0, 40_000, per_batch=100, value=bytes(1000))
+    made = {str(path.relative_to(place.work)) for path in place.work.rglob("*")}
+    (place.temporary.parent / "before").write_text("\n".join(sorted(made)))
+    return place
+
+
+def started(place: Place, line: str) -> subprocess.Popen[bytes]:
+    """A command whose processes are at work, in a group of their own."""
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("kseg"), *line.split()],
+        cwd=place.work,
+        env=os.environ | {"TMPDIR": str(place.temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=interruptible,
+    )
+    while process.poll() is None and len(members(process.pid)) < 3:
+        pass
+    return process
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that live."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, own_group = path.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # it has just ended
+        if int(own_group) == group and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
+@pytest.mark.parametrize("name", SHARING)
+def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, number: int, to_all: bool) -> None:
+    with started(shared, SHARING[name]) as process:
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr.strip()) == (128 + number, b"")
+    while members(process.pid):
+        pass
+    assert shared.left() == set()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
+@pytest.mark.parametrize("name", SHARING)
+def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, name: str) -> None:
+    with started(shared, SHARING[name]) as process:
+        process.kill()
+    while members(process.pid):
+        pass

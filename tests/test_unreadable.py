@@ -151,7 +151,7 @@ def test_verify_finds_what_cannot_be_read(
 @pytest.mark.parametrize("lose", ["block", "file"])
 def test_export_takes_the_rest_and_counts_what_is_lost(lose: str, partition: Path, failing_disk: FailingDisk) -> None:
     _lose(lose, edits.logs(partition)[0], failing_disk)
-    ran = kseg(["export", "-o", "json", partition.name, "out"], partition.parent)
+    ran = kseg(["export", "-o", "json", partition.name, "../out"], partition.parent)
     objects = [json.loads(line) for line in ran.stdout.splitlines()]
     assert ran.status == 1
     assert [each["kind"] for each in objects if each["type"] == "damage"] == ["unreadable"]
@@ -190,14 +190,14 @@ def test_salvage_of_a_disk_saves_the_other_partitions(tmp_path: Path, failing_di
 
 def test_path_that_cannot_be_opened_ends_with_2_and_the_others_are_done(partition: Path) -> None:
     assert kseg(["verify", "nowhere", partition.name], partition.parent).status == 2
-    for command in (["salvage", "-o", "saved"], ["ls"], ["dump", "--shallow"]):
+    for command in (["salvage", "-o", "../saved"], ["ls"], ["dump", "--shallow"]):
         ran = kseg([*command, "nowhere", partition.name], partition.parent)
         assert (command, ran.status) == (command, 2)
         assert partition.name.encode() in ran.stdout
         assert ran.stderr.startswith(b"kseg: nowhere: ")
-    ran = kseg(["export", "nowhere", partition.name, "out"], partition.parent)
+    ran = kseg(["export", "nowhere", partition.name, "../out"], partition.parent)
     assert (ran.status, b"kseg: nowhere: no such file or directory\n" in ran.stderr) == (2, True)
-    assert list((partition.parent / "out").rglob("*.parquet"))
+    assert list((partition.parent.parent / "out").rglob("*.parquet"))
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
@@ -222,21 +222,18 @@ def test_unreadable_index_is_found_passed_over_and_rebuilt(
 
 
 def test_salvage_tells_of_each_file_what_a_post_mortem_needs(partition: Path) -> None:
-    ran = kseg(["salvage", partition.name, "-o", "saved", "--format", "json"], partition.parent)
+    ran = kseg(["salvage", partition.name, "-o", "../saved", "--format", "json"], partition.parent)
     run, report = (json.loads(line) for line in ran.stdout.splitlines())
-    assert run["command"] == ["kseg", "salvage", partition.name, "-o", "saved", "--format", "json"]
+    assert run["command"] == ["kseg", "salvage", partition.name, "-o", "../saved", "--format", "json"]
     assert run["version"]
-    written = {path.relative_to(partition.parent / "saved").as_posix(): path for path in _files(partition.parent)}
+    saved = partition.parent.parent / "saved"
+    written = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
     assert {file["file"] for file in report["files"]} == written.keys()
     for file in report["files"]:
         content = written[file["file"]].read_bytes()
         assert (file["bytes"], file["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
         if file["file"].endswith(".log"):
             assert file["sources"] == [f"{partition.name}/{Path(file['file']).name}"]
-
-
-def _files(parent: Path) -> list[Path]:
-    return [path for path in (parent / "saved").rglob("*") if path.is_file()]
 
 
 def test_salvage_plans_again_when_a_block_dies_between_reading_and_writing(
@@ -253,7 +250,7 @@ def test_salvage_plans_again_when_a_block_dies_between_reading_and_writing(
         return real_copy(source, *arguments, **options)
 
     monkeypatch.setattr(os, "copy_file_range", copy)
-    ran = kseg(["salvage", partition.name, "-o", "saved"], partition.parent)
+    ran = kseg(["salvage", partition.name, "-o", "../saved"], partition.parent)
     assert ran.status == 1
     assert b"unreadable" in ran.stdout
-    assert kseg(["dump", "--shallow", "saved"], partition.parent).status == 0
+    assert kseg(["dump", "--shallow", "../saved"], partition.parent).status == 0

@@ -84,6 +84,8 @@ def dump_files(
             output.flush()
             flush_stdout()
     if not quiet:
+        if context.unread_batches and options.like is None:
+            talk(layout.UNREAD_RECORDS.format(count=context.unread_batches))
         for lines in context.reports.lines(None if options.like else REPORTED_LINES):
             talk(*lines.split("\n"))
         for line in context.summaries:

@@ -75,7 +75,8 @@ class DumpContext:
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
     rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
-    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened. `part` is
+    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
+    `unread_batches` the batches whose records weren't looked at. `part` is
     what of the next log is selected, None for all; `is_following` when only what is new is printed, without what stands
     around it. `table_output` is where tables go, None for standard output.
     """
@@ -99,6 +100,7 @@ class DumpContext:
         self.reports = Reports(options.release)
         self.found_wrong = False
         self.failed = 0
+        self.unread_batches = 0
         self.summaries: list[str] = []
         self.part: Part | None = None
         self.is_following = False

@@ -7,7 +7,7 @@ from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
 from kseg.dump.record_decoders import record_decoder
-from kseg.dump.selected import note_failures, read_log
+from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, fields_program, template_program
 
@@ -47,8 +47,8 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         if options.output == "csv":
             context.line_once(",".join(names))
         summary = read_log(path, context, rendering)
+    note_findings(path, summary, context)
     if summary.damages:
-        context.found_wrong = True
         context.summaries += summary_lines(path, summary)
     note_failures(path, decoder, context)
 

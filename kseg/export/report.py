@@ -54,6 +54,12 @@ class PartitionReport:
         """Whether nothing was lost."""
         return self.lost == 0 and not self.unexplained
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was wrong either that cost no offset: bytes between batches, offsets that don't rise."""
+        has_costless = any(loss.count == 0 and not loss.is_harmless for loss in self.damages)
+        return self.is_whole and not self.disordered and not has_costless
+
     def to_json(self) -> dict[str, Any]:
         """The accounts as JSON's values."""
         return {_camel(name): value for name, value in asdict(self).items()}
@@ -80,7 +86,8 @@ class Report:
     @property
     def status(self) -> int:
         """The exit status: 1 where something was lost, 2 where a source couldn't be opened at all."""
-        return max([int(not self.is_whole), *(error.status for error in self.refused)])
+        is_sound = self.is_whole and all(partition.is_sound for partition in self.partitions)
+        return max([int(not is_sound), *(error.status for error in self.refused)])
 
     def to_bytes(self) -> bytes:
         """The report as JSON."""

@@ -60,6 +60,22 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     return EndMarker(ControlType(control_type), coordinator_epoch, record.timestamp)
 
 
+def is_control_record(key: bytes | None, value: bytes | None) -> bool:
+    """Whether key and value can be those of a control record, of a type that is known or not.
+
+    Source: ControlRecordType.parse, EndTransactionMarker.
+    """
+    if key is None or len(key) < 4 or _version(key) < 0:
+        return False
+    if int.from_bytes(key[2:4], "big", signed=True) not in (ControlType.ABORT, ControlType.COMMIT):
+        return True
+    return value is not None and len(value) >= 6 and _version(value) >= 0
+
+
+def _version(content: bytes) -> int:
+    return int.from_bytes(content[:2], "big", signed=True)
+
+
 class ProducerStates:
     """The state of all producers of a partition while its batches go by, in order of their offsets.
 

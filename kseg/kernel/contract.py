@@ -84,6 +84,8 @@ class Problem(IntEnum):
     BAD_RECORD = 0
     BAD_COUNT = 1
     BAD_CONTROL = 2
+    BAD_MESSAGE = 3
+    "A message's own CRC in a wrapper whose CRC holds; only the renderer tells it, of the first one in a wrapper."
 
 
 class GapRule(IntEnum):
@@ -93,6 +95,8 @@ class GapRule(IntEnum):
     ALL_RECORDS = 1
     PLAIN_MESSAGES = 2
     "v0 and v1 messages that aren't compressed themselves, shallow ones too."
+    FALLS = 3
+    "All records, but only offsets that aren't above the last one's are noted: compaction leaves none."
 
 
 class Slot(IntEnum):

@@ -31,7 +31,7 @@ cpdef enum Stop:
     END, BAD_LENGTH, BAD_MAGIC, BAD_CRC, FULL
 
 cpdef enum Problem:
-    BAD_RECORD, BAD_COUNT, BAD_CONTROL
+    BAD_RECORD, BAD_COUNT, BAD_CONTROL, BAD_MESSAGE
 
 cdef enum:
     BASE_OFFSET, LAST_OFFSET, COUNT, BASE_SEQUENCE, LAST_SEQUENCE, PRODUCER_ID, PRODUCER_EPOCH, PARTITION_LEADER_EPOCH
@@ -1282,7 +1282,7 @@ cdef class Renderer:
                 return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
             if not read_record(&body, line):
                 return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
-            if self.gap_rule == 1:
+            if self.gap_rule & 1:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 continue
@@ -1341,7 +1341,7 @@ cdef class Renderer:
             self.put_batch(self.batch_templates[magic], True)
             if not readable:
                 return self.problem(Problem.BAD_RECORD, 0, 0)
-            if self.gap_rule == 1:
+            if self.gap_rule & 1:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 return 0
@@ -1362,12 +1362,16 @@ cdef class Renderer:
         cdef const uint8_t* at = body.at
         cdef const uint8_t* end = end_of(body)
         cdef int64_t size, index = 0
+        cdef bint has_wrong = not self.line.slots[IS_VALID]
         while end - at >= LOG_OVERHEAD:
             size = next_inner(at, end, magic, shift, &self.line)
             if size < 0:
                 return self.problem(Problem.BAD_RECORD, index, at - body.at)
             if size == 0:
                 return 0
+            if not (has_wrong or self.line.slots[RECORD_IS_VALID]):
+                has_wrong = True
+                self.problem(Problem.BAD_MESSAGE, index, 0)
             index += 1
             at += size
             if self.gap_rule:
@@ -1382,7 +1386,8 @@ cdef class Renderer:
 
     cdef int note_offset(self) except -1 nogil:
         cdef int64_t offset = self.line.slots[OFFSET]
-        if self.has_last_offset and offset != sum_of(self.last_offset, 1):
+        cdef bint is_gap = offset <= self.last_offset if self.gap_rule == 3 else offset != sum_of(self.last_offset, 1)
+        if self.has_last_offset and is_gap:
             with gil:
                 self.gaps.append((self.last_offset, offset))
         self.has_last_offset = True

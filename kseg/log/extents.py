@@ -11,6 +11,7 @@ from kseg.errors import OpenError
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.log.carve import Loss, intact_batches
+from kseg.log.checked_batches import InnerProblem, inner_problems
 from kseg.log.partition import FoundFile, PartitionLog
 from kseg.log_file import Damage, LogFile
 
@@ -59,7 +60,8 @@ class Replica:
     """What is intact in one directory of a partition.
 
     extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
-    offsets can't be right. losses: the rest. metadata_snapshots: KRaft's that are intact. is_compacted: whether
+    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
+    they are. metadata_snapshots: KRaft's that are intact. is_compacted: whether
     compaction has been over it.
     """
 
@@ -75,12 +77,14 @@ class Replica:
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
         self.losses: list[FoundLoss] = []
+        self.inner_problems: list[tuple[Path, InnerProblem]] = []
         clean_offset = partition.checkpoints().clean_offset
         self.is_compacted = clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
         for segment in partition.segments:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
                     self._read(log_file, segment.base_offset)
+                    self.inner_problems += ((segment.path, problem) for problem in inner_problems(log_file))
             except OpenError as error:  # it has gone meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
                 self.losses.append(FoundLoss(segment.path, loss))

@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.formats.codes import TAIL_KINDS, DamageKind
+
 SHOWN_ALIKE = 20
 """Findings of one id in one file that are kept; of the others the last one kept tells the count."""
 
@@ -335,6 +337,16 @@ FINDINGS: dict[str, FindingKind] = {
     ),
 }
 """By id. A finding's severity is its kind's."""
+
+
+def status_of(finding_id: str) -> int:
+    """The exit status that a finding, or a damage of that kind, asks for: 0 for a note, 1 for all others."""
+    return int(FINDINGS[finding_id].severity is not Severity.NOTE)
+
+
+def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
+    """The finding that a damage is: a tail where a later segment follows is a cut segment."""
+    return str(kind) if is_last or kind not in TAIL_KINDS else "cut-segment"
 
 
 @dataclass(frozen=True, slots=True)

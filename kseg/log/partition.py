@@ -360,6 +360,18 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
 
 
+def has_later_segment(log: Path) -> bool:
+    """Whether the directory of a log has a segment of a higher base offset; False where that can't be told."""
+    own = parse_file_name(log).base_offset
+    try:
+        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
+    except OSError:
+        return False
+    return own is not None and any(
+        name.kind is FileKind.LOG and name.suffix is None and (name.base_offset or 0) > own for name in names
+    )
+
+
 def read_small_file(path: Path) -> bytes | None:
     """The content of one of Kafka's text files; None if it isn't there. Raises OpenError if it can't be read."""
     try:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, UnreadableError
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
+from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
+from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import (
     Extent,
     FoundLoss,
@@ -26,8 +27,15 @@ from kseg.log.extents import (
     longest_rising,
     part_between,
 )
+from kseg.log.findings import id_of_damage, status_of
 from kseg.log.log_dir import Refuse, find_partitions
-from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.partition import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    PartitionLog,
+    has_later_segment,
+    read_small_file,
+)
 from kseg.log.side_files import build_metadata
 from kseg.log_file import LogFile
 from kseg.new_directory import WriteError, copy_file
@@ -60,7 +68,8 @@ class Salvage:
     """What can be saved of a partition.
 
     name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
-    duplicates: intact batches that are kept already. unplaced: intact batches whose offsets fit nowhere.
+    duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
+    batches whose offsets fit nowhere.
     """
 
     name: str
@@ -69,6 +78,7 @@ class Salvage:
     replicas: tuple[Replica, ...]
     segments: tuple[tuple[int, tuple[Extent, ...]], ...]
     duplicates: int
+    reordered: int
     unplaced: tuple[Extent, ...]
     holes: tuple[Hole, ...]
 
@@ -101,13 +111,24 @@ class Salvage:
             yield from replica.losses
 
     @property
+    def inner_problems(self) -> Iterator[tuple[Path, InnerProblem]]:
+        """What is wrong inside batches that are kept as they are: their CRC holds."""
+        kept = {extent.log for extent in self.extents}
+        for replica in self.replicas:
+            yield from ((log, problem) for log, problem in replica.inner_problems if log in kept)
+
+    @property
     def is_whole(self) -> bool:
-        """Whether nothing is lost."""
-        return not self.holes and not self.unplaced and not any(_is_loss(found) for found in self.losses)
+        """Whether nothing is lost, nothing stays that can't be read, and nothing came twice or out of order."""
+        if self.holes or self.unplaced or self.duplicates or self.reordered or any(self.inner_problems):
+            return False
+        return not any(_is_loss(found) for found in self.losses)
 
 
 def _is_loss(found: FoundLoss) -> bool:
-    return found.loss.reason != "zero-tail"
+    """Whether a loss is one: the unwritten end of the last segment is none."""
+    last = not has_later_segment(found.log)
+    return bool(status_of(id_of_damage(DamageKind(found.loss.reason), is_last=last)))
 
 
 def find_replicas(paths: Iterable[Path], refuse: Refuse | None = None) -> dict[str, list[PartitionLog]]:
@@ -155,6 +176,7 @@ def plan_salvage(
             kept = _with_stray(kept, extent)
         rests[-1] += replica.misplaced
     kept = list(joined_neighbours(kept))
+    stray_count = sum(extent.batch_count for rest in rests for extent in rest)
     duplicates, unplaced = _judge_rest(rests, kept)
     partition = partitions[0]
     return Salvage(
@@ -164,6 +186,7 @@ def plan_salvage(
         tuple(replicas),
         (*_segments(kept), *_empty_segment(kept, replicas)),
         duplicates,
+        stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
         tuple(unplaced),
         tuple(_holes(kept, replicas, is_compacted=is_compacted)),
     )

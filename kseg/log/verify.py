@@ -156,9 +156,9 @@ def _index_checks(
     checks: list[OffsetIndexCheck | TimeIndexCheck] = []
     base = segment.base_offset
     path = segment.path
-    check_missing_indexes(
-        path.with_suffix(".index"), is_missing=segment.offset_index is None, size=segment.size, findings=findings
-    )
+    is_alone = len(partition.segments) == 1 and len(segment.files) == 1  # it was copied without its indexes
+    is_missing = segment.offset_index is None and not is_alone
+    check_missing_indexes(path.with_suffix(".index"), is_missing=is_missing, size=segment.size, findings=findings)
     is_missing = segment.time_index is None and partition.has_time_indexes
     check_missing_indexes(path.with_suffix(".timeindex"), is_missing=is_missing, size=segment.size, findings=findings)
     if segment.offset_index is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from kseg.formats.codes import DamageKind
 from kseg.log.extents import FoundLoss
 from kseg.log.salvage import Hole, Salvage, Written
 from kseg.times import iso_time
@@ -29,8 +30,15 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
             yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
     for replica in salvage.replicas:
         for reason, size in replica.lost_bytes().items():
-            yield f"  lost in {replica.partition.path}: {size} bytes, {reason}"
+            word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
+            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
     yield from _limited(_loss_line(found) for found in salvage.losses)
+    yield from _limited(
+        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
+        for log, problem in salvage.inner_problems
+    )
+    if salvage.reordered:
+        yield f"  {salvage.reordered} batches put in order"
     if salvage.duplicates:
         yield f"  {salvage.duplicates} duplicate batches left out"
     if unplaced:
@@ -93,6 +101,11 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
             }
             for found in salvage.losses
         ],
+        "innerProblems": [
+            {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
+            for log, problem in salvage.inner_problems
+        ],
+        "reordered": salvage.reordered,
         "duplicates": salvage.duplicates,
         "lostAndFound": [
             {

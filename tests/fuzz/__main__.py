@@ -16,6 +16,8 @@ from tests.fuzz.worker import FOUND, LONGEST_CASE, Tally, Worker, keep, try_case
 
 CRASH_ATTEMPTS = 60
 """A process for each: fewer than of attempts inside one."""
+BETWEEN_LINES = 30
+"""Seconds."""
 
 
 @click.group()
@@ -52,7 +54,9 @@ def _run(seed: int, first: int, until: float, most_bytes: int, found: Path) -> T
             arguments = [seed, done.number, until, most_bytes - done.bytes, progress, found]
             with _python("work", *map(str, arguments)) as worker:
                 status = _watched(worker, progress)
-            worked = Tally(**json.loads(progress.read_text()))
+            worked = _tally(progress)
+            if worked is None:
+                raise click.ClickException(f"a worker ended with {status} before it had begun")
             done = Tally(
                 worked.number + 1,
                 done.cases + worked.cases,
@@ -71,14 +75,26 @@ def _python(*arguments: str) -> "subprocess.Popen[bytes]":
 
 
 def _watched(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
-    """How a worker ended; it is ended if it stays at a case for long."""
+    """How a worker ended; it is ended if it stays at a case for long. Now and then a line tells how far it is."""
+    at, since = -1, time.monotonic()
     while True:
-        before = progress.read_bytes() if progress.exists() else b""
         try:
-            return worker.wait(timeout=3 * LONGEST_CASE)
+            return worker.wait(timeout=BETWEEN_LINES)
         except subprocess.TimeoutExpired:
-            if progress.exists() and progress.read_bytes() == before:
-                worker.kill()
+            tally = _tally(progress) or Tally(-1)
+        click.echo(f"{tally.cases} cases, {tally.bytes} bytes, {tally.finds} finds", err=True)
+        if tally.number != at:
+            at, since = tally.number, time.monotonic()
+        elif time.monotonic() - since > 3 * LONGEST_CASE:
+            worker.kill()
+
+
+def _tally(progress: Path) -> Tally | None:
+    """What a worker said last; None if it hasn't begun, or is about to say more."""
+    try:
+        return Tally(**json.loads(progress.read_text()))
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _keep_crash(seed: int, number: int, status: int, found: Path) -> None:

@@ -14,6 +14,7 @@ EVERY = 12
 """One case of so many is a partition that whole commands read; the others are logs for the kernels."""
 LOG_SIZES = (500, 8_000, 40_000, 120_000)
 """About how many bytes a log for the kernels has."""
+MADE_SHARE = 0.3
 LOG_NAME = f"{0:020}.log"
 
 
@@ -62,7 +63,7 @@ def _log(random: Random) -> Sequence[bytes]:
     """A stretch of a seed's pieces, repeated or with other logs' behind it until it is large enough."""
     wanted, found, size = random.choice(LOG_SIZES), list[bytes](), 0
     while size < wanted:
-        log = random.choice(seeds.logs())
+        log = random.choice(seeds.made() if random.random() < MADE_SHARE else seeds.logs())
         first = random.randrange(len(log))
         for piece in islice(log, first, None):
             found.append(piece)

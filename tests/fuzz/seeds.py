@@ -46,31 +46,32 @@ def _partition(folder: Path) -> Partition:
 
 @cache
 def logs() -> list[list[bytes]]:
-    """Logs as their batches and entries: golden ones, and made ones of each format and codec."""
+    """Golden logs as their batches and entries."""
     paths = [path for folder in ("logs", "docs", "damaged") for path in (golden.ROOT / folder).rglob("*.log")]
-    found = [cut(path.read_bytes()) for path in sorted(paths)]
-    return [*filter(None, found), *_made()]
+    return list(filter(None, (cut(path.read_bytes()) for path in sorted(paths))))
 
 
 @cache
 def pieces() -> list[bytes]:
     """All batches and entries that aren't large, for splices."""
-    return sorted({piece for log in logs() for piece in log if len(piece) <= LARGEST_PIECE})
+    return sorted({piece for log in (*logs(), *made()) for piece in log if len(piece) <= LARGEST_PIECE})
 
 
-def _made() -> list[list[bytes]]:
+@cache
+def made() -> list[list[bytes]]:
+    """Logs by kseg's own writer, of each format and codec, also with larger records than golden ones have."""
     random = Random("made")
-    made = [[_batch(random, number, codec) for number in range(40)] for codec in (0, 0, 1, 2, 3, 4)]
+    logs = [[_batch(random, number, codec) for number in range(40)] for codec in (0, 0, 1, 2, 3, 4)]
     for magic in (0, 1):
-        made.append([encode_entry(number, magic, 0, b"k", _text(random), number) for number in range(200)])
-        made += [[_wrapper(random, number, magic, codec) for number in range(40)] for codec in (1, 2, 3)]
-    return made
+        logs.append([encode_entry(number, magic, 0, b"k", _text(random), number) for number in range(200)])
+        logs += [[_wrapper(random, number, magic, codec) for number in range(40)] for codec in (1, 2, 3)]
+    return logs
 
 
 def _text(random: Random) -> bytes:
     """Text that compresses as texts do, now and then large."""
     words = (b"order", b"customer", b"2026", "größe".encode(), b"\0\1\2\xff")
-    return b" ".join(random.choices(words, k=random.choice((3, 9, 200))))
+    return b" ".join(random.choices(words, k=random.choice((3, 9, 200, 1200))))
 
 
 def _batch(random: Random, number: int, codec: int) -> bytes:

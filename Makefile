@@ -8,12 +8,13 @@ KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
+FUZZ :=# other options of tests/fuzz
 
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built.
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
+.PHONY: help demo demo-spark test test-asan fuzz lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
     build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -72,7 +73,12 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+
+SECONDS := 600
+SEED :=
+fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
+	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(CURDIR)/tests/found $(FUZZ)
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

@@ -487,7 +487,10 @@ class LogFile:
         end = position + claimed
         inner = self._next_batch(position + 1, end)
         while inner is not None and inner < end:
-            inner += size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
+            size = size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
+            if size < HEADER_WINDOW:  # none of a batch: it would lead nowhere, or back
+                return False
+            inner += size
         return inner == end
 
     def _next_batch(self, position: int, end: int | None = None) -> int | None:

@@ -60,12 +60,16 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`."""
+    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
+
+    left_alone: other runs that may be under way, whose files the call didn't remove.
+    """
 
     destination: str
     partitions: tuple[PartitionReport, ...]
     new_files: int
     seconds: float
+    left_alone: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:

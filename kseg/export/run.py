@@ -1,22 +1,24 @@
 """An export from end to end: plan, orders, commit, report. Who executes the orders is a parameter."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from uuid import uuid4
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from kseg.errors import UsageError
+from kseg.export import commit as commits
 from kseg.export import delta
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_parquet
-from kseg.export.destination import open_destination
+from kseg.export.destination import Destination, open_destination
 from kseg.export.manifest import Key
 from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection, TableFormat
 from kseg.export.order import Job, Result, execute_order
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
+from kseg.export.runs import HERE, Processes, Run
 from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
@@ -67,14 +69,18 @@ class Plan:
 
 
 def plan_export(export: Export) -> Plan:
-    """Plans a run, and changes nothing but to finish a commit that was broken off.
+    """Plans a run, and changes nothing.
 
-    Raises UsageError if there is nothing to read or the destination holds something else; OpenError.
+    Raises UsageError if there is nothing to read or the destination holds something else; OpenError; KsegError if the
+    destination's manifest can't be believed.
     """
+    return _plan(export, open_destination(export.destination))
+
+
+def _plan(export: Export, place: Destination) -> Plan:
     copies = find_replicas(export.sources)
     require_replicas(copies, export.sources)
-    place = open_destination(export.destination)
-    previous = manifests.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
+    previous = commits.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
     kept = tuple(manifests.still_valid(previous, copies, place))
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
@@ -86,14 +92,60 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     """Exports; gives the accounts of the whole destination.
 
     Where copies of a partition are there, what the best one lost or hasn't got is taken from the next. Raises what
-    `plan_export` and `execute` raise; then nothing is changed in the destination.
+    `plan_export` and `execute` raise, LostError if another run was quicker; then nothing is changed in the destination.
     """
+    return export_into(open_destination(export.destination), export, execute, progress)
+
+
+def export_into(
+    place: Destination,
+    export: Export,
+    execute: Execute,
+    progress: Progress | None = None,
+    processes: Processes = HERE,
+) -> Report:
+    """Exports to a destination that is open; `processes` knows which runs of others are over."""
     start = time.monotonic()
     if export.table_format is TableFormat.DELTA:
         delta.library()
-    plan = plan_export(export)
-    place = open_destination(export.destination)
-    job = Job(uuid4().hex[:8], place.url, export.read, export.files)
+    with _under_way(place, export, processes) as (run, plan):
+        job = Job(run.id, place.url, export.read, export.files)
+        results = _results(plan, export, job, execute, progress)
+        new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
+        committed = plan.previous
+        if new or len(plan.kept) != len(plan.previous.results) or export.overwrite or not plan.previous.number:
+            committed = commits.commit(run, plan.previous, results, place)
+        report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
+
+        def publish(manifest: manifests.Manifest) -> None:
+            _publish(manifest, report if manifest is committed else _report_of(manifest, report), export, place)
+
+        commits.settle(committed, place, publish)
+        left = commits.sweep(committed.number, place, processes, run)
+    return replace(report, left_alone=tuple(map(str, left)))
+
+
+@contextmanager
+def _under_way(place: Destination, export: Export, processes: Processes) -> Iterator[tuple[Run, Plan]]:
+    """A run, marked as under way until it ends, and its plan; what a broken commit left undone is done first."""
+    while True:
+        plan = _plan(export, place)
+        run = commits.begin(plan.previous.number, place, processes)
+        if run is not None:
+            break
+    try:
+        if plan.previous.number:
+            current = manifests.read_manifest(place)
+            if current is not None:
+                commits.finish(current, place)
+        yield run, plan
+    except BaseException:
+        commits.give_up(run, place)
+        raise
+
+
+def _results(plan: Plan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> list[Result]:
+    """The results that stay, then those of the orders: of the best copies, then of the next for what these lack."""
     results = list(plan.kept)
     orders: Sequence[WorkOrder] = plan.orders
     for copy in range(max(map(len, plan.copies.values()))):
@@ -102,16 +154,21 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
             orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
         results += _executed(orders, job, execute, progress)
         join_seams(results)
-    new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
-    is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
-    committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)
+    return results
+
+
+def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
+    """The report of a manifest that another run has built on this one's meanwhile."""
+    return replace(own, partitions=reconcile(manifest.results), new_files=manifest.new_files)
+
+
+def _publish(manifest: manifests.Manifest, report: Report, export: Export, place: Destination) -> None:
+    """Writes what tells of a manifest beside it."""
     if export.table_format is TableFormat.DELTA:
-        delta.publish(committed, place.url)
-    report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
+        delta.publish(manifest, place.url)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
     place.replace(NAME_OF_DAMAGES, to_parquet(damages))
-    return report
 
 
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:

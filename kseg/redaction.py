@@ -3,7 +3,8 @@
 import re
 import secrets
 from dataclasses import dataclass, field
-from hashlib import blake2b, shake_256
+from functools import cache
+from hashlib import blake2b, scrypt, shake_256
 from typing import Literal
 
 Part = Literal["keys", "values", "headers"]
@@ -22,16 +23,16 @@ _LETTERS = {2: (0x100, 0x150), 3: (0x4E00, 0x51A6), 4: (0x20000, 0xA6D7)}
 """By bytes of a character in UTF-8: the first of the letters that take its place, and their count."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Redaction:
     """Which parts of records are redacted, and with which key.
 
-    fingerprint: of the key, by which two redactions are equal; it may be shown, the key may not.
+    known_fingerprint: of a key that isn't known; else it is made of the key when it is asked for.
     """
 
     parts: tuple[Part, ...]
-    fingerprint: str
-    key: bytes = field(repr=False, compare=False)
+    known_fingerprint: str | None
+    key: bytes = field(repr=False)
 
     @classmethod
     def of(cls, parts: tuple[Part, ...], key: str | None = None) -> "Redaction | None":
@@ -40,12 +41,30 @@ class Redaction:
             return None
         secret = secrets.token_bytes(32) if key is None else key.encode("utf-8", "surrogateescape")
         derived = blake2b(secret, digest_size=32, person=b"kseg redaction").digest()
-        fingerprint = blake2b(key=derived, digest_size=8, person=b"kseg fingerprin").hexdigest()
-        return cls(tuple(part for part in PARTS if part in parts), fingerprint, derived)
+        return cls(tuple(part for part in PARTS if part in parts), None, derived)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two keys apart. It may be shown, the key may not: to try a guess costs a second."""
+        return _fingerprint(self.key) if self.known_fingerprint is None else self.known_fingerprint
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Redaction):
+            return NotImplemented
+        return self.parts == other.parts and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
 
     def redactor(self) -> "Redactor":
         """What replaces contents."""
         return Redactor(self.key)
+
+
+@cache
+def _fingerprint(key: bytes) -> str:
+    """A slow hash, with 64 MiB of memory: keys that people think of could be guessed from a quick one."""
+    return scrypt(key, salt=b"kseg fingerprint", n=1 << 16, r=8, p=2, maxmem=1 << 27, dklen=16).hex()
 
 
 class Redactor:

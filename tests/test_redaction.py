@@ -1,5 +1,6 @@
 """Redaction: lengths, nulls, joins, printable text, keys."""
 
+from hashlib import blake2b, scrypt
 from itertools import product
 
 import pytest
@@ -73,6 +74,18 @@ def test_a_key_that_is_not_given_is_another_each_time() -> None:
     assert one is not None
     assert one != other
     assert one.key.hex() not in repr(one)
+
+
+def test_the_fingerprint_is_no_quick_hash_of_the_key() -> None:
+    """What a guess costs is what scrypt takes with these parameters."""
+    one, same = Redaction.of(("keys",), "tiger"), Redaction.of(("keys",), "tiger")
+    assert one is not None
+    assert same is not None
+    secret = blake2b(b"tiger", digest_size=32, person=b"kseg redaction").digest()
+    slow = scrypt(secret, salt=b"kseg fingerprint", n=1 << 16, r=8, p=2, maxmem=1 << 27, dklen=16)
+    assert one.fingerprint == slow.hex()
+    assert one == same
+    assert one == Redaction(("keys",), slow.hex(), b"")
 
 
 def test_nothing_is_redacted_unasked() -> None:

@@ -70,6 +70,7 @@ class Report:
     """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
 
     refused: what of the sources couldn't be opened or listed; nothing is known of it.
+    left_alone: other runs that may be under way, whose files the call didn't remove.
     """
 
     destination: str
@@ -77,6 +78,7 @@ class Report:
     new_files: int
     seconds: float
     refused: tuple[OpenError, ...] = ()
+    left_alone: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,10 @@ from kseg.commands.options import (
     output_option,
     partition_options,
     quiet_option,
+    raw_option,
     reads_archives,
+    redact_options,
+    redaction_of,
     selection_of,
     selection_options,
 )
@@ -23,6 +26,9 @@ from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
 
 
 def _target_time(text: str, zone: str) -> int | SpecialTime:
@@ -45,7 +51,9 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
 @partition_options
 @selection_options("limit", "tail", "sample", "is_followed")
 @click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
+@redact_options
 @output_option("text", "json")
+@raw_option
 @quiet_option
 @reads_archives("path")
 @click.pass_context
@@ -68,6 +76,7 @@ def lookup(
     Examples:
       kseg lookup --offset 203500
       kseg lookup orders-0/ --offset 203500 --key customer-7
+      kseg lookup orders-0/ --offset 203500 --print-data-log --redact keys --redact values
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
@@ -80,6 +89,7 @@ def lookup(
     """
     place = _one_partition(path, topic, partition)
     zone = options["zone"]
+    redaction = redaction_of(options)
     selection = selection_of(options)
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
@@ -94,16 +104,16 @@ def lookup(
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")
     if output == "json":
-        _write_object(answer)
+        _write_object(answer, redaction)
     else:
-        _write_way(answer, print_data=print_data_log)
+        _write_way(answer, redaction, print_data=print_data_log)
     flush_stdout()
     if answer.absence is not None:
         talk(f"kseg: {place.path}: {absence_line(answer)}")
         command.exit(1)
 
 
-def _write_object(answer: Lookup) -> None:
+def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
     import json
 
     from kseg.dump.record_line import record_json
@@ -111,19 +121,21 @@ def _write_object(answer: Lookup) -> None:
 
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
-        batch = answer.batch
-        record = json.loads(record_json(answer.step.segment.path, batch.position, batch.size, answer.record.offset))
+        path, batch = answer.step.segment.path, answer.batch
+        line = record_json(path, batch.position, batch.size, answer.record.offset, redaction=redaction)
+        record = json.loads(line)
     write_json(lookup_object(answer, record))
 
 
-def _write_way(answer: Lookup, *, print_data: bool) -> None:
+def _write_way(answer: Lookup, redaction: "Redaction | None", *, print_data: bool) -> None:
     from kseg.dump.record_line import record_line
 
     for line in lookup_lines(answer):
         write_line(line)
     if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch = answer.step.segment.path, answer.batch
-        write_stdout(record_line(path, batch.position, batch.size, answer.record.offset, print_data=print_data))
+        path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
+        text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)
+        write_stdout(text)
     elif answer.offset is not None:
         write_stdout(f"offset: {answer.offset}\n".encode())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from kseg.errors import UsageError
 from kseg.layouts.programs import LogOptions
@@ -30,6 +30,9 @@ from kseg.protocol.source import HexError, InputForm, Replay, form_of, read_fram
 from kseg.protocol.splitter import MAX_FRAME
 from kseg.regular_file import open_regular
 
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
+
 STANDARD_INPUT = "-"
 
 Item = Frame | FrameDamage | Remark | CaptureError
@@ -48,6 +51,7 @@ class ProtocolOptions:
     is_shallow: bool = False
     max_frame: int = MAX_FRAME
     is_json: bool = False
+    redaction: "Redaction | None" = None
 
     @property
     def records(self) -> LogOptions:
@@ -153,7 +157,7 @@ class _Report:
         if self._wanted and frame.message.api_key not in self._wanted:
             return
         show = frame_json if self._options.is_json else frame_text
-        text, is_wrong = show(frame, self._options.records)
+        text, is_wrong = show(frame, self._options.records, self._options.redaction)
         self._tally.add(frame, is_wrong=is_wrong)
         if not self._options.is_count:
             write_stdout(text)

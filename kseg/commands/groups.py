@@ -58,6 +58,8 @@ def groups(
 
     PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
     means the current directory. Commits of a transaction that has not ended are shown as pending.
+
+    There is no --redact: names of groups, members and topics are what is shown.
     """
     view = read_groups(path, None if at is None else parse_time(at))
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]

@@ -228,7 +228,7 @@ def redact_options(command: Command) -> Command:
         "--redact",
         type=click.Choice(["keys", "values", "headers"]),
         multiple=True,
-        help="Replace their content by a keyed hash of the same length, of headers the values; may be repeated.",
+        help="Replace their content by a keyed substitute of the same length, of headers the values; may be repeated.",
     )(command)
 
 

@@ -82,7 +82,7 @@ def lookup(
 
     PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
     current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
-    max-timestamp. Ends with 1 where no record is at the target.
+    max-timestamp. Ends with 1 where no record is at the target; `latest` is the log end offset, of an empty log too.
 
     With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
     all that are there if no target is given, the last one with --timestamp latest.

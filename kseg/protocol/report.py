@@ -1,6 +1,7 @@
 """`kseg protocol` from its input to its lines: which frames are shown, what is said of the rest."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 STANDARD_INPUT = "-"
+_NUMBER = re.compile("[0-9]{1,9}")
 
 Item = Frame | FrameDamage | Remark | CaptureError
 
@@ -89,7 +91,7 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 
 def api_key_of(name: str) -> int:
     """The key of an api's name, whatever its letters' case, or of its number. Raises UsageError if there is none."""
-    if name.isdecimal():
+    if _NUMBER.fullmatch(name):
         return int(name)
     from kseg.formats.schemas.protocol import REQUESTS
 
@@ -101,7 +103,7 @@ def api_key_of(name: str) -> int:
 
 def _api_and_version(text: str) -> tuple[int, int]:
     name, _, version = text.partition(":")
-    if not version.isdecimal():
+    if not _NUMBER.fullmatch(version):
         raise UsageError(f"--response-to {text}: give an api and its version, as Fetch:17")
     return api_key_of(name), int(version)
 

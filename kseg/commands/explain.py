@@ -56,6 +56,8 @@ def explain(
 
     PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
     batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
+
+    There is no --redact: bytes are shown as they are. `kseg build --redact` makes a segment that can be handed on.
     """
     if name is not None:
         _write_format(name, output)

@@ -28,7 +28,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes; fails if they aren't more than none."""
-        match = re.fullmatch(r"([0-9]+)\s*([KMG]I?|)B?", str(value).upper())
+        match = re.fullmatch(r"([0-9]{1,18})\s*([KMG]I?|)B?", str(value).upper())
         if match is None or int(match[1]) == 0:
             self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
         return int(match[1]) * _UNITS[match[2]]

@@ -11,11 +11,13 @@ import click
 
 from kseg.commands.options import (
     color_option,
+    csv_safe_option,
     gentle_options,
     output_option,
     paths_argument,
     progress_option,
     quiet_option,
+    raw_option,
     reads_archives,
     selection_of,
     selection_options,
@@ -33,6 +35,7 @@ from kseg.log.roll import (
     RetentionSettings,
     RollSettings,
 )
+from kseg.output.csv import CsvWriter, check_csv_safe
 from kseg.output.listing import (
     SegmentRow,
     Totals,
@@ -88,6 +91,8 @@ SORT_KEYS = {
 @click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @gentle_options
@@ -109,6 +114,7 @@ def ls(
     segment_index_bytes: int,
     cache: bool,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
     keep_cache: bool,
@@ -140,6 +146,7 @@ def ls(
     makes of this one: by the options that are given, else by the topics' settings, cleanup.policy too, where a small
     __cluster_metadata lies in the same log directory, else by Kafka's defaults.
     """
+    check_csv_safe(csv_safe, output)
     settings = ListingSettings(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),
         RollSettings(segment_bytes, segment_ms, segment_index_bytes),
@@ -188,7 +195,7 @@ def ls(
     if output == "json":
         _write_json(ordered, totals, cache=settings.cache)
     elif output == "csv":
-        _write_csv(ordered, selected=has_selection, cache=settings.cache)
+        _write_csv(ordered, selected=has_selection, cache=settings.cache, is_safe=csv_safe)
     elif is_table:
         _write_table(ordered, totals, columns, color=color)
     else:
@@ -212,10 +219,9 @@ def _write_json(listings: Iterable[PartitionListing], totals: Totals, *, cache: 
     write_json(totals.as_object())
 
 
-def _write_csv(listings: Iterable[PartitionListing], *, selected: bool, cache: bool) -> None:
-    from kseg.output.csv import CsvWriter
-
-    writer = CsvWriter(column.name for column in segment_columns(selected=selected, cache=cache))
+def _write_csv(listings: Iterable[PartitionListing], *, selected: bool, cache: bool, is_safe: bool) -> None:
+    names = (column.name for column in segment_columns(selected=selected, cache=cache))
+    writer = CsvWriter(names, is_safe=is_safe)
     for listing in listings:
         for row in _rows(listing):
             writer.write(segment_values(row, cache=cache))

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    quiet_option,
+    raw_option,
+    reads_archives,
+)
 from kseg.commands.parameters import long_number
 from kseg.log.log_dir import partitions_at
 from kseg.log.partition import PartitionLog
@@ -51,6 +58,8 @@ if TYPE_CHECKING:
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @reads_archives("path")
@@ -64,6 +73,7 @@ def txns(
     timeout_ms: int,
     bootstrap_server: str,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
 ) -> None:
@@ -87,7 +97,7 @@ def txns(
     places = [place for place in found if place.state is None or len(found) == 1]
     coordinators = [place for place in places if place.topic == TOPIC]
     others = [place for place in places if place.topic != TOPIC]
-    writer = RowWriter(output, color)
+    writer = RowWriter(output, color, csv_safe=csv_safe)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:

@@ -73,7 +73,8 @@ def callable_decoder(name: str) -> ValueDecoder:
         function: object = import_module(module_name)
         for part in attribute.split("."):
             function = getattr(function, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
+        # User's code: whatever a module raises, or a name that is none, is one line.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")

@@ -18,7 +18,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     Raises OpenError if it can't be opened.
     """
-    from kseg.dump.decoders import control_json
+    from kseg.dump.decoders import escaped_control_json
 
     options = context.options
     has_others = options.only is None and not options.fields
@@ -31,7 +31,9 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     program = _program(path, context)
     decoder = record_decoder(options, path)
-    rendering = Rendering(program, decode_control=control_json, limit=options.max_decompressed, decode_all=decoder)
+    rendering = Rendering(
+        program, decode_control=escaped_control_json, limit=options.max_decompressed, decode_all=decoder
+    )
     summary = read_log(path, context, rendering, on_damage=_sayer(say))
     note_findings(path, summary, context)
     note_failures(path, decoder, context)

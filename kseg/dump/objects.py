@@ -16,6 +16,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
+from kseg.output.csv import quoted
 from kseg.times import iso_time
 
 Members = Mapping[str, object]
@@ -83,7 +84,7 @@ def _print(members: Members, context: "DumpContext") -> None:
         )
         return
     context.line_once(",".join(names))
-    context.line(",".join(_csv(value) for value in values))
+    context.line(",".join(_csv(value, is_safe=context.options.csv_safe) for value in values))
 
 
 def _flat(value: object) -> str | int | float | bool | None:
@@ -92,10 +93,9 @@ def _flat(value: object) -> str | int | float | bool | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _csv(value: str | int | float | bool | None) -> str:
+def _csv(value: str | int | float | bool | None, *, is_safe: bool) -> str:
     if isinstance(value, str):
-        doubled = value.replace('"', '""')
-        return f'"{doubled}"'
+        return quoted(value, is_safe=is_safe)
     return "" if value is None else str(value).lower()
 
 

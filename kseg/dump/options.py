@@ -9,6 +9,7 @@ from kseg.dump.decoders import class_decoder
 from kseg.dump.reports import Reports
 from kseg.errors import UsageError
 from kseg.layouts.options import OPTION_RELEASES
+from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.releases import LATEST, Release
@@ -34,7 +35,7 @@ class DumpOptions(NamedTuple):
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
     those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
-    is replaced before it is printed.
+    is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     """
 
     like: Release | None = None
@@ -63,6 +64,7 @@ class DumpOptions(NamedTuple):
     is_strict: bool = False
     color: bool | None = None
     redaction: "Redaction | None" = None
+    csv_safe: bool = False
 
     @property
     def release(self) -> Release:
@@ -153,6 +155,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
         raise UsageError(f"--like is about text: leave it or -o {options.output} out")
+    check_csv_safe(options.csv_safe, options.output)
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)

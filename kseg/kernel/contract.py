@@ -175,7 +175,10 @@ class Op(IntEnum):
     SKIP_IF_ZERO = 6
     "If slot a is 0, passes over the next b operations."
     JSON_TEXT = 7
-    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`."""
+    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.
+
+    Characters of kseg.control_characters are escaped, as in the next one.
+    """
     JSON_HEADERS = 8
     "A JSON list of the headers."
     JSON_TIME = 9
@@ -193,6 +196,8 @@ class Op(IntEnum):
     "The same of the headers' JSON list."
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
+    CSV_SAFE_TEXT = 16
+    "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
 
 
 class Template(NamedTuple):
@@ -209,6 +214,9 @@ class Words(NamedTuple):
     first: int
     texts: tuple[bytes, ...]
 
+
+FORMULA_STARTS = (b"=", b"+", b"-", b"@", b"\t", b"\r", b"\n", *map(str.encode, "\uff1d\uff0b\uff0d\uff20"))
+"""What a cell begins with that spreadsheets take for a formula, full-width signs too. Source: OWASP, CSV injection."""
 
 CONTROL_TEMPLATES = 9
 """Control records' templates: one for each type 0 … 6, one for unknown types, one for what can't be read as one."""

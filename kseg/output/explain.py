@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kseg.explain.field import Field
 from kseg.explain.words import json_value, opened_varint, shown_bits, shown_value
 from kseg.output.printable import printable
-from kseg.output.stdout import write_stdout
+from kseg.output.stdout import write_styled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +79,7 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
     console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False, width=1 << 16)
     for item in items:
         _print_item(item, console)
-        write_stdout(out.getvalue().encode("utf-8", "surrogateescape"))
+        write_styled(out.getvalue().encode("utf-8", "surrogateescape"))
         out.seek(0)
         out.truncate()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kseg.control_characters import json_escaped
 from kseg.output.stdout import write_stdout
 from kseg.shown_paths import shown
 
@@ -11,7 +12,7 @@ def json_line(members: Mapping[str, object]) -> bytes:
     import json
 
     text = shown(json.dumps(members, ensure_ascii=False, separators=(",", ":")))
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return json_escaped(text).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def write_json(members: Mapping[str, object]) -> None:

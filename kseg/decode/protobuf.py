@@ -216,7 +216,7 @@ def _write(folder: Path, name: str, text: str) -> None:
 
 
 def _run_compiler(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", f"{COMPILER}.protoc", *arguments]
+    command = [sys.executable, "-P", "-m", f"{COMPILER}.protoc", *arguments]
     try:
         # The arguments are kseg's own; names out of the registry are only names of files in the folder.
         ran = subprocess.run(  # noqa: S603

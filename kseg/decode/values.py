@@ -73,7 +73,8 @@ def callable_decoder(name: str) -> ValueDecoder:
         function: object = import_module(module_name)
         for part in attribute.split("."):
             function = getattr(function, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
+        # The module is the user's own, and so is what it raises.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")

@@ -16,6 +16,7 @@ from kseg.decode.decoded import (
     ValueDecoder,
     decoder,
     json_able,
+    not_too_deep,
     one_line,
     without_headers,
 )
@@ -104,7 +105,7 @@ def auto_decoder(options: DecoderOptions, part: Part) -> ValueDecoder:
             attempts.insert(1, registered.read)
         for read in attempts:
             try:
-                return Decoded(read(data, headers))
+                return Decoded(not_too_deep(read(data, headers)))
             except NotDecodable:
                 continue
         return Decoded(data)

@@ -25,6 +25,14 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     return descriptor, found.st_size
 
 
+def read_small(path: str | os.PathLike[str], most: int) -> bytes:
+    """The content of a file that has `most` bytes at most. Raises OpenError if it has more, or can't be read."""
+    content = read_regular(path, most + 1)
+    if len(content) > most:
+        raise OpenError(f"has more than {most} bytes, too many for what it should be", path)
+    return content
+
+
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """The content of a file, or the first `most` bytes of it.
 

@@ -1,6 +1,7 @@
 """A run that is ended, by Ctrl-C, SIGTERM or SIGHUP, leaves nothing; what a killed one left goes with the next."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -286,3 +287,27 @@ def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, na
         process.kill()
     while members(process.pid):
         pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_pager_ends_with_it(place: Place, number: int) -> None:
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("kseg"), "dump", "-o", "table", "bundle.tar.gz"],
+        cwd=place.work,
+        env=os.environ
+        | {"TMPDIR": str(place.temporary), "TERM": "xterm", "KSEG_PAGER": "sh -c 'echo is on; exec cat -'"},
+        stdin=follower,
+        stdout=follower,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=interruptible,
+    ) as process:
+        os.close(follower)
+        assert os.read(leader, 1)  # what is printed after that fills the terminal, which nobody reads
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+    os.close(leader)
+    while members(process.pid):
+        pass
+    assert place.left() == set()

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _HOUR_MS = 3_600_000
 _STDIN = "-"
+_LONGEST_LINE = 128 << 20
+"""Bytes: far more than a record that Kafka takes; a device may never end a line."""
 _ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
@@ -186,9 +189,15 @@ def _opened(source: str) -> AbstractContextManager[BinaryIO]:
         raise OpenError(f"can't be opened: {error.strerror}", source) from error
 
 
-def _read(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+def _read(lines: BinaryIO, source: str) -> Iterator[bytes]:
     try:
-        yield from lines
+        for number in count(1):
+            line = lines.readline(_LONGEST_LINE + 1)
+            if len(line) > _LONGEST_LINE:
+                raise OpenError(f"line {number} has more than {_LONGEST_LINE} bytes", _name(source))
+            if not line:
+                return
+            yield line
     except OSError as error:
         raise OpenError(f"can't be read: {error.strerror}", _name(source)) from error
 

@@ -1,7 +1,7 @@
 """Avro by the fastavro library: schemas from files or a registry, and readers of bare values."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from io import BytesIO
@@ -10,18 +10,20 @@ from types import ModuleType
 from typing import cast
 from uuid import UUID
 
+from kseg.decode.avro_bounds import Bounds, Types, check_json
 from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, json_able, library, one_line
 from kseg.decode.registry import Reference, RegisteredSchema, Registry
 from kseg.decode.wire import SchemaId, parse_wire, schema_name
 from kseg.errors import OpenError, UsageError
+from kseg.regular_file import read_small
 
 ReadBody = Callable[[bytes], Json]
 """A message without schema id to its value; raises NotDecodable."""
 
 SCHEMA_SUFFIXES = (".avsc", ".json")
 
-Types = dict[str, object]
-"""Schemas of named types, as fastavro keeps them."""
+LARGEST_SCHEMA = 2 << 20
+"""Bytes of a schema's file."""
 
 
 def fastavro() -> ModuleType:
@@ -39,16 +41,19 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
     types = {} if types is None else types
     try:
         parsed = avro.parse_schema(schema, named_schemas=types)
-        has_endless_lists = any(_takes_no_bytes(items, types, ()) for items in _list_items(parsed))
+        bounds = Bounds(parsed, types)
     except library_errors as error:
         raise NotDecodable(f"no Avro schema: {one_line(error) or type(error).__name__}") from error
-    if has_endless_lists:
-        raise NotDecodable("the Avro schema has lists of values that take no bytes: five bytes could hold billions")
+    # The compiled reader would run out of the stack, and take the process with it.
+    read_value = (
+        library("fastavro._read_py", "avro").schemaless_reader if bounds.is_recursive else avro.schemaless_reader
+    )
 
     def read(data: bytes) -> Json:
+        bounds.check(len(data))
         stream = BytesIO(data)
         try:
-            value = json_able(avro.schemaless_reader(stream, parsed, None))
+            value = json_able(read_value(stream, parsed, None))
         except library_errors as error:
             raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
         if stream.tell() < len(data):
@@ -56,34 +61,6 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
         return value
 
     return read
-
-
-def _list_items(schema: object) -> Iterator[object]:
-    """What the lists in a schema are lists of."""
-    if isinstance(schema, list):
-        for branch in schema:
-            yield from _list_items(branch)
-    if isinstance(schema, dict):
-        if schema.get("type") == "array":
-            yield schema["items"]
-        for name in ("type", "items", "values"):
-            yield from _list_items(schema.get(name))
-        for field in schema.get("fields", ()):
-            yield from _list_items(field)
-
-
-def _takes_no_bytes(schema: object, types: Types, within: tuple[str, ...]) -> bool:
-    """Whether values of a schema, and so any number of them, take no bytes: nulls, and records of nothing else."""
-    if isinstance(schema, str):
-        known = schema in types and schema not in within
-        return schema == "null" or (known and _takes_no_bytes(types[schema], types, (*within, schema)))
-    if not isinstance(schema, dict):
-        return False
-    if schema["type"] in ("record", "error"):
-        return all(_takes_no_bytes(field["type"], types, within) for field in schema["fields"])
-    if schema["type"] == "fixed":
-        return bool(schema["size"] == 0)
-    return _takes_no_bytes(schema["type"], types, within)
 
 
 def _errors(avro: ModuleType) -> tuple[type[Exception], ...]:
@@ -127,13 +104,15 @@ def _referred(registry: Registry, reference: Reference) -> RegisteredSchema:
 
 
 def schema_json(text: str) -> object:
-    """A schema's JSON; a primitive type may stand without quotes. Raises NotDecodable."""
+    """A schema's JSON; a primitive type may stand without quotes. Raises NotDecodable, if it is too large too."""
     try:
-        return cast(object, json.loads(text))
+        schema = cast(object, json.loads(text))
     except (ValueError, RecursionError) as error:
         if text.strip().isalpha():
             return text.strip()
         raise NotDecodable(f"the schema is no JSON: {one_line(error)}") from error
+    check_json(schema)
+    return schema
 
 
 def avro_decoder(path: Path, part: Part) -> ValueDecoder:
@@ -175,8 +154,8 @@ def _id_of(name: str) -> SchemaId:
 
 def _file_json(path: Path) -> object:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_small(path, LARGEST_SCHEMA).decode()
+    except UnicodeDecodeError as error:
         raise OpenError(f"can't be read: {one_line(error)}", path) from error
     try:
         return schema_json(text)
@@ -187,13 +166,27 @@ def _file_json(path: Path) -> object:
 def _file_reader(path: Path) -> ReadBody:
     """A reader by a file; named types that it doesn't define come from files of their names beside it."""
     avro = fastavro()
-    _file_json(path)
+    files = _SchemaFiles(path, avro.repository.SchemaRepositoryError)
     try:
-        return avro_reader(avro.schema.load_schema(path))
+        return avro_reader(avro.schema.load_schema(path.stem, repo=files))
     except NotDecodable as error:
         raise UsageError(error.message, path) from error
     except (*_errors(avro), avro.repository.SchemaRepositoryError) as error:
         raise UsageError(f"no Avro schema: {one_line(error)}", path) from error
+
+
+class _SchemaFiles:
+    """Schemas by name: the file that was given, and those beside it; what fastavro calls a repository."""
+
+    def __init__(self, path: Path, missing: type[Exception]) -> None:
+        self._path, self._missing = path, missing
+
+    def load(self, name: str) -> object:
+        """A schema's JSON. Raises UsageError for what is none, OpenError for what can't be read."""
+        path = self._path if name == self._path.stem else self._path.with_name(f"{Path(name).name}.avsc")
+        if path != self._path and (path.stem != name or not path.exists()):
+            raise self._missing(name)
+        return _file_json(path)
 
 
 def _by_id(files: dict[SchemaId, Path], path: Path, part: Part) -> ValueDecoder:

@@ -20,6 +20,8 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 Part = Literal["key", "value"]
 Headers = Sequence[Header]
 
+MOST_NESTED = 200
+"""Levels of a value that is shown."""
 MAXIMUM_REASON = 200
 """Characters of a reason that are worth a line."""
 
@@ -51,11 +53,27 @@ def decoder(read: Read) -> ValueDecoder:
 
     def decode(data: bytes, headers: Headers) -> Decoded:
         try:
-            return Decoded(read(data, headers))
+            return Decoded(not_too_deep(read(data, headers)))
         except NotDecodable as error:
             return Decoded(data, error.message)
 
     return decode
+
+
+def not_too_deep(value: Json | bytes) -> Json | bytes:
+    """The value. Raises NotDecodable if it is nested so deeply that printing it would exhaust the stack."""
+    level = [value]
+    for _ in range(MOST_NESTED):
+        level = [inner for each in level for inner in _inside(each) if isinstance(inner, dict | list)]
+        if not level:
+            return value
+    raise NotDecodable(f"nested more than {MOST_NESTED} levels deep")
+
+
+def _inside(value: Json | bytes) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def without_headers(read: Callable[[bytes], Json | bytes]) -> ValueDecoder:

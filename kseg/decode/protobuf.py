@@ -12,9 +12,11 @@ from typing import Any, cast
 
 from kseg.decode.avro import needed_schemas
 from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, library, one_line
+from kseg.decode.protobuf_bounds import FieldCounts
 from kseg.decode.registry import RegisteredSchema, Registry
 from kseg.decode.wire import Indexed, parse_indexed, parse_wire
-from kseg.errors import OpenError, UsageError
+from kseg.errors import UsageError
+from kseg.regular_file import read_small
 from kseg.scratch import scratch_directory
 
 ReadIndexed = Callable[[Indexed], Json]
@@ -24,6 +26,8 @@ MAIN_FILE = "registered-schema.proto"
 WELL_KNOWN = "google/protobuf/"
 COMPILER = "grpc_tools"
 COMPILER_SECONDS = 60
+LARGEST_DESCRIPTORS = 4 << 20
+"""Bytes of a descriptor set's file."""
 
 Descriptor = Any  # protobuf's classes come and go with its back ends
 FileProtos = dict[str, Descriptor]
@@ -51,19 +55,18 @@ def protobuf_decoder(path: Path, message_name: str | None, part: Part) -> ValueD
     except NotDecodable as error:
         raise UsageError(error.message, path) from error
 
+    counts = FieldCounts(descriptor)
+
     def read(data: bytes, headers: Headers) -> Json:
         message = parse_wire(data, headers, part)
-        return _message_json(pool, descriptor, data if message is None else parse_indexed(message).body)
+        return _message_json(pool, counts, data if message is None else parse_indexed(message).body)
 
     return decoder(read)
 
 
 def _descriptor_set(path: Path) -> FileProtos:
     descriptors = protobuf("descriptor_pb2")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise OpenError(f"can't be read: {error.strerror}", path) from error
+    content = read_small(path, LARGEST_DESCRIPTORS)
     try:
         files = descriptors.FileDescriptorSet.FromString(content).file
     except protobuf("message").DecodeError as error:
@@ -121,7 +124,9 @@ def _well_known(name: str) -> Descriptor:
     return file
 
 
-def _message_json(pool: Descriptor, descriptor: Descriptor, data: bytes) -> Json:
+def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
+    descriptor = counts.descriptor
+    counts.check(data)
     json_format = protobuf("json_format")
     errors = protobuf("message").DecodeError
     message = protobuf("message_factory").GetMessageClass(descriptor)()
@@ -144,8 +149,13 @@ def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> 
     pool = _pool(files)
     file = pool.FindFileByName(MAIN_FILE)
 
+    counts: dict[tuple[int, ...], FieldCounts] = {}
+
     def read(message: Indexed) -> Json:
-        return _message_json(pool, _message_at(file, message.indexes), message.body)
+        indexes = tuple(message.indexes)
+        if indexes not in counts:
+            counts[indexes] = FieldCounts(_message_at(file, indexes))
+        return _message_json(pool, counts[indexes], message.body)
 
     return read
 
@@ -216,7 +226,7 @@ def _write(folder: Path, name: str, text: str) -> None:
 
 
 def _run_compiler(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", f"{COMPILER}.protoc", *arguments]
+    command = [sys.executable, "-P", "-m", f"{COMPILER}.protoc", *arguments]
     try:
         # The arguments are kseg's own; names out of the registry are only names of files in the folder.
         ran = subprocess.run(  # noqa: S603

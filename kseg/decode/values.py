@@ -16,6 +16,7 @@ from kseg.decode.decoded import (
     ValueDecoder,
     decoder,
     json_able,
+    not_too_deep,
     one_line,
     without_headers,
 )
@@ -74,7 +75,7 @@ def callable_decoder(name: str) -> ValueDecoder:
         for part in attribute.split("."):
             function = getattr(function, part)
     except Exception as error:
-        # User's code: whatever a module raises, or a name that is none, is one line.
+        # The module is the user's own, and so is what it raises; or the name is none.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")
@@ -104,7 +105,7 @@ def auto_decoder(options: DecoderOptions, part: Part) -> ValueDecoder:
             attempts.insert(1, registered.read)
         for read in attempts:
             try:
-                return Decoded(read(data, headers))
+                return Decoded(not_too_deep(read(data, headers)))
             except NotDecodable:
                 continue
         return Decoded(data)

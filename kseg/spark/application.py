@@ -1,8 +1,11 @@
 """What spark-submit runs: `kseg spark-export` once more, inside the session that spark-submit has set up."""
 
 import sys
-from importlib import import_module
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this file's folder, whose modules aren't top-level ones
+    if not sys.flags.safe_path:
+        del sys.path[0]  # this file's folder, whose modules aren't top-level ones; nothing may be imported before
+    from importlib import import_module
+
+    import_module("kseg.interrupts").leave_at_interrupt()
     sys.exit(import_module("kseg.cli").main(["spark-export", "--submitted", *sys.argv[1:]]))

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kseg.errors import KsegError
+from kseg.safe_path import SAFE_PATH, SafeChildren
 from kseg.scratch import scratch_directory
 from kseg.spark.java import prepare_java
 
@@ -55,7 +56,7 @@ def open_session(
             builder = _builder(master, settings or {}, scratch, verbose=verbose)
         with (scratch / "spark.err").open("w+b") as log:
             try:
-                with _spark_home(master, scratch):
+                with SafeChildren(), _spark_home(master, scratch):
                     spark = _start(builder, None if verbose or remote else log)
             except (PySparkException, RuntimeError, OSError) as error:
                 log.seek(0)
@@ -78,7 +79,7 @@ def parallelism_of(spark: SparkSession) -> int:
 
 def _builder(master: str | None, settings: Mapping[str, str], scratch: Path, *, verbose: bool) -> SparkSession.Builder:
     builder = SparkSession.builder.appName("kseg")
-    wanted: dict[str, str] = dict(QUIET)
+    wanted = QUIET | {f"spark.executorEnv.{SAFE_PATH}": "1"}
     if master is not None:
         prepare_java(pyspark.__version__, scratch)
         builder = builder.master(master)

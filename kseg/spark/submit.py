@@ -15,11 +15,18 @@ from pathlib import Path
 import pyspark
 
 from kseg.errors import KsegError, UsageError
+from kseg.interrupts import Uninterrupted
+from kseg.safe_path import SAFE_PATH
 from kseg.scratch import scratch_directory
 
 ENVIRONMENT = "environment"
 """The folder of a task's working directory where the packed environment is unpacked."""
 OWN_PACKAGES = ("kseg", "pyspark_kseg")
+SAFE_SETTINGS = tuple(
+    (f"{place}.{SAFE_PATH}", "1")
+    for place in ("spark.executorEnv", "spark.yarn.appMasterEnv", "spark.kubernetes.driverEnv")
+)
+"""Python processes of Spark's take no module from their current directory."""
 NOT_PACKED = ("pyspark", "pip")
 """Packages that executors don't need: Spark brings its own Python side."""
 
@@ -44,7 +51,7 @@ def submit_command(cluster: Cluster, arguments: Sequence[str]) -> list[str]:
         command += ["--packages", ",".join(cluster.packages)]
     if cluster.archive is not None:
         command += ["--archives", f"{cluster.archive}#{ENVIRONMENT}"]
-    for name, value in cluster.settings:
+    for name, value in (*SAFE_SETTINGS, *cluster.settings):
         command += ["--conf", f"{name}={value}"]
     return [*command, str(_application()), *arguments]
 
@@ -54,7 +61,8 @@ def submit_environment(cluster: Cluster) -> dict[str, str]:
     here = sys.executable
     python = f"./{ENVIRONMENT}/bin/python" if cluster.archive is not None else here
     driver = python if cluster.deploy_mode == "cluster" else here
-    return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", python), "PYSPARK_DRIVER_PYTHON": driver}
+    pythons = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", python), "PYSPARK_DRIVER_PYTHON": driver}
+    return {**pythons, SAFE_PATH: "1"}
 
 
 def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
@@ -64,16 +72,28 @@ def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
     stderr = None if verbose else subprocess.PIPE
     with _driver_directory(cluster) as directory:
         try:
-            ran = subprocess.run(command, env=environment, cwd=directory, stderr=stderr, text=True, check=False)  # noqa: S603
+            ran = subprocess.Popen(command, env=environment, cwd=directory, stderr=stderr, text=True)  # noqa: S603
         except OSError as error:
             raise KsegError(f"can't be run: {error.strerror}", command[0]) from error
-    own = [line for line in (ran.stderr or "").splitlines() if line.startswith("kseg: ")]
+        said = _said(ran)
+    own = [line for line in said.splitlines() if line.startswith("kseg: ")]
     if own:
         sys.stderr.write("\n".join(own) + "\n")
     elif ran.returncode not in (0, 1):
-        last = (ran.stderr or "").strip().splitlines()[-5:]
+        last = said.strip().splitlines()[-5:]
         raise KsegError(f"spark-submit ended with {ran.returncode}: {' | '.join(last)}; -v shows all")
     return ran.returncode
+
+
+def _said(ran: "subprocess.Popen[str]") -> str:
+    """What a process said on stderr until it ended; a signal that ends this one is handed on, and waited for."""
+    try:
+        return ran.communicate()[1] or ""
+    except KeyboardInterrupt:
+        with Uninterrupted():
+            ran.terminate()
+            ran.wait()
+        raise
 
 
 @contextmanager

@@ -1,0 +1,46 @@
+"""No process of Spark's that kseg starts imports what lies in the current directory."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import golden, traps
+
+pytestmark = pytest.mark.spark
+
+SUBMIT = """
+import sys
+from kseg.spark.submit import Cluster, submit
+sys.exit(submit(Cluster("local[2]"), sys.argv[1:], verbose=False))
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Partitions, and beside them a trap for each name."""
+    shutil.copytree(golden.ROOT / "logs/2.8.2", tmp_path / "data")
+    traps.set_traps(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def files(directory: Path) -> set[str]:
+    return {str(path) for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [str(Path(sys.executable).with_name("kseg")), "spark-export", "--master", "local[2]"],
+        [sys.executable, "-P", "-m", "kseg", "spark-export", "--master", "local[2]"],
+        [sys.executable, "-P", "-c", SUBMIT],
+    ],
+    ids=["kseg", "python -P -m kseg", "spark-submit"],
+)
+def test_an_export_imports_nothing_from_there(command: list[str], directory: Path, tmp_path: Path) -> None:
+    before = files(directory)
+    status, sprung, stderr = traps.run([*command, str(directory), str(tmp_path / "out")], directory)
+    assert (status, sprung) == (0, set()), stderr
+    assert (tmp_path / "out/_SUCCESS").exists()
+    assert files(directory) == before

@@ -5,13 +5,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
+from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
-from kseg.regular_file import read_regular
 
 
 class Comparison(StrEnum):
@@ -72,17 +73,18 @@ def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Compar
     compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
     if segment.offset_index is not None:
         with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-            compared[".index"] = _judge(index.file.read(0, 8 * index.count), indexes.offset_index)
+            compared[".index"] = _judge(index.file, 8 * index.count, indexes.offset_index)
     if segment.time_index is not None:
         with TimeIndex(segment.time_index.path, segment.base_offset) as times:
-            compared[".timeindex"] = _judge(times.file.read(0, 12 * times.count), indexes.time_index)
+            compared[".timeindex"] = _judge(times.file, 12 * times.count, indexes.time_index)
     if segment.transaction_index is not None:
-        content = read_regular(segment.transaction_index.path)
-        compared[".txnindex"] = _judge(content, indexes.transaction_index)
+        with TransactionIndex(segment.transaction_index.path, segment.base_offset) as transactions:
+            compared[".txnindex"] = _judge(transactions.file, transactions.size, indexes.transaction_index)
     elif indexes.transaction_index:
         compared[".txnindex"] = Comparison.MISSING
     return compared
 
 
-def _judge(there: bytes, new: bytes) -> Comparison:
-    return Comparison.SAME if there == new else Comparison.DIFFERS
+def _judge(there: EntryFile, size: int, new: bytes) -> Comparison:
+    """Whether the first `size` bytes of a file are the new ones; not read where they can't be."""
+    return Comparison.SAME if size == len(new) and there.read(0, size) == new else Comparison.DIFFERS

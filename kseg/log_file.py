@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
 from kseg.block_reader import BlockReader, UnreadableRange
+from kseg.claimed_length import message_fills, records_fill
 from kseg.errors import KsegError, OpenError
+from kseg.file_holes import data_end, next_data, stored_size, stored_stretches
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -54,13 +56,9 @@ RING_SIZE = 8
 ROWS_CAPACITY = 1 << 14
 SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32
-"""Bytes of work that the searches for the next batch may cost together, for each byte of the file."""
+"""Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
 SEARCH_COST_FREE = 1 << 30
 """What they may cost in any file: a second's work."""
-RECORDS_LOOKED_AT = 1 << 16
-"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
-SMALLEST_RECORD = 6
-"""Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
 HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -102,6 +100,7 @@ class LogFile:
     """One log file, open for reading; a segment's, or a metadata snapshot.
 
     base_offset: of the file's name; None if the name has none. size: bytes at opening, a `limit` reduces it.
+    stored_size: those of them that are on disk: holes aren't.
     """
 
     def __init__(self, path: str | os.PathLike[str], limit: int | None = None, *, keep_cache: bool = True) -> None:
@@ -150,10 +149,11 @@ class LogFile:
         self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
+        self.stored_size = min(stored_size(descriptor), self.size) if failure is None else 0
         name = parse_file_name(path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
-        self._budget = 0
+        self._budget = self._full_budget = max(SEARCH_COST_LIMIT * self.stored_size, SEARCH_COST_FREE)
         self._largest = TRUSTED_SIZE
         self._cache = None if keep_cache else self._page_cache()
 
@@ -179,6 +179,16 @@ class LogFile:
     @cached_property
     def _kernel(self) -> "Kernel":
         return kernel.load()
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether no more is searched for batches behind damage, since that took too long already."""
+        return self._budget < 0
+
+    def next_stretch(self, position: int) -> tuple[int, int]:
+        """Where the next bytes stand that aren't in a hole, and where the next hole begins: all before is zeros."""
+        start = next_data(self._descriptor, position, self.size)
+        return start, data_end(self._descriptor, start, self.size)
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer where it ends; those that the disk can't give are 0xFF, see `is_readable`."""
@@ -221,7 +231,8 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
-        self._budget = max(SEARCH_COST_LIMIT * self.size, SEARCH_COST_FREE)
+        if start == 0:
+            self._budget = self._full_budget
         if self._descriptor < 0 and self.size == 0:
             yield Damage(DamageKind.UNREADABLE, 0, 0, _unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
@@ -321,28 +332,8 @@ class LogFile:
             return False
         magic = header[MAGIC_POSITION]
         if magic == 2 and header[FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
-            return self._records_fill(position + BATCH_HEADER_SIZE, position + claimed)
-        return magic < 2 and self._message_fills(position + KEY_LENGTH_POSITION[magic], position + claimed)
-
-    def _records_fill(self, position: int, end: int) -> bool:
-        """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
-        for _ in range(RECORDS_LOOKED_AT):
-            if position == end:
-                return True
-            length, size = _varint(self.read(position, 5))
-            if length < SMALLEST_RECORD or size == 0:
-                return False
-            position += size + length
-            if position > end:
-                return False
-        return True
-
-    def _message_fills(self, position: int, end: int) -> bool:
-        """Whether a message's key and value, of which the key is at a position, lead to its end."""
-        for _ in range(2):
-            size = self.read(position, 4)
-            position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
-        return position == end
+            return records_fill(self.read, position + BATCH_HEADER_SIZE, position + claimed)
+        return magic < 2 and message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
         """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
@@ -387,6 +378,13 @@ class LogFile:
 
     def _find_header(self, buffer: memoryview, start: int, end: int, room: int) -> int:
         return self._kernel.find_header(buffer, start, min(end, len(buffer)), self.base_offset or 0, room)
+
+    def may_be_batch(self, position: int, size: int) -> bool:
+        """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
+        if size <= SMALL_PIECE:
+            return True
+        magic = self.read(position, HEADER_WINDOW)[MAGIC_POSITION]
+        return magic >= 2 or message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + size)
 
     def _is_batch(self, position: int, size: int) -> bool:
         """Whether the CRC of the batch there holds; reads it piece by piece."""
@@ -476,10 +474,12 @@ class LogFile:
 
     def _first_content(self, position: int) -> int:
         """Where the first byte that isn't zero stands, or the end."""
-        for piece in self._pieces(position, self.size - position):
-            if content := _CONTENT.search(piece):
-                return position + content.start()
-            position += len(piece)
+        for start, end in stored_stretches(self._descriptor, position, self.size):
+            at = start
+            for piece in self._pieces(start, end - start):
+                if content := _CONTENT.search(piece):
+                    return at + content.start()
+                at += len(piece)
         return self.size
 
     def _holds_batches(self, position: int, claimed: int) -> bool:
@@ -500,19 +500,27 @@ class LogFile:
         """
         end = self.size if end is None else end
         while position + HEADER_WINDOW <= end and self._budget >= 0:
-            window = self._window(position, end)
+            stored, hole = self.next_stretch(position)
+            position = max(position, stored - MAGIC_POSITION)
+            if position + HEADER_WINDOW > end:
+                return None
+            window = self._window(position, min(end, hole + HEADER_WINDOW))
             if not self.is_readable(position, 1):  # as far as is known now that it was read
                 position = max(next(self._blocks.unreadable_in(position, end)).end, position + 1)
                 continue
             at = 0
-            while (at := self._find_header(window, at, len(window), end - position)) >= 0:
-                size = size_field(window, at) + LOG_OVERHEAD
+            while (found := self._find_header(window, at, len(window), end - position)) >= 0:
+                size = size_field(window, found) + LOG_OVERHEAD
+                self._budget -= found - at
+                at = found + 1
+                if not self.may_be_batch(position + found, size):
+                    continue
                 self._budget -= size
                 if self._budget < 0:
                     return None
-                if self._is_batch(position + at, size) and self.is_readable(position + at, size):
-                    return position + at
-                at += 1
+                if self._is_batch(position + found, size) and self.is_readable(position + found, size):
+                    return position + found
+            self._budget -= len(window) - at
             if len(window) < HEADER_WINDOW:
                 return None  # the file was cut while it was read
             position += len(window) - HEADER_WINDOW + 1
@@ -547,16 +555,6 @@ def _checksum(magic: int) -> Callable[[bytes, int], int]:
     from zlib import crc32
 
     return crc32
-
-
-def _varint(raw: bytes) -> tuple[int, int]:
-    """The varint that begins some bytes, and its size; size 0 if they hold none."""
-    value = 0
-    for index, byte in enumerate(raw):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), index + 1
-    return 0, 0
 
 
 def _in_turn(make: Callable[[], T]) -> Iterator[T]:

@@ -3,8 +3,10 @@
 import os
 import stat
 
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError
 
+LARGEST_TEXT = 1 << 26
+"""Bytes of a text file that are read; a checkpoint of a million partitions has fewer."""
 _PIECE = 1 << 20
 
 
@@ -50,3 +52,14 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
     finally:
         os.close(descriptor)
     return b"".join(pieces)
+
+
+def read_text_file(path: str | os.PathLike[str]) -> bytes:
+    """The content of one of Kafka's text files.
+
+    Raises OpenError if it can't be opened or read, KsegError if it is larger than any of them is.
+    """
+    content = read_regular(path, LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large", path)
+    return content

@@ -58,7 +58,7 @@ class Segment:
 
     def records(self, start: int = 0) -> Iterator[Record]:
         """All records, control records too, from a batch's position on; quicker than batch by batch."""
-        for item in with_bodies(self.file.runs(start), self.size):
+        for item in with_bodies(self.file.runs(start), self.file.stored_size):
             if isinstance(item, Slice):
                 yield from _records(item)
 

@@ -38,11 +38,11 @@ def log(tmp_path: Path) -> Iterator[Path]:
 def in_memory(path: Path) -> set[int]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        pages = resident_pages(descriptor, path.stat().st_size)
+        bounds = resident_pages(descriptor, path.stat().st_size)
     finally:
         os.close(descriptor)
-    assert pages is not None
-    return {number for number, page in enumerate(pages) if page}
+    assert bounds is not None
+    return {number for first, end in zip(bounds[::2], bounds[1::2], strict=True) for number in range(first, end)}
 
 
 def is_as_it_was(path: Path, before: set[int]) -> bool:

@@ -77,7 +77,7 @@ def _entries(body: bytes) -> Iterator[Field]:
     at, number = 0, 0
     while at < len(body):
         size = LOG_OVERHEAD + max(size_field(body, at), 0)
-        entry = body[at : at + size]
+        entry = memoryview(body)[at : at + size]
         yield from walk(LOG_ENTRY, entry, at, f"entries[{number}]")
         at += size
         number += 1

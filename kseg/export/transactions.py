@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
 from kseg.index.headers import walk_headers
-from kseg.index.producer_state import CompletedTransaction, ProducerStates, parse_end_marker
+from kseg.index.producer_state import CompletedTransaction, ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage
@@ -89,7 +89,7 @@ def _completed(segment: SegmentFiles, states: ProducerStates, start: int) -> lis
         for header in walk_headers(log_file):
             if isinstance(header, Damage) or header.last_offset < start or header.producer_id < 0:
                 continue
-            marker = parse_end_marker(log_file.read(header.position, header.size)) if header.is_control else None
+            marker = read_end_marker(log_file, header) if header.is_control else None
             completed = states.add(header, marker)
             if completed is not None:
                 ended.append(completed)

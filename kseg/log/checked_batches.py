@@ -55,7 +55,7 @@ class CheckedBatch(NamedTuple):
 
 def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
     """Batches and damages of a log in file order; a batch whose CRC is wrong is a damage of its size."""
-    for item in with_bodies(log_file.runs(), log_file.size):
+    for item in with_bodies(log_file.runs(), log_file.stored_size):
         if isinstance(item, Damage):
             yield item
         else:

@@ -20,7 +20,6 @@ from kseg.log_file import Damage
 
 LONGEST_STRETCH = 4 << 20
 """Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""
-_ZEROS_AT_ONCE = 1 << 20
 
 
 class OffsetIndexCheck:
@@ -190,22 +189,11 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
     if count == file.capacity:
         return
     written = count * entry_size
-    if not _is_zero(file, written, file.capacity * entry_size):
+    if file.first_content(written, file.capacity * entry_size) is not None:
         findings.add("index-unsorted", path, f"entries stand behind zeros at entry {count}", position=written)
     elif is_closed:
         sentence = f"{file.capacity - count} of {file.capacity} entries are zeros"
         findings.add("index-preallocated", path, sentence, position=written)
-
-
-def _is_zero(file: EntryFile, start: int, end: int) -> bool:
-    while start < end:
-        piece = file.read(start, min(_ZEROS_AT_ONCE, end - start))
-        if not piece:
-            return True  # the file was cut while it was read
-        if any(piece):
-            return False
-        start += len(piece)
-    return True
 
 
 def check_missing_indexes(path: Path, *, is_missing: bool, size: int, findings: Findings) -> None:

@@ -1,5 +1,6 @@
 """Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -27,17 +28,18 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
             sentence = f"epoch {next_epoch} from offset {next_start} behind epoch {epoch} from {start}"
             findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))
             return
+    starts = [start for _, start in entries]
     for found in log.epochs:
-        _check_epoch(path, entries, found, findings)
+        place = bisect_right(starts, found.offset)
+        _check_epoch(path, entries[place - 1][0] if place else None, found, findings)
     end = log.next_offset
     if end is not None and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
 
 
-def _check_epoch(path: Path, entries: tuple[tuple[int, int], ...], found: EpochStart, findings: Findings) -> None:
-    """The checkpoint gives an offset the last epoch that begins at or below it."""
-    stored = max((epoch for epoch, start in entries if start <= found.offset), default=None)
+def _check_epoch(path: Path, stored: int | None, found: EpochStart, findings: Findings) -> None:
+    """`stored`: the epoch that the checkpoint gives the offset, the last one that begins at or below it."""
     if stored != found.epoch:
         has = "none" if stored is None else str(stored)
         sentence = f"offset {found.offset} is of epoch {has}, its batch says {found.epoch}"

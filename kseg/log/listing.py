@@ -12,7 +12,7 @@ from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMEST
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
-from kseg.index.producer_state import ProducerStates, parse_end_marker
+from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
 from kseg.log.partition import PartitionLog, SegmentFiles, Tail, read_tail
 from kseg.log.roll import (
@@ -287,7 +287,7 @@ def _read_headers(
     codecs, magics, producer_ids = set[int](), set[int](), set[int]()
     largest = NO_TIMESTAMP
     with segment.open_log(keep_cache=keep_cache) as log_file:
-        bounds = BodyBounds(log_file.size, DEFAULT_LIMIT)
+        bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
         for header in walk_headers(log_file):
             if isinstance(header, Damage):
                 continue
@@ -299,7 +299,7 @@ def _read_headers(
             if header.producer_id >= 0:
                 producer_ids.add(header.producer_id)
                 if header.is_control:
-                    marker = parse_end_marker(log_file.read(header.position, header.size))
+                    marker = read_end_marker(log_file, header)
             states.add(header, marker)
             if header.codec == Codec.NONE:
                 records += header.records_count or 0

@@ -13,7 +13,7 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.headers import BatchHeader, intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.log_file import Damage, LogFile
-from kseg.regular_file import read_regular
+from kseg.regular_file import read_text_file
 
 if TYPE_CHECKING:
     from kseg.index.producer_state import ProducerStates
@@ -373,9 +373,12 @@ def has_later_segment(log: Path) -> bool:
 
 
 def read_small_file(path: Path) -> bytes | None:
-    """The content of one of Kafka's text files; None if it isn't there. Raises OpenError if it can't be read."""
+    """The content of one of Kafka's text files; None if it isn't there.
+
+    Raises OpenError if it can't be read, KsegError if it is larger than any of them is.
+    """
     try:
-        return read_regular(path)
+        return read_text_file(path)
     except OpenError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None

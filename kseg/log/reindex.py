@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import OpenError
+from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
+from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage
-from kseg.regular_file import read_regular
 
 
 class Comparison(StrEnum):
@@ -74,30 +75,40 @@ def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Compar
     """The written entries of what is there, without the zero tail, with the new ones."""
     compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
     if segment.offset_index is not None:
-        compared[".index"] = _judge(partial(_offset_entries, segment), indexes.offset_index)
+        compared[".index"] = _judge(partial(_offset_index, segment), indexes.offset_index)
     if segment.time_index is not None:
-        compared[".timeindex"] = _judge(partial(_time_entries, segment), indexes.time_index)
+        compared[".timeindex"] = _judge(partial(_time_index, segment), indexes.time_index)
     if segment.transaction_index is not None:
-        compared[".txnindex"] = _judge(partial(read_regular, segment.transaction_index.path), indexes.transaction_index)
+        compared[".txnindex"] = _judge(partial(_transaction_index, segment), indexes.transaction_index)
     elif indexes.transaction_index:
         compared[".txnindex"] = Comparison.MISSING
     return compared
 
 
-def _offset_entries(segment: SegmentFiles) -> bytes:
+def _offset_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
+    """The segment's index, open, and how many of its bytes are written."""
     assert segment.offset_index is not None
-    with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-        return index.file.read(0, 8 * index.count)
+    index = OffsetIndex(segment.offset_index.path, segment.base_offset)
+    return index.file, 8 * index.count
 
 
-def _time_entries(segment: SegmentFiles) -> bytes:
+def _time_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
     assert segment.time_index is not None
-    with TimeIndex(segment.time_index.path, segment.base_offset) as index:
-        return index.file.read(0, 12 * index.count)
+    index = TimeIndex(segment.time_index.path, segment.base_offset)
+    return index.file, 12 * index.count
 
 
-def _judge(read_entries: Callable[[], bytes], new: bytes) -> Comparison:
+def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
+    assert segment.transaction_index is not None
+    index = TransactionIndex(segment.transaction_index.path, segment.base_offset)
+    return index.file, index.size
+
+
+def _judge(open_index: Callable[[], tuple[EntryFile, int]], new: bytes) -> Comparison:
+    """Whether the written bytes of an index are the new ones; not read where they can't be."""
     try:
-        return Comparison.SAME if read_entries() == new else Comparison.DIFFERS
+        file, size = open_index()
+        with file:
+            return Comparison.SAME if size == len(new) and file.read(0, size) == new else Comparison.DIFFERS
     except OpenError:
         return Comparison.UNREADABLE

@@ -8,7 +8,7 @@ from kseg.batch import Batch
 from kseg.errors import DamagedError
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.index.producer_state import EndMarker, ProducerStates, read_end_marker
 from kseg.log.partition import PARTITION_METADATA, PartitionLog, SegmentFiles
 from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.roll import Rolled
@@ -176,7 +176,7 @@ def _refuse(damage: Damage, log_file: LogFile) -> None:
 def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
     if not header.is_control or header.producer_id < 0:
         return None
-    return parse_end_marker(log_file.read(header.position, header.size))
+    return read_end_marker(log_file, header)
 
 
 def _first_timestamp(header: BatchHeader) -> int:

@@ -15,6 +15,7 @@ import pytest
 
 from tests import golden
 from tests.export import exports
+from tests.process_groups import SIGNALS, interruptible, members
 
 PROGRAM = """
 import os, signal, sys
@@ -67,7 +68,6 @@ COMMANDS = {
 }
 POINTS = 8
 """At so many points, all over the run, each command is ended; half of them are killed."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Place(NamedTuple):
@@ -111,12 +111,6 @@ def place(tmp_path: Path) -> Place:
     temporary.mkdir()
     (tmp_path / "before").write_text("\n".join(str(path.relative_to(work)) for path in work.rglob("*")))
     return Place(work, temporary)
-
-
-def interruptible() -> None:
-    """Under nohup, and in the background of a shell, some are ignored."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_DFL)
 
 
 def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0) -> subprocess.CompletedProcess[str]:
@@ -251,19 +245,6 @@ def started(place: Place, line: str) -> subprocess.Popen[bytes]:
     while process.poll() is None and len(members(process.pid)) < 3:
         pass
     return process
-
-
-def members(group: int) -> list[int]:
-    """The processes of a group that live."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, own_group = path.read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            continue  # it has just ended
-        if int(own_group) == group and state != "Z":
-            found.append(int(path.parent.name))
-    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")

@@ -13,6 +13,7 @@ from kseg.errors import KsegError
 from kseg.export.order import Job, Result
 from kseg.export.plan import WorkOrder, balance
 from kseg.export.run import Execute
+from kseg.spark.session import stop_session
 from kseg.spark.source import KsegSource
 from kseg.spark.writer import read_job, write_job
 
@@ -64,6 +65,9 @@ def _run(spark: "SparkSession", tasks: int, options: dict[str, str], progress: T
     try:
         with _watched(spark, progress) if progress is not None else nullcontext():
             rows.write.format(KsegSource.name()).mode("append").options(**options).save()
+    except KeyboardInterrupt:
+        stop_session(spark)  # before what its tasks wrote is removed
+        raise
     except (PySparkException, Py4JError) as error:
         raise KsegError(message_of(error)) from error
 

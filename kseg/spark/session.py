@@ -1,17 +1,23 @@
 """A session that says nothing: Spark's own lines go to a file, which is shown if Spark can't start."""
 
+import io
+import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 from pathlib import Path
 from typing import IO
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kseg.errors import KsegError
+from kseg.interrupts import Uninterrupted
 from kseg.safe_path import SAFE_PATH, SafeChildren
 from kseg.scratch import scratch_directory
 from kseg.spark.java import prepare_java
@@ -63,11 +69,18 @@ def open_session(
                 lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
                 raise KsegError(f"Spark doesn't start: {error}; it said: {' | '.join(lines)}") from error
             try:
-                yield spark
+                with nullcontext() if verbose else _quiet_python():
+                    yield spark
             finally:
-                with _quiet_python():
-                    spark.stop()
-                _stop_gateway()
+                stop_session(spark)
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Ends a session and its JVM, also one that has ended already, or whose JVM was ended by the same signal."""
+    with Uninterrupted(), _quiet_python(), redirect_stderr(io.StringIO()):
+        with suppress(PySparkException, Py4JError, OSError):
+            spark.stop()
+        _stop_gateway()
 
 
 def parallelism_of(spark: SparkSession) -> int:
@@ -119,13 +132,31 @@ def _spark_home(master: str | None, scratch: Path) -> Iterator[None]:
 
 def _start(builder: SparkSession.Builder, log: IO[bytes] | None) -> SparkSession:
     """Starts Spark with stderr going to a file: the JVM keeps it so, this process has its own back."""
-    if log is None:
-        return builder.getOrCreate()
+    with _own_interrupts():
+        if log is None:
+            return builder.getOrCreate()
+        with _stderr_into(log):
+            return builder.getOrCreate()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keeps Ctrl-C as it is: Spark would take it over."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _stderr_into(log: IO[bytes]) -> Iterator[None]:
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(log.fileno(), 2)
     try:
-        return builder.getOrCreate()
+        yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -133,9 +164,10 @@ def _start(builder: SparkSession.Builder, log: IO[bytes] | None) -> SparkSession
 
 @contextmanager
 def _quiet_python() -> Iterator[None]:
-    """py4j logs what a JVM that has gone can't answer."""
-    import logging
-
+    """Drops what py4j logs, and its threads print, of a JVM that has gone or an answer that wasn't waited for."""
+    root = logging.getLogger()
+    nothing = logging.NullHandler()
+    root.addHandler(nothing)
     logger = logging.getLogger("py4j")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -143,6 +175,7 @@ def _quiet_python() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+        root.removeHandler(nothing)
 
 
 def _stop_gateway() -> None:
@@ -152,9 +185,11 @@ def _stop_gateway() -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
-    gateway.shutdown()
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
-        process.stdin.close()
+        with suppress(OSError):
+            process.stdin.close()
         process.wait(30)
     SparkContext._gateway = SparkContext._jvm = None

@@ -1,0 +1,26 @@
+"""Processes that are ended by signals, and those that they started."""
+
+import signal
+from pathlib import Path
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Those that end a run."""
+
+
+def interruptible() -> None:
+    """Under nohup, and in the background of a shell, some are ignored."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that live."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, own_group = path.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # it has just ended
+        if int(own_group) == group and state != "Z":
+            found.append(int(path.parent.name))
+    return found

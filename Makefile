@@ -1,17 +1,20 @@
 # What a target needs is installed into .venv/ first, and again only when pyproject.toml, the kernel's sources or the
 # compiler change. Without a compiler everything works too, on the kernel's Python twin.
 
+PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
 VENV := .venv
-PYTHON := $(VENV)/bin/python
+VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
+FUZZ :=# other options of tests/fuzz
 
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built.
-PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(PYTHON) -m pytest
+PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
+PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
+.PHONY: help demo demo-spark test test-asan fuzz lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
     build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -40,7 +43,7 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and show its table and its report
 	@$(call run,golden/logs/4.3.1,spark-export --master 'local[2]' --topic compacted-txn --overwrite . $(abspath build)/demo-spark)
 	@echo; echo 'The table (build/demo-spark/topic=compacted-txn), its first rows:'
-	@$(PYTHON) tools/show_table.py build/demo-spark
+	@$(VENV_PYTHON) tools/show_table.py build/demo-spark
 	@echo; echo 'The report (build/demo-spark/_kseg/report.json):'
 	@cat build/demo-spark/_kseg/report.json
 	@echo; echo 'More: $(VENV)/bin/kseg spark-export --help, docs/spark.md'
@@ -51,15 +54,31 @@ test: $(KERNEL) ## Run the tests, on both kernels; TESTS='-k words' picks some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
 	$(PYTEST) -n auto --dist loadfile $(TESTS)
 
-test-asan: $(KERNEL) ## Run the golden files and the kernel's tests on a kernel that AddressSanitizer watches; needs gcc
-	rm -rf build/asan && mkdir -p build/asan
-	cp -r kseg tests pyproject.toml README.md LICENSE build/asan
-	ln -s ../../golden ../../docs ../../tools build/asan
-	rm -f build/asan/kseg/kernel/fast.*.so build/asan/kseg/kernel/fast.c
-	cd build/asan && CFLAGS='-fsanitize=address -fno-omit-frame-pointer -g -O1' LDFLAGS=-fsanitize=address \
-	    ../../$(PYTHON) -W ignore -c 'import setuptools; setuptools.setup()' -q build_ext --inplace
-	cd build/asan && LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	    ../../$(PYTHON) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py -k 'not twin-'
+# A copy of the sources with a kernel that AddressSanitizer and UBSan watch: what they find ends the process.
+WATCHED := build/watched
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+watched = cd $(WATCHED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc KSEG_KERNEL=fast \
+    $(abspath $(VENV_PYTHON))
+
+$(WATCHED)-kernel: $(KERNEL) Makefile
+	rm -rf $@ build/temp* && mkdir -p $@
+	CFLAGS='$(SANITIZE) -fno-omit-frame-pointer -g -O1' LDFLAGS='$(SANITIZE)' \
+	    $(VENV_PYTHON) -W ignore -c 'import setuptools; setuptools.setup()' -q build_ext --force --build-lib $@ --build-temp $@
+
+$(WATCHED): $(WATCHED)-kernel FORCE
+	rm -rf $@ && mkdir $@
+	cp -r kseg tests pyproject.toml README.md LICENSE $@
+	ln -s ../../golden ../../docs ../../tools $@
+	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
+
+test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+
+SECONDS := 600
+SEED :=
+fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
+	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(CURDIR)/tests/found $(FUZZ)
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .
@@ -69,34 +88,34 @@ lint: $(KERNEL) ## Check formatting, style and types
 check: lint test ## What must be green before a commit: lint and test
 
 docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
-	$(PYTHON) tools/make_docs.py --check
-	$(PYTHON) tools/make_docs.py --man build/man
+	$(VENV_PYTHON) tools/make_docs.py --check
+	$(VENV_PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) -m 'kafka or not kafka and not cluster' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster' $(TESTS)
 
 test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
-	$(PYTEST) tests/spark -m 'spark or kafka' $(TESTS)
+	$(PYTEST) $(PATIENT) tests/spark -m spark $(TESTS)
 
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
-	$(PYTEST) tests/spark -m cluster $(TESTS)
+	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
 bench: $(KERNEL) ## Compare with the real tool and other readers; needs Java and Maven, see bench/README.md
-	$(PYTHON) -m bench
+	$(VENV_PYTHON) -m bench
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
-	$(PYTHON) -m bench.spark
+	$(VENV_PYTHON) -m bench.spark
 
 golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
 	rm -rf build/golden
-	$(PYTHON) tools/make_golden.py --release $(RELEASE) --out build/golden
-	$(PYTHON) tools/arrange_golden.py build/golden golden
+	$(VENV_PYTHON) tools/make_golden.py --release $(RELEASE) --out build/golden
+	$(VENV_PYTHON) tools/arrange_golden.py build/golden golden
 
 build: $(KERNEL) ## Make dist/: the source distribution, and a wheel from it
 	rm -rf build/lib* build/bdist* dist
-	PYTHONWARNINGS=ignore $(PYTHON) -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
-	PYTHONWARNINGS=ignore $(PYTHON) -m pip wheel -q --no-deps --no-build-isolation -w dist dist/*.tar.gz
+	PYTHONWARNINGS=ignore $(VENV_PYTHON) -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
+	PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip wheel -q --no-deps --no-build-isolation -w dist dist/*.tar.gz
 	@ls dist
 
 clean: ## Remove everything that make made, .venv/ included
@@ -107,32 +126,37 @@ clean: ## Remove everything that make made, .venv/ included
 
 # --- the environment -------------------------------------------------------------------------------------------------
 
-$(PYTHON):
-	@for python in python3.11 python3.12 python3.13 python3; do \
+# A file that names what made .venv/, which is made again only where PYTHON asks for another one, or that one is gone.
+$(VENV)/interpreter: FORCE
+	@wanted="$(if $(PYTHON),$$($(call identify,$(PYTHON))),$$(cat $@ 2>/dev/null))"; \
+	test "$$wanted" && test "$$wanted" = "$$($(call identify,$(VENV_PYTHON)) 2>/dev/null)" && \
+	    { test -e $@ || echo "$$wanted" >$@; } && exit; \
+	for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3); do \
 	    if $$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        echo "Making $(VENV)/ with $$python"; \
-	        exec $$python -m venv --clear $(VENV); \
+	        $$python -m venv --clear $(VENV) && $(call identify,$$python) >$@; \
+	        exit; \
 	    fi; \
 	done; \
 	echo 'kseg needs Python 3.11 or later, with its venv module, on the PATH' >&2; exit 1
 
-$(VENV)/dependencies: pyproject.toml | $(PYTHON)
+$(VENV)/dependencies: pyproject.toml $(VENV)/interpreter
 	@echo 'Installing what kseg and its tests need'
-	@$(PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
-	@$(PYTHON) -m pip install -q --group dev
+	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
+	@$(VENV_PYTHON) -m pip install -q --group dev
 	@touch $@
 
-$(VENV)/compiler: FORCE | $(PYTHON)
+$(VENV)/compiler: FORCE | $(VENV)/interpreter
 	@echo '$(CC)' | cmp -s - $@ || echo '$(CC)' >$@
 
 $(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
-	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
-	@if $(PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
+	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
+	@if $(VENV_PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \
-	    echo 'The compiler works, but the kernel could not be built. See why: $(PYTHON) -m pip install -v --no-build-isolation -e .' >&2; \
+	    echo 'The compiler works, but the kernel could not be built. See why: $(VENV_PYTHON) -m pip install -v --no-build-isolation -e .' >&2; \
 	    exit 1; \
 	else \
 	    echo twin >$@; $(call no_kernel); \
@@ -140,12 +164,15 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kerne
 
 $(SPARK): $(KERNEL)
 	@echo 'Installing Spark: some 700 MB'
-	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat \
+	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat \
 	    -e '.[spark,delta]' --group spark
 	@touch $@
 
+# An interpreter: its version and where it is installed, the same in an environment that it made.
+identify = $(1) -c 'import sys; print(sys.version, sys.base_prefix)'
+
 # The compiler that setuptools takes: CC of the environment, else the one that built Python.
-sysconfig = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.$(1))')
+sysconfig = $$($(VENV_PYTHON) -c 'import sysconfig; print(sysconfig.$(1))')
 compiles = echo '\#include <Python.h>' | \
     $${CC:-$(call sysconfig,get_config_var("CC"))} -I "$(call sysconfig,get_path("include"))" -x c -c -o /dev/null - 2>/dev/null
 

@@ -20,6 +20,7 @@ from bench.report import DataSetResult, report
 from bench.works import COMPARISONS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
 
 BUILD = "build"
+FUZZING = "\n## Fuzzing\n"
 LIMITS = Path(__file__).with_name("limits.py")
 
 
@@ -47,7 +48,13 @@ def main() -> None:
     text = report(results, comparisons, imports, speeds, circumstances)
     print(text)
     if options.markdown:
-        options.markdown.write_text(text)
+        options.markdown.write_text(text + _kept(options.markdown))
+
+
+def _kept(page: Path) -> str:
+    """What stands at a page's end and isn't measured here: the figures of `make fuzz`."""
+    _, heading, figures = (page.read_text() if page.exists() else "").partition(FUZZING)
+    return heading + figures
 
 
 def _options() -> argparse.Namespace:

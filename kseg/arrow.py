@@ -107,7 +107,7 @@ def record_batches(
     options = options or ArrowOptions()
     origin = origin_of(Path(path))
     with LogFile(path) as log_file:
-        for item in with_bodies(log_file.runs(start), log_file.size, options.max_decompressed):
+        for item in with_bodies(log_file.runs(start), log_file.stored_size, options.max_decompressed):
             if isinstance(item, Slice):
                 yield from slice_batches(item, origin, options)
 

@@ -32,7 +32,11 @@ from kseg.formats.positions import (
     signed_magic,
     stored_offset,
 )
-from kseg.kernel.contract import Buffer, Columns, Problem, new_rows
+from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
+
+_NOTHING = Template((), b"", ())
+_PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)
+"""Reads all records and prints none."""
 
 
 class Header(NamedTuple):
@@ -253,7 +257,10 @@ class Batch:
         """What keeps its records from being read to the end; None if nothing does."""
         if self._body.failure is not None:
             return BatchProblem(None, self._body.failure)
-        for problem in self._columns.problems:
+        rows, bodies = self._row()
+        reader = kernel.load().Renderer(_PRINTING_NOTHING, kernel.load().Output(len, 0))
+        reader.render(memoryview(self.raw), rows, 0, 1, self.position, bodies)
+        for problem in reader.problems:
             return BatchProblem(problem.problem, f"{problem.records_read} records can be read")
         return None
 
@@ -269,10 +276,14 @@ class Batch:
 
     @cached_property
     def _columns(self) -> Columns:
+        rows, bodies = self._row()
+        return kernel.load().columns(memoryview(self.raw), rows, 0, 1, self.position, bodies)
+
+    def _row(self) -> tuple[Rows, list[bytes | None] | None]:
+        """The table of this one batch for the kernel, and its body."""
         rows = new_rows(1)
         rows[1], rows[2] = self.size, int(self.is_valid)
-        bodies = None if self.codec == Codec.NONE else [self._body.data]
-        return kernel.load().columns(memoryview(self.raw), rows, 0, 1, self.position, bodies)
+        return rows, None if self.codec == Codec.NONE else [self._body.data]
 
 
 def records_of(columns: Columns, position_of: Callable[[int], int]) -> Iterator[Record]:

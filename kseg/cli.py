@@ -123,7 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         own_standard_streams()
     try:
-        status = cli.main(arguments, "kseg", standalone_mode=False) or 0
+        own = sys.argv[1:] if arguments is None else list(arguments)
+        _check_arguments(own)
+        status = cli.main(arguments, "kseg", standalone_mode=False, obj=own) or 0
         if arguments is None:
             flush_stdout()
     except click.UsageError as error:
@@ -138,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KSEG_DEBUG"):
             raise
         talk(f"kseg: {error if isinstance(error, KsegError) else _system_line(error)}")
-        status = 2
+        status = error.status if isinstance(error, KsegError) else 2
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):
             raise
@@ -149,6 +151,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if status and arguments is None:
         _drop_output()
     return status
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raises UsageError for what no system would hand to a program: a NUL, half of a surrogate pair."""
+    for argument in arguments:
+        try:
+            is_text = b"\0" not in os.fsencode(argument)
+        except UnicodeEncodeError:
+            is_text = False
+        if not is_text:
+            raise click.UsageError(f"{argument!a} is no text that a command line can have")
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:

@@ -6,8 +6,10 @@ from os import PathLike, fspath
 class KsegError(Exception):
     """A call can't be done: wrong use, or a file that can't be opened.
 
-    `path` and `position` (bytes) say where, if a place is known.
+    `path` and `position` (bytes) say where, if a place is known. `status`: the exit status that it asks for.
     """
+
+    status = 2
 
     def __init__(self, message: str, path: str | PathLike[str] | None = None, position: int | None = None) -> None:
         super().__init__(message)
@@ -28,6 +30,18 @@ class UsageError(KsegError):
 
 class OpenError(KsegError):
     """A file or directory can't be opened or read."""
+
+
+class DamagedError(KsegError):
+    """What is asked for can't be done, since the data are damaged."""
+
+    status = 1
+
+
+class UnreadableError(OpenError):
+    """Something inside what was given can't be listed, opened or read: damage of the data, the rest is read."""
+
+    status = 1
 
 
 class ClosedPipeError(KsegError):

@@ -8,11 +8,19 @@ import ctypes
 import mmap
 import os
 import platform
+import re
 import sys
+from array import array
+from bisect import bisect_right
 from functools import cache
+
+from kseg.file_holes import stored_stretches
 
 DROPPED_AT_ONCE = 8 << 20
 """Bytes that are read before pages are dropped again."""
+_MAPPED_AT_ONCE = 1 << 28
+"""Bytes of a file that are mapped to ask for their pages."""
+_RESIDENT = re.compile(rb"\x01+")
 _SHARED_MAPPING, _READABLE = 1, 1
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -47,30 +55,44 @@ class PageCache:
         self._drop(0, self._size)
 
     def _drop(self, start: int, end: int) -> None:
-        """Drops whole pages of a range that weren't there: neighbours by one call."""
+        """Drops whole pages of a range that weren't there: neighbours by one call. Holes cost no disk to read again."""
         if self._resident is None:
             return
-        first, last = start // mmap.PAGESIZE, min(-(-end // mmap.PAGESIZE), len(self._resident))
-        while first < last:
-            absent = self._resident.find(b"\0", first, last)
-            if absent < 0:
-                return
-            present = self._resident.find(b"\1", absent, last)
-            first = last if present < 0 else present
-            position = absent * mmap.PAGESIZE
-            os.posix_fadvise(self._descriptor, position, (first - absent) * mmap.PAGESIZE, os.POSIX_FADV_DONTNEED)
+        at, last = start // mmap.PAGESIZE, -(-end // mmap.PAGESIZE)
+        place = bisect_right(self._resident, at)
+        while at < last:
+            following = min(self._resident[place], last) if place < len(self._resident) else last
+            is_absent = place % 2 == 0
+            if is_absent and at < following:
+                size = (following - at) * mmap.PAGESIZE
+                os.posix_fadvise(self._descriptor, at * mmap.PAGESIZE, size, os.POSIX_FADV_DONTNEED)
+            at, place = following, place + 1
 
 
-def resident_pages(descriptor: int, size: int) -> bytes | None:
-    """For each page of a file 1 if it is in memory, else 0; None if the system doesn't tell.
+def resident_pages(descriptor: int, size: int) -> "array[int] | None":
+    """Which pages of a file are in memory: the first of those and the first behind them, and so on; holes are left out.
 
-    The file is mapped for that, but no page is touched: one that is cut meanwhile does no harm. Of files that a user
-    may neither own nor write Linux says that all is in memory. Source: mincore(2).
+    None if the system doesn't tell. The file is mapped for that, but no page is touched: one that is cut meanwhile does
+    no harm. Of files that a user may neither own nor write Linux says that all is in memory. Source: mincore(2).
     """
     if size == 0 or not hasattr(os, "posix_fadvise"):
         return None
+    bounds = array("q")
+    for start, end in stored_stretches(descriptor, 0, size):
+        for position in range(start - start % mmap.PAGESIZE, end, _MAPPED_AT_ONCE):
+            pages = _pages_of(descriptor, position, min(_MAPPED_AT_ONCE, end - position))
+            if pages is None:
+                return None
+            first = position // mmap.PAGESIZE
+            for run in _RESIDENT.finditer(pages):
+                bounds.extend((first + run.start(), first + run.end()))
+    return bounds
+
+
+def _pages_of(descriptor: int, position: int, size: int) -> bytes | None:
+    """A byte for each page, 1 if it is in memory; None if the system doesn't tell."""
     library = _library()
-    address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, 0)
+    address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, position)
     if address in (None, _FAILED):
         return None
     pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))

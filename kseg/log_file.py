@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
-from kseg.errors import OpenError
+from kseg.block_reader import BlockReader, UnreadableRange
+from kseg.claimed_length import message_fills, records_fill
+from kseg.errors import KsegError, OpenError
+from kseg.file_holes import data_end, next_data, stored_size, stored_stretches
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -35,7 +38,7 @@ from kseg.formats.positions import (
     size_field,
     stored_offset,
 )
-from kseg.kernel.contract import Rows, Stop, new_rows
+from kseg.kernel.contract import ROW, SIZE, START, Rows, Stop, new_rows
 from kseg.regular_file import open_regular
 
 if TYPE_CHECKING:
@@ -53,13 +56,9 @@ RING_SIZE = 8
 ROWS_CAPACITY = 1 << 14
 SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32
-"""Bytes of work that the searches for the next batch may cost together, for each byte of the file."""
+"""Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
 SEARCH_COST_FREE = 1 << 30
 """What they may cost in any file: a second's work."""
-RECORDS_LOOKED_AT = 1 << 16
-"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
-SMALLEST_RECORD = 6
-"""Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
 HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -101,6 +100,7 @@ class LogFile:
     """One log file, open for reading; a segment's, or a metadata snapshot.
 
     base_offset: of the file's name; None if the name has none. size: bytes at opening, a `limit` reduces it.
+    stored_size: those of them that are on disk: holes aren't.
     """
 
     def __init__(self, path: str | os.PathLike[str], limit: int | None = None, *, keep_cache: bool = True) -> None:
@@ -114,14 +114,46 @@ class LogFile:
         Raises:
             OpenError: if the file can't be opened.
         """
-        self.path = Path(path)
-        self._descriptor, self.file_size = open_regular(self.path)
+        self._take(Path(path), *open_regular(path), limit, keep_cache=keep_cache)
+
+    @classmethod
+    def of_directory(
+        cls, path: str | os.PathLike[str], size: int, limit: int | None = None, *, keep_cache: bool = True
+    ) -> "LogFile":
+        """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
+
+        Raises OpenError if it has gone, or is no regular file.
+        """
+        try:
+            return cls(path, limit, keep_cache=keep_cache)
+        except OpenError as error:
+            cause = error.__cause__
+            if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
+                raise
+            unreadable = cls.__new__(cls)
+            unreadable._take(Path(path), -1, size, limit, keep_cache=True, failure=error.message)
+            return unreadable
+
+    def _take(
+        self,
+        path: Path,
+        descriptor: int,
+        size: int,
+        limit: int | None,
+        *,
+        keep_cache: bool,
+        failure: str | None = None,
+    ) -> None:
+        self.path = path
+        self._descriptor, self.file_size = descriptor, size
+        self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
-        name = parse_file_name(self.path)
+        self.stored_size = min(stored_size(descriptor), self.size) if failure is None else 0
+        name = parse_file_name(path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
-        self._budget = 0
+        self._budget = self._full_budget = max(SEARCH_COST_LIMIT * self.stored_size, SEARCH_COST_FREE)
         self._largest = TRUSTED_SIZE
         self._cache = None if keep_cache else self._page_cache()
 
@@ -148,15 +180,39 @@ class LogFile:
     def _kernel(self) -> "Kernel":
         return kernel.load()
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether no more is searched for batches behind damage, since that took too long already."""
+        return self._budget < 0
+
+    def next_stretch(self, position: int) -> tuple[int, int]:
+        """Where the next bytes stand that aren't in a hole, and where the next hole begins: all before is zeros."""
+        start = next_data(self._descriptor, position, self.size)
+        return start, data_end(self._descriptor, start, self.size)
+
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        """Bytes of the file, fewer where it ends; those that the disk can't give are 0xFF, see `is_readable`."""
         held_position, held = self._held
         if held_position <= position and position + size <= held_position + len(held):
             return bytes(held[position - held_position : position - held_position + size])
+        return self._blocks.read(position, size)
+
+    def copy_to(self, target: int, position: int, size: int) -> None:
+        """Appends bytes of the file to another open one, inside the kernel where the platform can.
+
+        Raises UnreadableError if the disk can't give them, WriteError if the file was cut, OSError from writing.
+        """
+        from kseg.new_directory import copy_range
+
         try:
-            return os.pread(self._descriptor, size, position)
-        except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", self.path, position) from error
+            copy_range(self._descriptor, target, position, size)
+        except KsegError as error:
+            error.path = str(self.path)
+            raise
+
+    def is_readable(self, position: int, size: int) -> bool:
+        """Whether the disk gave all of some bytes that were read."""
+        return not self._blocks.unreadable or next(self._blocks.unreadable_in(position, position + size), None) is None
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """Runs of batches and damages, in file order, from a batch's position on.
@@ -175,7 +231,10 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
-        self._budget = max(SEARCH_COST_LIMIT * self.size, SEARCH_COST_FREE)
+        if start == 0:
+            self._budget = self._full_budget
+        if self._descriptor < 0 and self.size == 0:
+            yield Damage(DamageKind.UNREADABLE, 0, 0, _unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
         position, at, buffer = start, 0, memoryview(b"")
         if start:
@@ -192,6 +251,8 @@ class LogFile:
                     yield self._cut(position)
                     return
             count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
+            if self._blocks.unreadable:
+                count, end, stop = self._readable_rows(rows, count, end, stop, position)
             if count:
                 yield Run(buffer, position, rows, count, codecs)
                 rows = next(tables)
@@ -212,6 +273,14 @@ class LogFile:
             yield item
             at += size
 
+    def _readable_rows(self, rows: Rows, count: int, end: int, stop: int, position: int) -> tuple[int, int, int]:
+        """A scan's result up to the first batch with an unreadable block: its CRC may hold by accident."""
+        for row in range(count):
+            start = rows[row * ROW + START]
+            if not self.is_readable(position + start, rows[row * ROW + SIZE]):
+                return row, start, Stop.BAD_CRC
+        return count, end, stop
+
     def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
         """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
         left = self.size - position
@@ -231,6 +300,9 @@ class LogFile:
             stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
         if stop == Stop.BAD_CRC and claimed is not None:
             self._budget -= claimed
+            if not self.is_readable(position, claimed):
+                damage = self._damage(position, here, stop)
+                return damage, damage.size
             if self._ends_well(position + claimed) and self._is_likely(position, claimed):
                 return self._invalid_batch(position, here, claimed)
         damage = self._damage(position, here, stop)
@@ -240,7 +312,7 @@ class LogFile:
         if len(here) > MAGIC_POSITION:
             claimed = size_field(here) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                if self._is_filled(position, claimed):
+                if self.is_readable(position, claimed) and self._is_filled(position, claimed):
                     return self._invalid_batch(position, here, claimed)
                 self._budget -= claimed
                 stop = Stop.BAD_CRC
@@ -260,28 +332,8 @@ class LogFile:
             return False
         magic = header[MAGIC_POSITION]
         if magic == 2 and header[FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
-            return self._records_fill(position + BATCH_HEADER_SIZE, position + claimed)
-        return magic < 2 and self._message_fills(position + KEY_LENGTH_POSITION[magic], position + claimed)
-
-    def _records_fill(self, position: int, end: int) -> bool:
-        """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
-        for _ in range(RECORDS_LOOKED_AT):
-            if position == end:
-                return True
-            length, size = _varint(self.read(position, 5))
-            if length < SMALLEST_RECORD or size == 0:
-                return False
-            position += size + length
-            if position > end:
-                return False
-        return True
-
-    def _message_fills(self, position: int, end: int) -> bool:
-        """Whether a message's key and value, of which the key is at a position, lead to its end."""
-        for _ in range(2):
-            size = self.read(position, 4)
-            position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
-        return position == end
+            return records_fill(self.read, position + BATCH_HEADER_SIZE, position + claimed)
+        return magic < 2 and message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
         """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
@@ -309,15 +361,7 @@ class LogFile:
             buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
         except MemoryError as error:
             raise OpenError(f"there's no memory for {size} bytes", self.path, position) from error
-        filled = 0
-        while filled < size:
-            try:
-                got = os.preadv(self._descriptor, [memoryview(buffer)[filled:size]], position + filled)
-            except OSError as error:
-                raise OpenError(f"can't be read: {error.strerror}", self.path, position + filled) from error
-            if got == 0:
-                break
-            filled += got
+        filled = self._blocks.read_into(position, memoryview(buffer)[:size])
         if self._cache is not None:
             self._cache.was_read(position, filled)
         filled_buffer = memoryview(buffer)[:filled]
@@ -334,6 +378,13 @@ class LogFile:
 
     def _find_header(self, buffer: memoryview, start: int, end: int, room: int) -> int:
         return self._kernel.find_header(buffer, start, min(end, len(buffer)), self.base_offset or 0, room)
+
+    def may_be_batch(self, position: int, size: int) -> bool:
+        """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
+        if size <= SMALL_PIECE:
+            return True
+        magic = self.read(position, HEADER_WINDOW)[MAGIC_POSITION]
+        return magic >= 2 or message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + size)
 
     def _is_batch(self, position: int, size: int) -> bool:
         """Whether the CRC of the batch there holds; reads it piece by piece."""
@@ -372,13 +423,17 @@ class LogFile:
         found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
         claimed = claimed_size(buffer)
         left = self.size - position
-        if found is None and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
+        end = self.size if found is None else found
+        unreadable = list(self._blocks.unreadable_in(position, end))
+        if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
             asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
             return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
-        kind, detail = self._what_stopped(position, buffer, stop)
+        if unreadable:
+            kind, detail = DamageKind.UNREADABLE, _unreadable_detail(unreadable, self.file_size)
+        else:
+            kind, detail = self._what_stopped(position, buffer, stop)
         if self._budget < 0:
             detail += "; the search for what follows was given up, since it took too long"
-        end = self.size if found is None else found
         next_offset = None if found is None else stored_offset(self.read(found, SIZE_POSITION))
         return Damage(kind, position, end - position, detail, next_offset)
 
@@ -419,10 +474,12 @@ class LogFile:
 
     def _first_content(self, position: int) -> int:
         """Where the first byte that isn't zero stands, or the end."""
-        for piece in self._pieces(position, self.size - position):
-            if content := _CONTENT.search(piece):
-                return position + content.start()
-            position += len(piece)
+        for start, end in stored_stretches(self._descriptor, position, self.size):
+            at = start
+            for piece in self._pieces(start, end - start):
+                if content := _CONTENT.search(piece):
+                    return at + content.start()
+                at += len(piece)
         return self.size
 
     def _holds_batches(self, position: int, claimed: int) -> bool:
@@ -430,7 +487,10 @@ class LogFile:
         end = position + claimed
         inner = self._next_batch(position + 1, end)
         while inner is not None and inner < end:
-            inner += size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
+            size = size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
+            if size < HEADER_WINDOW:  # none of a batch: it would lead nowhere, or back
+                return False
+            inner += size
         return inner == end
 
     def _next_batch(self, position: int, end: int | None = None) -> int | None:
@@ -440,16 +500,27 @@ class LogFile:
         """
         end = self.size if end is None else end
         while position + HEADER_WINDOW <= end and self._budget >= 0:
-            window = self._window(position, end)
+            stored, hole = self.next_stretch(position)
+            position = max(position, stored - MAGIC_POSITION)
+            if position + HEADER_WINDOW > end:
+                return None
+            window = self._window(position, min(end, hole + HEADER_WINDOW))
+            if not self.is_readable(position, 1):  # as far as is known now that it was read
+                position = max(next(self._blocks.unreadable_in(position, end)).end, position + 1)
+                continue
             at = 0
-            while (at := self._find_header(window, at, len(window), end - position)) >= 0:
-                size = size_field(window, at) + LOG_OVERHEAD
+            while (found := self._find_header(window, at, len(window), end - position)) >= 0:
+                size = size_field(window, found) + LOG_OVERHEAD
+                self._budget -= found - at
+                at = found + 1
+                if not self.may_be_batch(position + found, size):
+                    continue
                 self._budget -= size
                 if self._budget < 0:
                     return None
-                if self._is_batch(position + at, size):
-                    return position + at
-                at += 1
+                if self._is_batch(position + found, size) and self.is_readable(position + found, size):
+                    return position + found
+            self._budget -= len(window) - at
             if len(window) < HEADER_WINDOW:
                 return None  # the file was cut while it was read
             position += len(window) - HEADER_WINDOW + 1
@@ -463,6 +534,18 @@ class LogFile:
         return self._fill(position, min(BUFFER_SIZE, end - position))
 
 
+def _unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
+    """Which bytes of a file can't be read, and why."""
+    first = found[0]
+    if first.start == 0 and first.end >= file_size:
+        return f"the file {first.reason}"
+    text = f"bytes {first.start} to {first.end - 1}"
+    if len(found) > 1:
+        size = sum(each.end - each.start for each in found)
+        text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
+    return f"{text} {first.reason}"
+
+
 def _checksum(magic: int) -> Callable[[bytes, int], int]:
     """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
     if magic == 2:
@@ -472,16 +555,6 @@ def _checksum(magic: int) -> Callable[[bytes, int], int]:
     from zlib import crc32
 
     return crc32
-
-
-def _varint(raw: bytes) -> tuple[int, int]:
-    """The varint that begins some bytes, and its size; size 0 if they hold none."""
-    value = 0
-    for index, byte in enumerate(raw):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), index + 1
-    return 0, 0
 
 
 def _in_turn(make: Callable[[], T]) -> Iterator[T]:

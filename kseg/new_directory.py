@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UnreadableError, UsageError
 from kseg.interrupts import Uninterrupted
 from kseg.scratch import scratch_directory
 
@@ -106,6 +106,7 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
 
     Raises:
         WriteError: if the source has fewer bytes.
+        UnreadableError: if the disk can't give the source's bytes.
         OSError: if the system can't read or write.
     """
     copy = _copy_by_system if hasattr(os, "copy_file_range") else _send
@@ -135,7 +136,11 @@ def _send(source: int, target: int, position: int, size: int) -> int:
 
 
 def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
-    piece = memoryview(os.pread(source, min(size, _PIECE), position))
+    try:
+        piece = memoryview(os.pread(source, min(size, _PIECE), position))
+    except OSError as error:
+        reason = f"can't be read: {error.strerror}; `kseg salvage` saves what is intact"
+        raise UnreadableError(reason, position=position) from error
     written = 0
     while written < len(piece):
         written += os.write(target, piece[written:])

@@ -53,8 +53,8 @@ def pages_by_mincore(descriptor: int, size: int) -> int | None:
         return None
     if size == 0:
         return 0
-    pages = resident_pages(descriptor, size)
-    return None if pages is None else pages.count(1)
+    bounds = resident_pages(descriptor, size)
+    return None if bounds is None else sum(bounds[1::2]) - sum(bounds[::2])
 
 
 def _may_know(descriptor: int) -> bool:

@@ -3,13 +3,15 @@
 import re
 import secrets
 from dataclasses import dataclass, field
-from hashlib import blake2b, shake_256
-from typing import Literal
+from functools import cache, lru_cache
+from hashlib import blake2b, scrypt, shake_256
+from math import isqrt, prod
+from typing import Literal, NamedTuple
 
 Part = Literal["keys", "values", "headers"]
 PARTS: tuple[Part, ...] = ("keys", "values", "headers")
 SHORT = 16
-"""Up to so many bytes a hash might give two contents the same: they are permuted, which never does."""
+"""Up to so many bytes, tabs and line ends aside, a hash might give two contents the same: these are permuted."""
 _ROUNDS = 8
 _CACHED_SIZE, _CACHED_COUNT = 64, 1 << 16
 _WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -17,21 +19,41 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 _ANY = bytes(range(256))
 _TO_WORD = _WORD * 4
 _LINE_SIGNS = "\t\n\r"
-_LINES = re.compile(rb"([\t\n\r])")
 _LETTERS = {2: (0x100, 0x150), 3: (0x4E00, 0x51A6), 4: (0x20000, 0xA6D7)}
-"""By bytes of a character in UTF-8: the first of the letters that take its place, and their count."""
+"""By bytes of a character in UTF-8: the first of the letters that take its place in long texts, and their count."""
+_SIZE_OF_LEAD = bytes(1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4 for lead in range(256))
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
 
 
-@dataclass(frozen=True, slots=True)
+class _Characters(NamedTuple):
+    """Characters of as many bytes, among them all printable ones: from the first on, with a gap, and how many."""
+
+    first: int
+    gap: int
+    gap_size: int
+    total: int
+
+
+_CHARACTERS = {
+    1: _Characters(0x20, 0x7F, 0, 0x7F - 0x20),
+    2: _Characters(0x80, 0x800, 0, 0x800 - 0x80),
+    3: _Characters(0x800, 0xD800, 0x800, 0x10000 - 0x800 - 0x800),
+    4: _Characters(0x10000, 0x34000, 0xE0100 - 0x34000, 0x24000 + 0xF0),
+}
+"""By bytes of a character: the planes with letters, and variation selectors. No Unicode so far has others to print."""
+_OTHERS = re.compile("[\U00034000-\U000e00ff\U000e01f0-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Redaction:
     """Which parts of records are redacted, and with which key.
 
-    fingerprint: of the key, by which two redactions are equal; it may be shown, the key may not.
+    known_fingerprint: of a key that isn't known; else it is made of the key when it is asked for.
     """
 
     parts: tuple[Part, ...]
-    fingerprint: str
-    key: bytes = field(repr=False, compare=False)
+    known_fingerprint: str | None
+    key: bytes = field(repr=False)
 
     @classmethod
     def of(cls, parts: tuple[Part, ...], key: str | None = None) -> "Redaction | None":
@@ -40,23 +62,45 @@ class Redaction:
             return None
         secret = secrets.token_bytes(32) if key is None else key.encode("utf-8", "surrogateescape")
         derived = blake2b(secret, digest_size=32, person=b"kseg redaction").digest()
-        fingerprint = blake2b(key=derived, digest_size=8, person=b"kseg fingerprin").hexdigest()
-        return cls(tuple(part for part in PARTS if part in parts), fingerprint, derived)
+        return cls(tuple(part for part in PARTS if part in parts), None, derived)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two keys apart. It may be shown, the key may not: to try a guess costs a second."""
+        return _fingerprint(self.key) if self.known_fingerprint is None else self.known_fingerprint
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Redaction):
+            return NotImplemented
+        return self.parts == other.parts and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
 
     def redactor(self) -> "Redactor":
         """What replaces contents."""
         return Redactor(self.key)
 
 
-class Redactor:
-    """Replaces contents: the same becomes the same, and what differs, differs; null stays null, empty stays empty.
+@cache
+def _fingerprint(key: bytes) -> str:
+    """A slow hash, with 64 MiB of memory: keys that people think of could be guessed from a quick one."""
+    return scrypt(key, salt=b"kseg fingerprint", n=1 << 16, r=8, p=2, maxmem=1 << 27, dklen=16).hex()
 
-    Text stays printable text of as many bytes, with tabs and line ends where they were: words of letters, digits,
-    `_` and `-` stay such, and other ASCII too. Other bytes become bytes that aren't text.
+
+class Redactor:
+    """Replaces contents: the same becomes the same; null stays null, empty stays empty.
+
+    What differs, differs: always up to SHORT bytes, tabs and line ends aside; two longer contents become the same with
+    a chance below 2⁻⁶⁴. Text stays printable text of as many bytes, with tabs and line ends where they were: words of
+    letters, digits, `_` and `-` stay such, and other ASCII too; of other text each character keeps its bytes' number.
+    Other bytes become bytes that aren't text. What can be printed is for Python's Unicode to say: with another one a
+    few short texts beyond ASCII become others.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        self._keyed = blake2b(key=key, digest_size=SHORT)
         self._cache: dict[bytes, bytes] = {}
         self._single: dict[bytes, bytes] = {}
 
@@ -75,12 +119,8 @@ class Redactor:
 
     def _replaced(self, content: bytes) -> bytes:
         kind = _kind(content)
-        if kind is None and len(content) <= SHORT and content.isascii():
-            pieces = _LINES.split(content)
-            pieces[::2] = [self.replace_bytes(piece) if piece else b"" for piece in pieces[::2]]
-            return b"".join(pieces)
         if kind is None:
-            return self._text(content.decode())
+            return self._replaced_text(content)
         if len(content) > SHORT:
             stream = shake_256(self._key + content).digest(len(content))
             return stream if kind is _ANY and _kind(stream) is _ANY else stream.translate(_TO_WORD)
@@ -88,6 +128,16 @@ class Redactor:
             content = self._permuted(content, kind)
             if _kind(content) is kind:
                 return content
+
+    def _replaced_text(self, content: bytes) -> bytes:
+        """Text beyond ASCII or of several lines; tabs and line ends stay."""
+        body = content.translate(None, _LINE_SIGNS.encode())
+        if len(body) > SHORT:
+            return self._text(content.decode())
+        if len(body) == len(content):
+            return self._permuted_text(content)
+        characters = iter(self.replace_bytes(body).decode())
+        return "".join(sign if sign in _LINE_SIGNS else next(characters) for sign in content.decode()).encode()
 
     def _text(self, text: str) -> bytes:
         """Characters of as many bytes each."""
@@ -111,14 +161,30 @@ class Redactor:
             return self._permuted_single(content, alphabet)
         radix, half = len(alphabet), len(content) // 2
         digits = content if alphabet is _ANY else bytes(map(alphabet.index, content))
+        moduli = (radix**half, radix ** (len(content) - half))
         left, right = _number(digits[:half], radix), _number(digits[half:], radix)
-        for turn in range(_ROUNDS):
-            width = half if turn % 2 == 0 else len(content) - half
-            tweak = bytes((turn, len(content), radix & 0xFF)) + right.to_bytes(SHORT, "big")
-            added = int.from_bytes(blake2b(tweak, key=self._key, digest_size=SHORT).digest(), "big")
-            left, right = right, (left + added) % radix**width
+        left, right = self._mixed(left, right, moduli, bytes((len(content), radix & 0xFF)))
         numbers = _digits(left, radix, half) + _digits(right, radix, len(content) - half)
         return numbers if alphabet is _ANY else bytes(alphabet[digit] for digit in numbers)
+
+    def _permuted_text(self, content: bytes) -> bytes:
+        """A permutation of all printable texts with characters of as many bytes each."""
+        sizes = content.translate(_SIZE_OF_LEAD, _CONTINUATIONS)
+        count, root = _texts_of(sizes)
+        number = _text_number(content.decode(), sizes)
+        while True:  # until what comes out is one of them
+            left, right = self._mixed(*divmod(number, root), (root, root), b"text" + sizes)
+            number = left * root + right
+            if number < count and (text := _text_of_number(number, sizes)).isprintable():
+                return text.encode()
+
+    def _mixed(self, left: int, right: int, moduli: tuple[int, int], shape: bytes) -> tuple[int, int]:
+        """A Feistel network over two numbers, each below its modulus; another one for each shape."""
+        for turn in range(_ROUNDS):
+            keyed = self._keyed.copy()
+            keyed.update(bytes((turn,)) + shape + right.to_bytes(SHORT, "big"))
+            left, right = right, (left + int.from_bytes(keyed.digest(), "big")) % moduli[turn % 2]
+        return left, right
 
     def _permuted_single(self, content: bytes, alphabet: bytes) -> bytes:
         table = self._single.get(alphabet)
@@ -138,7 +204,7 @@ def _kind(content: bytes) -> bytes | None:
         return _ANY
     if text.isascii() and text.isprintable():
         return _PRINTABLE
-    return None if text.translate(_WITHOUT_LINE_SIGNS).isprintable() else _ANY
+    return None if text.translate(_WITHOUT_LINE_SIGNS).isprintable() and _OTHERS.search(text) is None else _ANY
 
 
 _WITHOUT_LINE_SIGNS = str.maketrans("", "", _LINE_SIGNS)
@@ -156,3 +222,30 @@ def _digits(number: int, radix: int, count: int) -> bytes:
     for place in reversed(range(count)):
         number, digits[place] = divmod(number, radix)
     return bytes(digits)
+
+
+@lru_cache(maxsize=1 << 10)
+def _texts_of(sizes: bytes) -> tuple[int, int]:
+    """How many texts have characters of these sizes, and a number whose square is no less."""
+    count = prod(_CHARACTERS[size].total for size in sizes)
+    return count, isqrt(count - 1) + 1
+
+
+def _text_number(text: str, sizes: bytes) -> int:
+    """A text's number among those with characters of its sizes."""
+    number = 0
+    for character, size in zip(text, sizes, strict=True):
+        first, gap, gap_size, total = _CHARACTERS[size]
+        code = ord(character)
+        number = number * total + code - first - (gap_size if code >= gap else 0)
+    return number
+
+
+def _text_of_number(number: int, sizes: bytes) -> str:
+    characters = []
+    for size in reversed(sizes):
+        first, gap, gap_size, total = _CHARACTERS[size]
+        number, place = divmod(number, total)
+        code = first + place
+        characters.append(chr(code + gap_size if code >= gap else code))
+    return "".join(reversed(characters))

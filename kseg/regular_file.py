@@ -3,7 +3,11 @@
 import os
 import stat
 
-from kseg.errors import OpenError
+from kseg.errors import KsegError, OpenError, UnreadableError
+
+LARGEST_TEXT = 1 << 26
+"""Bytes of a text file that are read; a checkpoint of a million partitions has fewer."""
+_PIECE = 1 << 20
 
 
 def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -32,10 +36,30 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """The content of a file, or the first `most` bytes of it. Raises OpenError if it can't be opened or read."""
+    """The content of a file, or the first `most` bytes of it.
+
+    Raises OpenError if it can't be opened, UnreadableError if the disk can't give it.
+    """
     descriptor, _ = open_regular(path)
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(most)
-        except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", path) from error
+    pieces: list[bytes] = []
+    left = _PIECE if most is None else most
+    try:
+        while piece := os.read(descriptor, min(left, _PIECE)):
+            pieces.append(piece)
+            left -= 0 if most is None else len(piece)
+    except OSError as error:
+        raise UnreadableError(f"can't be read: {error.strerror}", path) from error
+    finally:
+        os.close(descriptor)
+    return b"".join(pieces)
+
+
+def read_text_file(path: str | os.PathLike[str]) -> bytes:
+    """The content of one of Kafka's text files.
+
+    Raises OpenError if it can't be opened or read, KsegError if it is larger than any of them is.
+    """
+    content = read_regular(path, LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large", path)
+    return content

@@ -50,11 +50,7 @@ class Segment:
 
         Records aren't looked at: `Batch.problem` tells whether they can be read.
         """
-        for item in self.file.runs(start):
-            if isinstance(item, Damage):
-                yield item
-            else:
-                yield from (batch_of(item, row) for row in range(item.row_count))
+        return scan_log(self.file, start)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """The batches, damaged stretches left out; those with a wrong CRC have `is_valid` False."""
@@ -62,9 +58,18 @@ class Segment:
 
     def records(self, start: int = 0) -> Iterator[Record]:
         """All records, control records too, from a batch's position on; quicker than batch by batch."""
-        for item in with_bodies(self.file.runs(start), self.size):
+        for item in with_bodies(self.file.runs(start), self.file.stored_size):
             if isinstance(item, Slice):
                 yield from _records(item)
+
+
+def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
+    """Batches and damages of an open log, in order, from a batch's position on."""
+    for item in log_file.runs(start):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from (batch_of(item, row) for row in range(item.row_count))
 
 
 def batch_of(run: Run, row: int) -> Batch:

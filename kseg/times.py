@@ -10,6 +10,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
 _LARGEST = 2**63 - 1
 _AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
+_OFFSET = re.compile(r"[+-][0-9]{2}(:?[0-9]{2})?")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 NOW = "now"
 TIME_FORMS = "2026-11-01T03:00, '2026-11-01 03:00', milliseconds since 1970, -1h, -2d or now"
@@ -50,13 +51,13 @@ def parse_zone(name: str) -> tzinfo:
         local = datetime.now(UTC).astimezone().tzinfo
         assert local is not None
         return local
-    if re.fullmatch(r"[+-][0-9]{2}(:?[0-9]{2})?", name):
-        offset = datetime.strptime(name if len(name) > 3 else f"{name}00", "%z").tzinfo
-        assert offset is not None
-        return offset
     from zoneinfo import ZoneInfo
 
     try:
+        if _OFFSET.fullmatch(name):
+            offset = datetime.strptime(name if len(name) > 3 else f"{name}00", "%z").tzinfo
+            assert offset is not None
+            return offset
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error

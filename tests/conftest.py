@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from kseg import kernel as kernels
 from tests import golden
+from tests.failing_disk import FailingDisk
 from tests.run import KERNELS
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ settings.register_profile("search", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("steady")
 
 
-def pytest_sessionstart() -> None:
-    """Half of the tests must not vanish because nothing was compiled."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Half of the tests must not vanish because nothing was compiled; and the order of this run can be had again."""
+    _tell_order(session.config)
     if os.environ.get("KSEG_KERNEL") == "twin":
         return
     try:
@@ -33,11 +35,25 @@ def pytest_sessionstart() -> None:
         pytest.exit(f"the compiled kernel is missing ({error}): run `make test`, or set KSEG_KERNEL=twin", 1)
 
 
+def _tell_order(config: pytest.Config) -> None:
+    """Names the seed of the random order, also with -q, which hides pytest's own header; workers have no terminal."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    seed = config.getoption("randomly_seed", None)
+    if terminal is not None and isinstance(seed, int):
+        terminal.write_line(f"the tests' order is that of --randomly-seed={seed}")
+
+
 @pytest.fixture(params=KERNELS)
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "Kernel":
     """Runs a test once with each kernel, also where the test only calls what uses one."""
     monkeypatch.setenv(kernels.KERNEL_VARIABLE, request.param)
     return kernels.load()
+
+
+@pytest.fixture
+def failing_disk(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
+    """A disk on which blocks and files can be lost."""
+    return FailingDisk(monkeypatch)
 
 
 @pytest.fixture(scope="session")

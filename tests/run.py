@@ -2,7 +2,10 @@
 
 import io
 import os
+import resource
 import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -28,6 +31,24 @@ def kseg(arguments: Sequence[str], directory: Path) -> Run:
     with chdir(directory), redirect_stdout(stdout), redirect_stderr(stderr):
         status = main(list(arguments))
     return Run(status, _written(stdout), _written(stderr))
+
+
+def bounded(arguments: Sequence[str], directory: Path, *, seconds: int = 20, memory: int | None = 512 << 20) -> Run:
+    """Run `kseg ARGUMENTS` in a process that is ended after so much processor time, and has so many bytes of memory."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        if memory is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys; from kseg.cli import main; sys.exit(main())", *arguments],
+        cwd=directory,
+        capture_output=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    return Run(ran.returncode, ran.stdout, ran.stderr)
 
 
 def command(arguments: Sequence[str]) -> str:

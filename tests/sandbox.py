@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tarfile
 from pathlib import Path
 
@@ -16,9 +17,17 @@ from tests import golden
 from tests.decode.schemas_topic import new_client, registered, write_topic
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 
+JQ = """import json, re, sys
+path = re.fullmatch(r"\\.(\\w+)", sys.argv[-1])
+for line in sys.stdin:
+    print(json.dumps(json.loads(line).get(path[1])) if path else line, end="\\n" if path else "")
+"""
+"""As much of jq as its output matters for: `.name` gives a member, whatever else is asked the lines as they are."""
 FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
-STUBS = "stubs"
-"""A folder with what stands for `jq` and `tcpdump` where these aren't installed."""
+PROGRAMS = ("cat", "grep", "head", "seq", "sort", "tail", "uniq")
+"""What examples run of the system's."""
+STUBS = {"tcpdump": "#!/bin/sh\nexec cat clients.pcap\n", "jq": f"#!{sys.executable}\n{JQ}"}
+"""What they run otherwise, whether it is installed or not: nothing is captured by a test."""
 START_MS = 1_793_500_200_000
 """2026-11-01T02:30: hours that the examples name lie among the records' times, a second apart."""
 LOG = f"{FIRST_OFFSET:020}"
@@ -54,14 +63,22 @@ def make_sandbox(root: Path) -> Path:
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
-    (root / STUBS).mkdir()
-    for name, script in (("jq", "exec cat"), ("tcpdump", "exec cat clients.pcap")):
-        stub = root / STUBS / name
-        stub.write_text(f"#!/bin/sh\n{script}\n")
-        stub.chmod(0o755)
     for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp"):
         (root / folder).mkdir(parents=True)
     return root
+
+
+def make_programs(folder: Path) -> str:
+    """Fills an empty directory with all that examples may run, and gives the PATH on which there is nothing else."""
+    for name in PROGRAMS:
+        program = shutil.which(name)
+        assert program is not None
+        (folder / name).symlink_to(program)
+    (folder / "kseg").symlink_to(Path(sys.executable).with_name("kseg"))
+    for name, script in STUBS.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+    return str(folder)
 
 
 def _orders(root: Path) -> Path:

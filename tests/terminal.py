@@ -3,11 +3,12 @@
 import os
 import pty
 import re
-import select
-import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
+
+from tests.processes import started
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[0-9;]+|48;[0-9;]+)m")
@@ -19,26 +20,24 @@ def in_terminal(directory: Path, *arguments: str, columns: int = 100, **environm
     termios.tcsetwinsize(follower, (40, columns))
     command = [str(Path(sys.executable).parent / "kseg"), *arguments]
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "PAGER")}
-    with subprocess.Popen(
-        command,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        cwd=directory,
-        env={**inherited, "TERM": "xterm-256color", "KSEG_PAGER": "cat", **environment},
-    ) as ran:
+    environment = {**inherited, "TERM": "xterm-256color", "KSEG_PAGER": "cat", **environment}
+    with started(
+        command, directory, stdin=follower, stdout=follower, stderr=follower, environment=environment
+    ) as process:
         os.close(follower)
-        pieces = []
-        while select.select([leader], [], [], 30)[0]:
-            try:
-                pieces.append(os.read(leader, 4096))
-            except OSError:
-                break
-            if not pieces[-1]:
-                break
-        ran.wait(timeout=30)
+        pieces = list(_pieces(leader))
+        process.wait()
     os.close(leader)
     return b"".join(pieces).decode()
+
+
+def _pieces(leader: int) -> Iterator[bytes]:
+    """What comes, until nobody has the terminal open: Linux tells that by an error."""
+    try:
+        while piece := os.read(leader, 4096):
+            yield piece
+    except OSError:
+        return
 
 
 def plain(shown: str) -> str:

@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from tests import golden, run
+from tests.processes import started
 
 LOGS = golden.ROOT / "logs" / "2.8.2"
 SEGMENT = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
@@ -236,13 +237,12 @@ def test_archive_on_standard_input(form: str, given: Callable[[bytes], None], pl
 
 
 def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
-    with subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as endless:
+    with started(["cat", "/dev/zero"], tmp_path) as endless:
         command = [sys.executable, "-m", "kseg", "dump", "-", "--max-unpacked", "5000000"]
         environment = {**os.environ, "TMPDIR": tempfile.gettempdir(), "PYTHONPATH": str(golden.ROOT.parent)}
         ran = subprocess.run(
             command, stdin=endless.stdout, capture_output=True, check=False, cwd=tmp_path, env=environment
         )
-        endless.kill()
     assert ran.returncode == 2
     assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes: --max-unpacked gives another limit\n"
 

@@ -17,6 +17,7 @@ import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
 from kseg.commands.parameters import Number
 from tests import golden, run
+from tests.processes import default_signals, started
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
 TORN = "damaged/004-torn-records/00000000000000077901.log"
@@ -264,13 +265,7 @@ def test_kseg_without_a_command_shows_its_help() -> None:
 
 
 def test_interrupt_ends_with_130() -> None:
-    with subprocess.Popen(
-        [Path(sys.executable).with_name("kseg"), "dump", SAMPLE],
-        cwd=golden.ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=interruptible,
-    ) as process:
+    with started([Path(sys.executable).with_name("kseg"), "dump", SAMPLE], golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it is at work now, and waits for the rest to be read
         process.send_signal(signal.SIGINT)
@@ -300,31 +295,20 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
         [sys.executable, "-c", INTERRUPTED_IMPORT, module, "dump", SAMPLE],
         cwd=golden.ROOT,
         capture_output=True,
-        preexec_fn=interruptible,
+        preexec_fn=default_signals,
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, b"", b"")
 
 
 def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
-    with subprocess.Popen(
-        [Path(sys.executable).with_name("kseg"), "verify", "--processes", "2", "damaged"],
-        cwd=golden.ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=interruptible,
-        start_new_session=True,
-    ) as process:
+    command = [Path(sys.executable).with_name("kseg"), "verify", "--processes", "2", "damaged"]
+    with started(command, golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it waits for the rest to be read, which a pipe doesn't hold
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate()
     assert (process.returncode, stderr.strip()) == (130, b"")
-
-
-def interruptible() -> None:
-    """Background processes of a shell, and so their children, ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # --- the environment -------------------------------------------------------------------------------------------------

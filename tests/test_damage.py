@@ -158,6 +158,7 @@ class Dumped:
 
     status: int
     objects: list[dict[str, Any]]
+    stderr: bytes
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [item for item in self.objects if item["type"] == kind]
@@ -171,7 +172,7 @@ class Dumped:
 def dumped(path: Path, *options: str) -> Dumped:
     """A log's JSON; the sizes of its batches and damages must add up."""
     ran = run_kseg(["dump", "-o", "json", *options, path.name], path.parent)
-    result = Dumped(ran.status, [json.loads(line) for line in ran.stdout.splitlines()])
+    result = Dumped(ran.status, [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr)
     assert sum(item["size"] for item in result.of("batch") + result.of("damage")) == path.stat().st_size
     return result
 
@@ -466,7 +467,7 @@ def test_bytes_behind_the_last_batch_are_told_as_the_tool_tells_them(tail: bytes
     (tmp_path / NAME).write_bytes(log(SINGLES[2]).content + tail)
     ran = run_kseg(["dump", NAME], tmp_path)
     assert ran.stdout.decode().endswith(f"\nFound {len(tail)} invalid bytes at the end of {NAME}\n")
-    assert ran.status == 1
+    assert ran.status == int(any(tail))
 
 
 # --- every damaged golden file ---------------------------------------------------------------------------------------
@@ -492,7 +493,9 @@ def test_dump_of_every_damaged_log_ends_with_a_status_that_its_damage_allows() -
 @pytest.mark.usefixtures("kernel")
 def test_json_of_every_damaged_log_adds_up_and_has_a_damage_where_the_status_says_so() -> None:
     dumps = {case: dumped(path, "--max-decompressed", "1000000") for case, path in DAMAGED_LOGS.items()}
-    assert [case for case, dump in dumps.items() if bool(dump.of("damage")) != (dump.status == 1)] == []
+    wrong = {case: [each for each in dump.of("damage") if each["kind"] != "zero-tail"] for case, dump in dumps.items()}
+    falls = {case for case, dump in dumps.items() if b"offsets-fall" in dump.stderr}
+    assert [case for case, dump in dumps.items() if (bool(wrong[case]) or case in falls) != (dump.status == 1)] == []
 
 
 @pytest.mark.usefixtures("kernel")

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
@@ -15,12 +14,17 @@ from _pytest.mark import ParameterSet
 
 from kseg.cli import COMMANDS, cli
 from tests import golden, run
-from tests.sandbox import STUBS, make_sandbox
+from tests.sandbox import make_programs, make_sandbox
 from tools.make_docs import helps
 
 ROOT = golden.ROOT.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ANYTHING = "…"
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_programs(tmp_path_factory.mktemp("programs"))
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -45,11 +49,12 @@ def console_runs() -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize(("command", "shown"), console_runs())
-def test_commands_print_what_is_shown(command: str, shown: list[str], restored: Path, tmp_path: Path) -> None:
+def test_commands_print_what_is_shown(
+    command: str, shown: list[str], restored: Path, programs: str, tmp_path: Path
+) -> None:
     assert command.startswith("kseg "), "console blocks hold runs of kseg; use sh for what isn't run"
     for path in restored.iterdir():  # what is written beside them is the command's own
         (tmp_path / path.name).symlink_to(path)
-    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     ran = subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=tmp_path,
@@ -101,7 +106,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", examples())
-def test_examples_run(command: str, template: Path, tmp_path: Path) -> None:
+def test_examples_run(command: str, template: Path, programs: str, tmp_path: Path) -> None:
     """Each on its own copy of a machine that has what the examples name."""
     if command.startswith(ELSEWHERE):
         check_options(shlex.split(command)[1:])
@@ -117,11 +122,10 @@ def test_examples_run(command: str, template: Path, tmp_path: Path) -> None:
         ran = run.kseg(shlex.split(line)[1:], root)
         status, said, printed = ran.status, ran.stderr, ran.stdout
     else:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(root / STUBS)])
         done = subprocess.run(
             ["/bin/bash", "-o", "pipefail", "-c", line],
             cwd=root,
-            env={**os.environ, "PATH": path},
+            env={**os.environ, "PATH": programs},
             capture_output=True,
             check=False,
         )

@@ -1,6 +1,8 @@
 """Redaction: lengths, nulls, joins, printable text, keys."""
 
+from hashlib import blake2b, scrypt
 from itertools import product
+from string import ascii_letters
 
 import pytest
 from hypothesis import given
@@ -22,17 +24,23 @@ def is_text(content: bytes) -> bool:
         return False
 
 
-@given(content=st.one_of(st.binary(), st.text().map(lambda text: text.encode("utf-8", "surrogatepass"))))
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+@given(content=st.one_of(st.binary(), st.text().map(_utf8)))
 def test_lengths_and_kinds_stay(content: bytes) -> None:
     replaced = redactor().replace_bytes(content) if content else b""
     assert len(replaced) == len(content)
     assert is_text(replaced) == is_text(content)
 
 
-@given(contents=st.sets(st.one_of(st.binary(max_size=3), st.text("abc -é", max_size=3).map(str.encode)), max_size=50))
+SHORT_TEXTS = st.text(st.sampled_from("ab -é\u3042😀\n\t\x9b"), max_size=4).map(str.encode)
+
+
+@given(contents=st.sets(st.one_of(st.binary(max_size=3), SHORT_TEXTS, st.text(max_size=4).map(_utf8)), max_size=50))
 def test_what_differs_differs(contents: set[bytes]) -> None:
-    replaced = {redactor().replace(content) for content in contents if is_text(content) <= content.isascii()}
-    assert len(replaced) == sum(is_text(content) <= content.isascii() for content in contents)
+    assert len({redactor().replace(content) for content in contents}) == len(contents)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +48,32 @@ def test_what_differs_differs(contents: set[bytes]) -> None:
 )
 def test_short_contents_are_permuted(contents: list[bytes]) -> None:
     redact = redactor()
-    ascii_or_bytes = [content for content in contents if content.isascii() or not is_text(content)]
-    replaced = [redact.replace_bytes(content) for content in ascii_or_bytes]
-    assert len(set(replaced)) == len(ascii_or_bytes)
-    assert sum(map(bytes.__eq__, replaced, ascii_or_bytes)) < len(ascii_or_bytes) // 8
+    replaced = [redact.replace_bytes(content) for content in contents]
+    assert sorted(replaced) == sorted(contents)
+    assert sum(map(bytes.__eq__, replaced, contents)) < len(contents) // 8
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_printable_character_has_its_own(size: int) -> None:
+    codes = {2: range(0x80, 0x800), 3: range(0x800, 0x10000, 3), 4: range(0x10000, 0x110000, 7)}[size]
+    texts = [chr(code).encode() for code in codes if chr(code).isprintable()]
+    replaced = [redactor().replace_bytes(text) for text in texts]
+    assert len(set(replaced)) == len(texts) > 1000
+    assert all(len(text) == size and text.decode().isprintable() for text in replaced)
+    assert sum(map(bytes.__eq__, replaced, texts)) < 20
+
+
+@pytest.mark.parametrize("signs", ["\n" * 40, "\r\n\t" * 9, "\n"])
+def test_line_ends_are_no_room_to_differ_in(signs: str) -> None:
+    texts = [signs + letter + last for letter in ascii_letters + "äöü日本😀" for last in ("", "x", "\nx")]
+    assert len({redactor().replace_bytes(text.encode()) for text in texts}) == len(texts)
+
+
+def test_texts_of_up_to_short_bytes_are_permuted_and_longer_ones_hashed() -> None:
+    texts = {text[:length].encode() for text in ("ä" * 9, "日本語" * 2, "😀" * 5, "äa" * 6) for length in range(1, 10)}
+    replaced = {redactor().replace_bytes(text) for text in texts}
+    assert len(replaced) == len(texts)
+    assert not replaced & texts
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, SHORT, SHORT + 1, 1000])
@@ -73,6 +103,18 @@ def test_a_key_that_is_not_given_is_another_each_time() -> None:
     assert one is not None
     assert one != other
     assert one.key.hex() not in repr(one)
+
+
+def test_the_fingerprint_is_no_quick_hash_of_the_key() -> None:
+    """What a guess costs is what scrypt takes with these parameters."""
+    one, same = Redaction.of(("keys",), "tiger"), Redaction.of(("keys",), "tiger")
+    assert one is not None
+    assert same is not None
+    secret = blake2b(b"tiger", digest_size=32, person=b"kseg redaction").digest()
+    slow = scrypt(secret, salt=b"kseg fingerprint", n=1 << 16, r=8, p=2, maxmem=1 << 27, dklen=16)
+    assert one.fingerprint == slow.hex()
+    assert one == same
+    assert one == Redaction(("keys",), slow.hex(), b"")
 
 
 def test_nothing_is_redacted_unasked() -> None:

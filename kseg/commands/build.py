@@ -101,6 +101,8 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
     batches, partition = _batch_settings(options), _partition_settings(options)
     redaction = redaction_of(options)
+    if options["key_separator"] == "":
+        raise UsageError("--key-separator is empty: leave it out for values without keys")
     if options["key_separator"] is not None and form != "text":
         raise UsageError("--key-separator is about --format text")
     check_outside(directory, () if source == _STDIN else (source,))

@@ -17,12 +17,13 @@ from kseg.log.compact_plan import (
     PRODUCER_EXPIRATION_MS,
     CompactSettings,
 )
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.partition import PartitionLog
 from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES
 from kseg.new_directory import new_directory
 from kseg.output.compact import compacted_lines, compacted_object
 from kseg.output.json_lines import write_json
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.times import parse_time
@@ -123,7 +124,7 @@ def compact(
     """
     if dry_run == (directory is not None):
         raise UsageError("give either -o for a new directory, or --dry-run")
-    partitions = list(find_partitions([path]))
+    partitions = list(partitions_at(path, Refusals()))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
     if directory is not None:

@@ -8,6 +8,8 @@ import click
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.commands.options import (
     color_option,
+    csv_safe_option,
+    raw_option,
     reads_archives,
     redact_options,
     redaction_of,
@@ -39,6 +41,7 @@ _LARGEST_BODY = 1 << 40
     show_default=True,
     help="Lines of text, lines of JSON, records as CSV or as a table.",
 )
+@csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
 @click.option("--template", metavar="TEXT", help="A line for each record: '{offset} {key}'.")
 @click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
@@ -79,6 +82,7 @@ _LARGEST_BODY = 1 << 40
     help="Largest body, in bytes.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@raw_option
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
 @reads_archives("paths", "files")

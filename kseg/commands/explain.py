@@ -12,8 +12,8 @@ from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
 from kseg.log.log_dir import find_partitions
-from kseg.output.explain import document, item_objects, write_items
-from kseg.output.json_lines import write_json
+from kseg.output.explain import html_page, item_objects, svg_picture, write_items
+from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import talk
 
@@ -56,6 +56,8 @@ def explain(
 
     PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
     batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
+
+    There is no --redact: bytes are shown as they are. `kseg build --redact` makes a segment that can be handed on.
     """
     if name is not None:
         _write_format(name, output)
@@ -73,9 +75,12 @@ def explain(
     elif output == "json":
         for number, item in seen:
             for members in item_objects(item, number, str(path)):
-                write_json(members)
+                write_json_by_pieces(members)
+    elif output == "html":
+        for piece in html_page(item for _, item in seen):
+            write_stdout(piece.encode())
     else:
-        write_stdout(document([item for _, item in seen], output, path.name).encode())
+        write_stdout(svg_picture((item for _, item in seen), path.name).encode())
     flush_stdout()
     is_asked = offset is not None or position is not None or batch is not None
     if is_asked and not seen.count:

@@ -11,6 +11,7 @@ from kseg.commands.options import selection_of, selection_options
 from kseg.commands.parameters import long_number
 
 if TYPE_CHECKING:
+    from kseg.errors import OpenError
     from kseg.export.report import Report
     from kseg.export.run import Export, Plan
 
@@ -27,7 +28,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes; fails if they aren't more than none."""
-        match = re.fullmatch(r"([0-9]+)\s*([KMG]I?|)B?", str(value).upper())
+        match = re.fullmatch(r"([0-9]{1,18})\s*([KMG]I?|)B?", str(value).upper())
         if match is None or int(match[1]) == 0:
             self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
         return int(match[1]) * _UNITS[match[2]]
@@ -235,10 +236,11 @@ def _spelled(option: click.Option, value: Any) -> list[str]:
 
 
 def show_plan(plan: "Plan", output: str) -> None:
-    """Prints a plan."""
+    """Prints a plan, and on stderr what can't be read."""
     from kseg.output.export import plan_lines, plan_objects
 
     _show(plan_objects(plan) if output == "json" else plan_lines(plan), output)
+    _tell_refused(plan.refused)
 
 
 def show_report(report: "Report", output: str) -> int:
@@ -246,7 +248,15 @@ def show_report(report: "Report", output: str) -> int:
     from kseg.output.export import report_lines, report_objects
 
     _show(report_objects(report) if output == "json" else report_lines(report), output)
-    return 0 if report.is_whole else 1
+    _tell_refused(report.refused)
+    return report.status
+
+
+def _tell_refused(refused: "tuple[OpenError, ...]") -> None:
+    from kseg.output.talk import talk
+
+    for error in refused:
+        talk(f"kseg: {error}")
 
 
 def _show(rows: Any, output: str) -> None:

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    quiet_option,
+    raw_option,
+    reads_archives,
+)
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time
@@ -24,6 +31,8 @@ from kseg.views.rows import RowWriter
     help="Only these rows; all by themselves, in CSV the commits.",
 )
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @reads_archives("path")
@@ -35,6 +44,7 @@ def groups(
     pattern: str,
     show: str | None,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
 ) -> None:
@@ -48,10 +58,12 @@ def groups(
 
     PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
     means the current directory. Commits of a transaction that has not ended are shown as pending.
+
+    There is no --redact: names of groups, members and topics are what is shown.
     """
     view = read_groups(path, None if at is None else parse_time(at))
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
-    writer = RowWriter(output, color)
+    writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("commits" if output == "csv" else None)
     if wanted in (None, "groups"):
         writer.write(GROUPS, found)

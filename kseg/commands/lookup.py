@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,19 +10,26 @@ from kseg.commands.options import (
     output_option,
     partition_options,
     quiet_option,
+    raw_option,
     reads_archives,
+    redact_options,
+    redaction_of,
     selection_of,
     selection_options,
 )
 from kseg.commands.parameters import long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
 
 
 def _target_time(text: str, zone: str) -> int | SpecialTime:
@@ -45,7 +52,9 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
 @partition_options
 @selection_options("limit", "tail", "sample", "is_followed")
 @click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
+@redact_options
 @output_option("text", "json")
+@raw_option
 @quiet_option
 @reads_archives("path")
 @click.pass_context
@@ -68,18 +77,20 @@ def lookup(
     Examples:
       kseg lookup --offset 203500
       kseg lookup orders-0/ --offset 203500 --key customer-7
+      kseg lookup orders-0/ --offset 203500 --print-data-log --redact keys --redact values
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
     PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
     current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
-    max-timestamp. Ends with 1 where no record is at the target.
+    max-timestamp. Ends with 1 where no record is at the target; `latest` is the log end offset, of an empty log too.
 
     With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
     all that are there if no target is given, the last one with --timestamp latest.
     """
     place = _one_partition(path, topic, partition)
     zone = options["zone"]
+    redaction = redaction_of(options)
     selection = selection_of(options)
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
@@ -94,16 +105,16 @@ def lookup(
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")
     if output == "json":
-        _write_object(answer)
+        _write_object(answer, redaction)
     else:
-        _write_way(answer, print_data=print_data_log)
+        _write_way(answer, redaction, print_data=print_data_log)
     flush_stdout()
     if answer.absence is not None:
         talk(f"kseg: {place.path}: {absence_line(answer)}")
         command.exit(1)
 
 
-def _write_object(answer: Lookup) -> None:
+def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
     import json
 
     from kseg.dump.record_line import record_json
@@ -111,26 +122,29 @@ def _write_object(answer: Lookup) -> None:
 
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
-        batch = answer.batch
-        record = json.loads(record_json(answer.step.segment.path, batch.position, batch.size, answer.record.offset))
+        path, batch = answer.step.segment.path, answer.batch
+        line = record_json(path, batch.position, batch.size, answer.record.offset, redaction=redaction)
+        record = json.loads(line)
     write_json(lookup_object(answer, record))
 
 
-def _write_way(answer: Lookup, *, print_data: bool) -> None:
+def _write_way(answer: Lookup, redaction: "Redaction | None", *, print_data: bool) -> None:
     from kseg.dump.record_line import record_line
 
     for line in lookup_lines(answer):
         write_line(line)
     if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch = answer.step.segment.path, answer.batch
-        write_stdout(record_line(path, batch.position, batch.size, answer.record.offset, print_data=print_data))
+        path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
+        text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)
+        write_stdout(text)
     elif answer.offset is not None:
         write_stdout(f"offset: {answer.offset}\n".encode())
 
 
 def _one_partition(path: Path, topic: str | None, partition: int | None) -> PartitionLog:
     """The partition meant; of several replicas of it the first in use."""
-    found = [place for place in find_partitions([path]) if _is_meant(place, topic, partition)]
+    refuse = Refusals()
+    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
     found.sort(key=lambda place: place.state is not None)
     if not found:
         raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)

@@ -11,17 +11,18 @@ import click
 
 from kseg.commands.options import (
     color_option,
+    csv_safe_option,
     gentle_options,
     output_option,
     paths_argument,
     progress_option,
     quiet_option,
+    raw_option,
     reads_archives,
     selection_of,
     selection_options,
 )
 from kseg.commands.parameters import int_number, is_given, long_number
-from kseg.errors import OpenError
 from kseg.gentle import give_way
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.log_dir import find_partitions
@@ -34,6 +35,7 @@ from kseg.log.roll import (
     RetentionSettings,
     RollSettings,
 )
+from kseg.output.csv import CsvWriter, check_csv_safe
 from kseg.output.listing import (
     SegmentRow,
     Totals,
@@ -46,6 +48,7 @@ from kseg.output.listing import (
     shown_columns,
 )
 from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
@@ -88,6 +91,8 @@ SORT_KEYS = {
 @click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @gentle_options
@@ -109,6 +114,7 @@ def ls(
     segment_index_bytes: int,
     cache: bool,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
     keep_cache: bool,
@@ -140,6 +146,7 @@ def ls(
     makes of this one: by the options that are given, else by the topics' settings, cleanup.policy too, where a small
     __cluster_metadata lies in the same log directory, else by Kafka's defaults.
     """
+    check_csv_safe(csv_safe, output)
     settings = ListingSettings(
         RetentionSettings(int(time.time() * 1000) if now is None else now, retention_ms, retention_bytes),
         RollSettings(segment_bytes, segment_ms, segment_index_bytes),
@@ -156,17 +163,12 @@ def ls(
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
-    found_problems = has_failed = False
+    found_problems, refuse = False, Refusals()
     totals = Totals(has_selection=has_selection)
 
     def say(line: str) -> None:
         if not quiet:
             talk(f"kseg: {line}")
-
-    def refuse(error: OpenError) -> None:
-        nonlocal has_failed
-        has_failed = True
-        talk(f"kseg: {error}")
 
     def listings() -> Iterator[PartitionListing]:
         nonlocal found_problems, left
@@ -193,13 +195,13 @@ def ls(
     if output == "json":
         _write_json(ordered, totals, cache=settings.cache)
     elif output == "csv":
-        _write_csv(ordered, selected=has_selection, cache=settings.cache)
+        _write_csv(ordered, selected=has_selection, cache=settings.cache, is_safe=csv_safe)
     elif is_table:
         _write_table(ordered, totals, columns, color=color)
     else:
         _write_text(ordered, totals, columns)
     flush_stdout()
-    command.exit(2 if has_failed else int(found_problems))
+    command.exit(max(refuse.status, int(found_problems)))
 
 
 def _rows(listing: PartitionListing) -> list[SegmentRow]:
@@ -217,10 +219,9 @@ def _write_json(listings: Iterable[PartitionListing], totals: Totals, *, cache: 
     write_json(totals.as_object())
 
 
-def _write_csv(listings: Iterable[PartitionListing], *, selected: bool, cache: bool) -> None:
-    from kseg.output.csv import CsvWriter
-
-    writer = CsvWriter(column.name for column in segment_columns(selected=selected, cache=cache))
+def _write_csv(listings: Iterable[PartitionListing], *, selected: bool, cache: bool, is_safe: bool) -> None:
+    names = (column.name for column in segment_columns(selected=selected, cache=cache))
+    writer = CsvWriter(names, is_safe=is_safe)
     for listing in listings:
         for row in _rows(listing):
             writer.write(segment_values(row, cache=cache))

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    quiet_option,
+    raw_option,
+    reads_archives,
+)
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import iso_time, parse_time
@@ -32,6 +39,8 @@ LARGEST_OFFSET_DIGITS = 12
     help="Only these rows; all by themselves, in CSV the partitions.",
 )
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @reads_archives("path")
@@ -43,6 +52,7 @@ def metadata(
     topic: str,
     show: str | None,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
 ) -> None:
@@ -58,7 +68,7 @@ def metadata(
     replay begins with the newest usable checkpoint. Values of passwords are hidden.
     """
     found = read_cluster_metadata(path, _until(at))
-    writer = RowWriter(output, color)
+    writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("partitions" if output == "csv" else None)
     if wanted is None and output == "json":
         _write_summary(found)

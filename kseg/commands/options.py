@@ -149,6 +149,33 @@ def output_option(*forms: str) -> Callable[[Command], Command]:
     )
 
 
+def csv_safe_option(command: Command) -> Command:
+    """`--csv-safe`, which `check_csv_safe` of kseg.output.csv holds against the form."""
+    return click.option(
+        "--csv-safe",
+        is_flag=True,
+        help="With -o csv: an apostrophe before texts that a spreadsheet would take for formulas.",
+    )(command)
+
+
+def raw_option(command: Command) -> Command:
+    """`--raw`: nothing of a file is escaped on a terminal."""
+
+    def let_through(_: click.Context, __: click.Parameter, wanted: bool) -> None:
+        from kseg.output.stdout import let_contents_through
+
+        if wanted:
+            let_contents_through()
+
+    return click.option(
+        "--raw",
+        is_flag=True,
+        expose_value=False,
+        callback=let_through,
+        help="On a terminal, print control characters as they are; pipes and files get them so anyway.",
+    )(command)
+
+
 def quiet_option(command: Command) -> Command:
     """`-q/--quiet`."""
     return click.option(
@@ -201,7 +228,7 @@ def redact_options(command: Command) -> Command:
         "--redact",
         type=click.Choice(["keys", "values", "headers"]),
         multiple=True,
-        help="Replace their content by a keyed hash of the same length, of headers the values; may be repeated.",
+        help="Replace their content by a keyed substitute of the same length, of headers the values; may be repeated.",
     )(command)
 
 

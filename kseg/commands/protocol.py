@@ -1,9 +1,11 @@
 """`kseg protocol`: requests and responses out of captures, frames or hex text."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from kseg.commands.options import raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Number, int_number
 from kseg.protocol.report import ProtocolOptions, report_protocol
 from kseg.protocol.source import InputForm
@@ -38,9 +40,12 @@ _LARGEST_FRAME = (1 << 31) - 1
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
 )
+@raw_option
+@redact_options
 @click.pass_context
 def protocol(
     command: click.Context,
+    /,
     path: Path,
     form: str | None,
     ports: tuple[int, ...],
@@ -51,6 +56,7 @@ def protocol(
     shallow: bool,
     max_frame: int,
     output: str,
+    **options: Any,
 ) -> None:
     """Read requests and responses of Kafka's protocol: out of a capture, from frames, or from hexadecimal text.
 
@@ -65,8 +71,10 @@ def protocol(
     each behind its size as on a connection, or their bytes in hexadecimal, `xxd` and `hexdump -C` included; there a
     paragraph is a message, its size may be missing. Responses are read by the requests that they answer. Ends with 1
     where something is no frame, or can't be read; what follows is read.
+
+    --redact is about records alone: names of topics, groups and clients, and what else the messages hold, stay.
     """
-    options = ProtocolOptions(
+    protocol_options = ProtocolOptions(
         form=None if form is None else InputForm(form),
         ports=frozenset(ports),
         apis=apis,
@@ -76,5 +84,6 @@ def protocol(
         is_shallow=shallow,
         max_frame=max_frame,
         is_json=output == "json",
+        redaction=redaction_of(options),
     )
-    command.exit(report_protocol(path, options))
+    command.exit(report_protocol(path, protocol_options))

@@ -11,12 +11,13 @@ from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.partition import PartitionLog
 from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
 from kseg.log.side_files import SideFile, rebuilt_side_files
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
@@ -73,7 +74,8 @@ def reindex(
         check_outside(directory, (path, cluster_metadata))
     if gentle:
         give_way()
-    partitions = list(find_partitions([path]))
+    refuse = Refusals()
+    partitions = list(partitions_at(path, refuse))
     is_damaged, topic_ids = False, TopicIds(cluster_metadata)
     new = nullcontext() if dry_run or directory is None else new_directory(directory)
     with new as target, ProgressBar(progress) as bar:
@@ -92,7 +94,7 @@ def reindex(
                     (folder / file.name).write_bytes(file.content)
                 write_line(_side_line(partition, file))
     flush_stdout()
-    command.exit(int(is_damaged))
+    command.exit(max(refuse.status, int(is_damaged)))
 
 
 def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | None:

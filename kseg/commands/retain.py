@@ -7,16 +7,16 @@ import click
 
 from kseg.commands.options import paths_argument, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, is_given, long_number
-from kseg.errors import OpenError, UsageError
+from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.retain import retain_partition, write_retained
 from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.new_directory import new_directory
 from kseg.output.json_lines import write_json
+from kseg.output.refusals import Refusals
 from kseg.output.retain import COLUMNS, retained_object, timeline, written_line, written_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
-from kseg.output.talk import talk
 from kseg.times import parse_time
 from kseg.untouched import check_outside
 from kseg.views.topic_retention import TopicRetention
@@ -84,10 +84,8 @@ def retain(
         retention_ms = hours * _HOUR_MS if hours >= 0 else UNLIMITED
     now_ms = time.time_ns() // 1_000_000 if now is None else parse_time(now)
     topics = TopicRetention(RetentionSettings(now_ms, retention_ms, retention_bytes), given)
-    refused: list[OpenError] = []
-    partitions = list(find_partitions(paths, refused.append))
-    for error in refused:
-        talk(f"kseg: {error}")
+    refuse = Refusals()
+    partitions = list(find_partitions(paths, refuse))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
     if directory is not None:
@@ -111,4 +109,4 @@ def retain(
         else:
             write_line(written_line(directory, written))
     flush_stdout()
-    command.exit(2 if refused else 0)
+    command.exit(refuse.status)

@@ -1,5 +1,8 @@
 """`kseg salvage`: the intact batches of damaged partitions, in a new directory."""
 
+import shlex
+import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,12 +18,14 @@ from kseg.commands.options import (
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
-from kseg.log.salvage import OpenTransaction, Salvage, find_replicas, plan_salvage, write_salvage
+from kseg.log.salvage import Salvage, Written, find_replicas, plan_salvage, salvage_partition
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.times import iso_time
 from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
@@ -75,25 +80,45 @@ def salvage(
         check_outside(directory, (*paths, cluster_metadata))
     if gentle:
         give_way()
+    refuse = Refusals()
+    replicas = find_replicas(paths, refuse)
+    if refuse.status > 1 and not replicas:
+        command.exit(refuse.status)
     is_whole, topic_ids = True, TopicIds(cluster_metadata)
     new = nullcontext() if dry_run or directory is None else new_directory(directory)
     with new as target, ProgressBar(progress) as bar:
-        for name, partitions in find_replicas(paths).items():
+        if target is not None:
+            _report_run(command.find_root().obj or (), form)
+        for name, partitions in replicas.items():
             on_read = bar.counting(name, sum(partition.size for partition in partitions))
-            plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=on_read)
-            is_whole &= plan.is_whole
-            transactions: tuple[OpenTransaction, ...] = ()
-            if target is not None:
+            written = Written()
+            if target is None:
+                plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=on_read)
+            else:
                 topic_id = topic_ids.lost_by(partitions[0])
-                transactions = write_salvage(plan, target, keep_cache=keep_cache, topic_id=topic_id)
-            _report(plan, transactions, form)
+                plan, written = salvage_partition(
+                    name, partitions, target, keep_cache=keep_cache, topic_id=topic_id, on_read=on_read
+                )
+            is_whole &= plan.is_whole
+            _report(plan, written, form)
     flush_stdout()
-    command.exit(int(not is_whole))
+    command.exit(max(refuse.status, int(not is_whole)))
 
 
-def _report(plan: Salvage, transactions: tuple[OpenTransaction, ...], form: str) -> None:
+def _report_run(arguments: Sequence[str], form: str) -> None:
+    """Which kseg made what follows, when, and by which command."""
+    from importlib.metadata import version
+
+    run = {"type": "run", "version": version("kseg"), "time": iso_time(time.time_ns() // 1_000_000)}
     if form == "json":
-        write_json(salvage_object(plan, transactions))
+        write_json({**run, "command": ["kseg", *arguments]})
+    else:
+        write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
+
+
+def _report(plan: Salvage, written: Written, form: str) -> None:
+    if form == "json":
+        write_json(salvage_object(plan, written))
         return
-    for line in salvage_lines(plan, transactions):
+    for line in salvage_lines(plan, written):
         write_line(line)

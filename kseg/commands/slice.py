@@ -7,9 +7,10 @@ import click
 from kseg.commands.options import cluster_metadata_option, reads_archives, zone_option
 from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.slice import SliceSettings, slice_partition
 from kseg.new_directory import new_directory
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.written import segment_lines
 from kseg.times import parse_time, parse_zone
@@ -54,7 +55,7 @@ def slice(  # noqa: A001  the command's name
     PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
     their batches with --drop-offset and --drop-key: only these batches are made anew.
     """
-    partitions = list(find_partitions([path]))
+    partitions = list(partitions_at(path, Refusals()))
     if len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
     check_outside(directory, (path, cluster_metadata))

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kseg.commands.options import color_option, output_option, quiet_option, reads_archives
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    quiet_option,
+    raw_option,
+    reads_archives,
+)
 from kseg.commands.parameters import long_number
-from kseg.log.log_dir import find_partitions
+from kseg.log.log_dir import partitions_at
 from kseg.log.partition import PartitionLog
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.times import parse_time
@@ -50,6 +58,8 @@ if TYPE_CHECKING:
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
 @quiet_option
 @color_option
 @reads_archives("path")
@@ -63,6 +73,7 @@ def txns(
     timeout_ms: int,
     bootstrap_server: str,
     output: str,
+    csv_safe: bool,
     quiet: bool,
     color: bool | None,
 ) -> None:
@@ -80,12 +91,13 @@ def txns(
     directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one hangs.
     """
     reading = _Reading(None if now is None else parse_time(now), timeout_ms, bootstrap_server, only_open=only_open)
-    found = [place for place in find_partitions([path]) if fnmatchcase(place.topic or place.path.name, topic)]
+    refuse = Refusals()
+    found = [place for place in partitions_at(path, refuse) if fnmatchcase(place.topic or place.path.name, topic)]
     # Directories on their way in or out repeat what others tell, unless one of them is asked for.
     places = [place for place in found if place.state is None or len(found) == 1]
     coordinators = [place for place in places if place.topic == TOPIC]
     others = [place for place in places if place.topic != TOPIC]
-    writer = RowWriter(output, color)
+    writer = RowWriter(output, color, csv_safe=csv_safe)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
@@ -99,7 +111,7 @@ def txns(
     if not quiet:
         for unreadable in reading.unreadable:
             talk(f"kseg: {unreadable.line()}")
-    command.exit(int(reading.found_hanging or bool(reading.unreadable)))
+    command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
 
 
 class _Reading:

@@ -17,13 +17,14 @@ from kseg.commands.options import (
     selection_options,
 )
 from kseg.commands.parameters import int_number
-from kseg.errors import OpenError, UsageError
+from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.findings import FINDINGS, Severity, explanation
 from kseg.log.verify import Verified, plan_verification, verify_paths
 from kseg.output.findings import counts_text, finding_line, finding_object, summary_object
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.talk import talk
 
@@ -75,12 +76,10 @@ def verify(
     if gentle:
         give_way()
     selection = selection_of(options)
-    refused: list[OpenError] = []
-    plan = plan_verification(paths, refused.append)
-    for error in refused:
-        talk(f"kseg: {error}")
+    refuse = Refusals()
+    plan = plan_verification(paths, refuse)
     counts: Counter[Severity] = Counter()
-    has_failed, done = bool(refused), 0
+    done = 0
     with ProgressBar(progress) as bar:
         on_read = bar.counting("verify", plan.size)
         for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read):
@@ -88,17 +87,18 @@ def verify(
             for note in () if quiet else verified.notes:
                 talk(f"kseg: {note}")
             counts.update(finding.severity for finding in verified.findings)
-            has_failed |= bool(verified.problems)
+            for problem in verified.problems:
+                refuse(problem)
             done += verified.size
     is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
     if output == "json":
         write_json(summary_object(counts, len(plan.orders), done))
-    elif is_well and not has_failed:
+    elif is_well and not refuse.status:
         write_stdout(b"ok\n")
     flush_stdout()
     if not is_well and not quiet:
         talk(f"kseg: {counts_text(counts, len(plan.orders))}; `kseg verify --explain ID` tells more")
-    command.exit(2 if has_failed else int(not is_well))
+    command.exit(max(refuse.status, int(not is_well)))
 
 
 def _write(verified: Verified, output: str) -> None:
@@ -107,8 +107,6 @@ def _write(verified: Verified, output: str) -> None:
             write_json(finding_object(finding))
         else:
             write_line(finding_line(finding))
-    for problem in verified.problems:
-        talk(f"kseg: {problem}")
 
 
 def _explain(name: str) -> None:

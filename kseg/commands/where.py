@@ -6,10 +6,11 @@ import click
 
 from kseg.commands.options import output_option, reads_archives
 from kseg.commands.parameters import int_number
-from kseg.errors import OpenError, UsageError
+from kseg.errors import UsageError
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.output.json_lines import write_json
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
@@ -61,11 +62,9 @@ def where(
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
     name = _OFFSETS if group is not None else _TRANSACTIONS if transactional_id is not None else topic
-    refused: list[OpenError] = []
-    places = [place for place in find_partitions(paths, refused.append) if place.state is None]
+    refuse = Refusals()
+    places = [place for place in find_partitions(paths, refuse) if place.state is None]
     found = [place for place in places if place.topic == name]
-    for error in refused:
-        talk(f"kseg: {error}")
     number = partitions or _known_count(places, name) or _shown_count(found, is_internal=key is None)
     if key is None:
         number = number or COORDINATOR_PARTITIONS
@@ -75,7 +74,7 @@ def where(
             raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
         partition = key_partition(key.encode("utf-8", "surrogateescape"), number, Partitioner(partitioner))
     directories = [str(place.path) for place in found if place.partition == partition]
-    if paths and not directories and not refused:
+    if paths and not directories and not refuse.status:
         talk(f"kseg: {'the partition' if name is None else f'{name}-{partition}'} isn't in the directories given")
     if output == "json":
         write_json(
@@ -86,7 +85,7 @@ def where(
         for line in (shown, *directories):
             write_line(line)
     flush_stdout()
-    command.exit(2 if refused else int(bool(paths) and not directories))
+    command.exit(refuse.status or int(bool(paths) and not directories))
 
 
 def _known_count(places: list[PartitionLog], topic: str | None) -> int | None:

@@ -75,7 +75,7 @@ def callable_decoder(name: str) -> ValueDecoder:
         for part in attribute.split("."):
             function = getattr(function, part)
     except Exception as error:
-        # The module is the user's own, and so is what it raises.
+        # The module is the user's own, and so is what it raises; or the name is none.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")

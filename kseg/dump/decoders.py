@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kseg.control_characters import json_bytes_escaped
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
 from kseg.layouts.options import CLASS_PREFIX, OLD_CLASS_PREFIX
@@ -97,3 +98,9 @@ def control_json(key: bytes, value: bytes | None) -> bytes | None:
         return None if kind not in read or value is None else read[kind](value).encode()
     except DecodeError:
         return None
+
+
+def escaped_control_json(key: bytes, value: bytes | None) -> bytes | None:
+    """The same as `-o json` prints it."""
+    text = control_json(key, value)
+    return None if text is None else json_bytes_escaped(text)

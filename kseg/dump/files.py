@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext, DumpOptions, check_options
-from kseg.errors import OpenError
+from kseg.errors import OpenError, UnreadableError
 from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
 from kseg.output.progress import ProgressBar
@@ -77,13 +77,15 @@ def dump_files(
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
-        context = DumpContext(options, output, talk, bar.show, several_files=several)
+        context = DumpContext(options, output, talk, bar.show, several_files=several, given=frozenset(paths))
         try:
             _dump_all(paths, context)
         finally:
             output.flush()
             flush_stdout()
     if not quiet:
+        if context.unread_batches and options.like is None:
+            talk(layout.UNREAD_RECORDS.format(count=context.unread_batches))
         for lines in context.reports.lines(None if options.like else REPORTED_LINES):
             talk(*lines.split("\n"))
         for line in context.summaries:
@@ -182,8 +184,11 @@ def _dump_or_refuse(path: str, context: DumpContext) -> None:
 
 def _refuse(error: OpenError, context: DumpContext) -> None:
     context.output.flush()
-    context.failed += 1
     context.talk(f"kseg: {error}")
+    if error.path in context.given and not isinstance(error, UnreadableError):
+        context.failed += 1
+    else:
+        context.found_wrong = True
 
 
 def dump_file(path: str, context: DumpContext) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
 from kseg.dump.record_decoders import record_decoder
-from kseg.dump.selected import note_failures, read_log
+from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.json import json_program
 from kseg.layouts.rows import fields_program
@@ -18,7 +18,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     Raises OpenError if it can't be opened.
     """
-    from kseg.dump.decoders import control_json
+    from kseg.dump.decoders import escaped_control_json
 
     options = context.options
     has_others = options.only is None and not options.fields
@@ -31,9 +31,11 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     program = _program(path, context)
     decoder = record_decoder(options, path)
-    rendering = Rendering(program, decode_control=control_json, limit=options.max_decompressed, decode_all=decoder)
+    rendering = Rendering(
+        program, decode_control=escaped_control_json, limit=options.max_decompressed, decode_all=decoder
+    )
     summary = read_log(path, context, rendering, on_damage=_sayer(say))
-    context.found_wrong |= bool(summary.damages)
+    note_findings(path, summary, context)
     note_failures(path, decoder, context)
     if not context.is_following:
         say(summary_object(path, summary))

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
     from kseg.redaction import Redactor
 
+SHOWN_FALLS = 20
+"""Places where offsets fall that are told one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
 
@@ -22,11 +25,15 @@ PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
     Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
     Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
     Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
+    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
 }
 
 
 class LogSummary(NamedTuple):
-    """What was met in a log; damages in file order. Of a selection only what was selected is counted."""
+    """What was met in a log; damages in file order. Of a selection only what was selected is counted.
+
+    gaps: neighbouring offsets that should not follow one another, by the rendering's rule.
+    """
 
     batches: int
     records: int
@@ -36,8 +43,18 @@ class LogSummary(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """Bytes that no batch holds."""
-        return sum(damage.size for damage in self.damages)
+        """Bytes that no batch holds; what a preallocated file hasn't been written to yet isn't lost."""
+        return sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
+
+    def is_wrong(self, path: str) -> bool:
+        """Whether a damage in the log at a path asks for an exit status of 1."""
+        return bool(self.damages) and _is_wrong(self.damages, Path(path))
+
+    def falls(self) -> list[str]:
+        """Where offsets don't rise, in words; of a rendering that notes falls."""
+        shown = [f"offsets-fall: offset {offset} after {last}" for last, offset in self.gaps[:SHOWN_FALLS]]
+        more = len(self.gaps) - len(shown)
+        return [*shown, f"offsets-fall: {more} more times"] if more else shown
 
 
 class Rendering(NamedTuple):
@@ -49,7 +66,7 @@ class Rendering(NamedTuple):
     program: Program
     decode: "Decode | None" = None
     decode_control: "DecodeControl | None" = None
-    gap_rule: GapRule = GapRule.NONE
+    gap_rule: GapRule = GapRule.FALLS
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
@@ -62,15 +79,18 @@ class Rendering(NamedTuple):
         """Whether records are looked at."""
         return any(self.program.record)
 
-    def renderer(self, output: "Output") -> "Renderer":
-        """What prints a file so."""
+    def renderer(self, output: "Output", base_offset: int | None = None) -> "Renderer":
+        """What prints a file so; `base_offset` is the lowest that it should hold."""
+        last_offset = self.last_offset
+        if self.gap_rule is GapRule.FALLS and base_offset is not None:
+            last_offset = base_offset - 1
         return kernel.load().Renderer(
             self.program,
             output,
             decode=self.decode,
             decode_control=self.decode_control,
             gap_rule=self.gap_rule,
-            last_offset=self.last_offset,
+            last_offset=last_offset,
             decode_all=self.decode_all,
             record_filter=self.record_filter,
         )
@@ -100,7 +120,7 @@ def dump_log(
         on_damage: is told of each damage when the output stands behind it.
         on_progress: is told the file's name, bytes read, and bytes in all.
     """
-    renderer = rendering.renderer(output)
+    renderer = rendering.renderer(output, log_file.base_offset)
     batches, damages = 0, list[Damage]()
     for item in _items(log_file, rendering, source):
         if renderer.is_full:
@@ -130,10 +150,10 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
     if rendering.is_deep and rendering.redactor is not None:
         from kseg.dump.redacted_headers import with_redacted_headers
 
-        pieces = with_bodies(runs, log_file.size, rendering.limit)
+        pieces = with_bodies(runs, log_file.stored_size, rendering.limit)
         return with_redacted_headers(pieces, rendering.redactor, rendering.limit)
     if rendering.is_deep:
-        return with_bodies(runs, log_file.size, rendering.limit)
+        return with_bodies(runs, log_file.stored_size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
 
 
@@ -162,6 +182,14 @@ def _taken(renderer: "Renderer") -> list[RecordProblem]:
     problems = list(renderer.problems)
     renderer.problems.clear()
     return problems
+
+
+def _is_wrong(damages: list[Damage], log: Path) -> bool:
+    from kseg.log.findings import id_of_damage, status_of
+    from kseg.log.partition import has_later_segment
+
+    is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
+    return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)
 
 
 def problem_damage(problem: RecordProblem) -> Damage:

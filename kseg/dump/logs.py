@@ -7,7 +7,7 @@ from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.dump.reports import absolute_path
-from kseg.dump.selected import note_failures, read_log
+from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.formats.codes import TAIL_KINDS, DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
@@ -42,8 +42,8 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
         context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
+    note_findings(path, summary, context)
     if summary.damages:
-        context.found_wrong = True
         context.summaries += summary_lines(path, summary)
     if isinstance(decode, InternalDecoder) and decode.failures:
         context.found_wrong = True
@@ -122,6 +122,7 @@ def _inside_text(summary: LogSummary) -> str:
 def damage_text(damage: Damage) -> str:
     """A damage in words: what, where, how much, and where good data goes on."""
     where = f"at position {damage.position}"
-    size = f", {damage.size} bytes lost" if damage.size else ""
+    lost = "" if damage.kind is DamageKind.ZERO_TAIL else " lost"
+    size = f", {damage.size} bytes{lost}" if damage.size else ""
     following = "" if damage.next_offset is None else f"; next good offset {damage.next_offset}"
     return f"{damage.kind} {where}: {damage.detail}{size}{following}"

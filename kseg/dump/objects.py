@@ -16,6 +16,8 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
+from kseg.output.csv import quoted
+from kseg.regular_file import read_text_file
 from kseg.times import iso_time
 
 Members = Mapping[str, object]
@@ -83,7 +85,7 @@ def _print(members: Members, context: "DumpContext") -> None:
         )
         return
     context.line_once(",".join(names))
-    context.line(",".join(_csv(value) for value in values))
+    context.line(",".join(_csv(value, is_safe=context.options.csv_safe) for value in values))
 
 
 def _flat(value: object) -> str | int | float | bool | None:
@@ -92,10 +94,9 @@ def _flat(value: object) -> str | int | float | bool | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _csv(value: str | int | float | bool | None) -> str:
+def _csv(value: str | int | float | bool | None, *, is_safe: bool) -> str:
     if isinstance(value, str):
-        doubled = value.replace('"', '""')
-        return f'"{doubled}"'
+        return quoted(value, is_safe=is_safe)
     return "" if value is None else str(value).lower()
 
 
@@ -135,7 +136,7 @@ def _time_index(path: str) -> Iterator[Members]:
 def _transaction_index(path: str) -> Iterator[Members]:
     names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
     with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
-        for piece in index.pieces():
+        for _, piece in index.stored_pieces():
             for entry in piece:
                 yield {"file": path, **dict(zip(names, entry, strict=True))}
 
@@ -163,38 +164,32 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
                 yield {"file": path, **members, "time": iso_time(members["timestamp"])}
 
 
-def _content(path: str) -> bytes:
-    from kseg.dump.texts import read_text
-
-    return read_text(path)
-
-
 def _offset_checkpoint(path: str) -> Iterator[Members]:
-    for entry in checkpoint.parse_offset_checkpoint(_content(path)).entries:
+    for entry in checkpoint.parse_offset_checkpoint(read_text_file(path)).entries:
         yield {"file": path, "topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
 
 
 def _leader_epoch_checkpoint(path: str) -> Iterator[Members]:
-    for entry in checkpoint.parse_leader_epoch_checkpoint(_content(path)).entries:
+    for entry in checkpoint.parse_leader_epoch_checkpoint(read_text_file(path)).entries:
         yield {"file": path, "epoch": entry.epoch, "startOffset": entry.start_offset}
 
 
 def _partition_metadata(path: str) -> Iterator[Members]:
-    metadata = checkpoint.parse_partition_metadata(_content(path))
+    metadata = checkpoint.parse_partition_metadata(read_text_file(path))
     yield {"file": path, "version": metadata.version, "topicId": metadata.topic_id}
 
 
 def _meta_properties(path: str) -> Iterator[Members]:
-    yield {"file": path, "properties": dict(checkpoint.parse_meta_properties(_content(path)).properties)}
+    yield {"file": path, "properties": dict(checkpoint.parse_meta_properties(read_text_file(path)).properties)}
 
 
 def _quorum_state(path: str) -> Iterator[Members]:
-    state = json.loads(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(_content(path))))
+    state = json.loads(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(read_text_file(path))))
     yield {"file": path, **state}
 
 
 def _clean_shutdown(path: str) -> Iterator[Members]:
-    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(_content(path)))
+    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(read_text_file(path)))
     yield {"file": path, **(json.loads(marker) if marker else {})}
 
 

@@ -9,6 +9,7 @@ from kseg.dump.decoders import class_decoder
 from kseg.dump.reports import Reports
 from kseg.errors import UsageError
 from kseg.layouts.options import OPTION_RELEASES
+from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.releases import LATEST, Release
@@ -34,7 +35,7 @@ class DumpOptions(NamedTuple):
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
     those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
-    is replaced before it is printed.
+    is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     """
 
     like: Release | None = None
@@ -63,6 +64,7 @@ class DumpOptions(NamedTuple):
     is_strict: bool = False
     color: bool | None = None
     redaction: "Redaction | None" = None
+    csv_safe: bool = False
 
     @property
     def release(self) -> Release:
@@ -74,9 +76,11 @@ class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
-    rows must name their file. `found_wrong` is set by damage and mismatches; `failed` counts inputs that couldn't be
-    opened. `part` is what of the next log is selected, None for all; `is_following` when only what is new is printed,
-    without what stands around it. `table_output` is where tables go, None for standard output.
+    rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
+    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
+    `unread_batches` the batches whose records weren't looked at. `part` is
+    what of the next log is selected, None for all; `is_following` when only what is new is printed, without what stands
+    around it. `table_output` is where tables go, None for standard output.
     """
 
     def __init__(
@@ -87,8 +91,10 @@ class DumpContext:
         show_progress: Callable[[str, int, int], None],
         *,
         several_files: bool,
+        given: frozenset[str] = frozenset(),
     ) -> None:
         self.options = options
+        self.given = given
         self.output = output
         self.talk = talk
         self.show_progress = show_progress
@@ -96,6 +102,7 @@ class DumpContext:
         self.reports = Reports(options.release)
         self.found_wrong = False
         self.failed = 0
+        self.unread_batches = 0
         self.summaries: list[str] = []
         self.part: Part | None = None
         self.is_following = False
@@ -148,6 +155,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
         raise UsageError(f"--like is about text: leave it or -o {options.output} out")
+    check_csv_safe(options.csv_safe, options.output)
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)

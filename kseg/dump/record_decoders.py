@@ -1,18 +1,22 @@
 """Decoders of keys and values while a log is printed: those that the user names, and internal topics' own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.codecs import DEFAULT_LIMIT
+from kseg.control_characters import json_bytes_escaped, json_escaped
 from kseg.formats.names import parse_partition_directory
 from kseg.releases import LATEST
 
 if TYPE_CHECKING:
     from kseg.batch import Header
+    from kseg.bodies import Slice
     from kseg.decode.decoded import Decoded, ValueDecoder
     from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Headers
+    from kseg.log_file import Damage
     from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {
@@ -73,7 +77,7 @@ class RecordDecoder:
             self.first_failure = self.first_failure or (offset, reasons[0])
         if self._keeps_raw:
             errors = (_json_string(texts.key_error), _json_string(texts.value_error))
-            return key, value, texts.key, texts.value, *errors
+            return key, value, _escaped(texts.key), _escaped(texts.value), *errors
         shown_key = key if texts.key is None else texts.key
         shown_value = value if texts.value is None else texts.value
         return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(texts.value_error)
@@ -87,10 +91,14 @@ class RecordDecoder:
         return f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
 
 
+def _escaped(decoded: bytes | None) -> bytes | None:
+    return None if decoded is None else json_bytes_escaped(decoded)
+
+
 def _json_string(text: str | None) -> bytes | None:
     import json
 
-    return None if text is None else json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
+    return None if text is None else json_escaped(json.dumps(text, ensure_ascii=False)).encode("utf-8", "replace")
 
 
 def _encoded(text: str | None) -> bytes | None:
@@ -115,6 +123,24 @@ class RedactingDecoder(RecordDecoder):
         return super().__call__(shown_key, shown_value, offset, headers)
 
 
+def redacting_decoder(redaction: "Redaction | None", *, keeps_raw: bool) -> RedactingDecoder | None:
+    """What replaces keys and values, undecoded; None if these stay."""
+    if redaction is None or not {"keys", "values"} & set(redaction.parts):
+        return None
+    return RedactingDecoder(_undecoded, redaction, keeps_raw=keeps_raw)
+
+
+def redacted_slices(
+    pieces: "Iterator[Slice | Damage]", redaction: "Redaction | None", limit: int = DEFAULT_LIMIT
+) -> "Iterator[Slice | Damage]":
+    """The slices with the values of headers replaced, if that is asked for; `limit` as it was for the bodies."""
+    if redaction is None or "headers" not in redaction.parts:
+        return pieces
+    from kseg.dump.redacted_headers import with_redacted_headers
+
+    return with_redacted_headers(pieces, redaction.redactor(), limit)
+
+
 def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordDecoder | None:
     """The decoder for a log's records: the one asked for, or that of its topic; None if there is none to be used.
 
@@ -125,11 +151,11 @@ def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordD
         OpenError: a schema or registry can't be read.
     """
     keeps_raw = options.output == "json"
+    is_decoded = options.key_decoder is not None or options.value_decoder is not None
     if options.redaction is not None and {"keys", "values"} & set(options.redaction.parts):
-        is_decoded = options.key_decoder is not None or options.value_decoder is not None
         read = _named(options, as_json=keeps_raw) if is_decoded else _undecoded
         return RedactingDecoder(read, options.redaction, keeps_raw=keeps_raw)
-    if options.key_decoder is not None or options.value_decoder is not None:
+    if is_decoded:
         return RecordDecoder(_named(options, as_json=keeps_raw), keeps_raw=keeps_raw)
     if options.internal_decoder is not None and options.output != "text":
         return RecordDecoder(_internal(options.internal_decoder), keeps_raw=keeps_raw)

@@ -7,9 +7,9 @@ from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
 from kseg.dump.record_decoders import record_decoder
-from kseg.dump.selected import note_failures, read_log
+from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
-from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, fields_program, template_program
+from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
@@ -47,8 +47,8 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         if options.output == "csv":
             context.line_once(",".join(names))
         summary = read_log(path, context, rendering)
+    note_findings(path, summary, context)
     if summary.damages:
-        context.found_wrong = True
         context.summaries += summary_lines(path, summary)
     note_failures(path, decoder, context)
 
@@ -57,7 +57,8 @@ def _program(path: str, context: "DumpContext") -> Program:
     options = context.options
     if options.template is not None:
         return template_program(options.template)
-    return fields_program(options.output, fields_of(options, several_files=context.several_files), path)
+    form = SAFE_CSV if options.csv_safe else options.output
+    return fields_program(form, fields_of(options, several_files=context.several_files), path)
 
 
 class TableRows:

@@ -51,11 +51,23 @@ def read_log(
         summary = dump_log(
             log_file, rendering, output, source=source, on_damage=on_damage, on_progress=context.show_progress
         )
+        if not rendering.is_deep:
+            context.unread_batches += summary.batches
         if context.part is not None and rendering.is_deep:
             _count(context.part, summary.records)
         if finish is not None:
             finish(log_file, summary)
     return summary
+
+
+def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> None:
+    """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
+    context.found_wrong |= summary.is_wrong(path)
+    if context.options.like is None and summary.gaps:
+        from kseg.log.findings import status_of
+
+        context.found_wrong |= bool(status_of("offsets-fall"))
+        context.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
 
 
 def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:

@@ -12,6 +12,7 @@ from kseg.formats.fixed import (
     FixedFields,
 )
 from kseg.index.entry_file import EntryFile
+from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.layouts import snapshots as layout
 from kseg.releases import Release, at
 
@@ -89,6 +90,8 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 
 
 def _crc_failure(snapshot: EntryFile, release: Release) -> str | None:
+    if snapshot.size > LARGEST_READ:
+        return f"{snapshot.size} bytes, the tool reads at most {LARGEST_READ}"
     stored = int.from_bytes(snapshot.read(2, 4), "big")
     computed = snapshot.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
     if stored == computed:

@@ -4,34 +4,26 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.formats import checkpoint
 from kseg.formats.names import FileKind, parse_file_name
-from kseg.regular_file import read_regular
+from kseg.regular_file import read_text_file
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
 
-LARGEST_TEXT = 1 << 26
-"""Bytes of a text file that are read; a checkpoint of a million partitions has fewer."""
-
 
 def dump_text(path: str, context: "DumpContext") -> None:
     """Prints a text file; of a malformed one only what is wrong, on stderr. Raises OpenError if it can't be opened."""
-    content = read_text(path)
     try:
-        if len(content) > LARGEST_TEXT:
-            raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large")
+        content = read_text_file(path)
         lines = [f"{line}\n" for line in LINES_OF_KIND[parse_file_name(path).kind](content)]
+    except OpenError:
+        raise
     except KsegError as error:
         context.add_problem(path, error.message)
     else:
         context.output.write("".join(lines).encode())
-
-
-def read_text(path: str) -> bytes:
-    """The content of a text file, up to LARGEST_TEXT and one byte more. Raises OpenError if it can't be read."""
-    return read_regular(path, LARGEST_TEXT + 1)
 
 
 def _offset_checkpoint(content: bytes) -> Iterator[str]:

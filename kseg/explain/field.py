@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+Content = bytes | memoryview
+"""Bytes of a file or of a body; a view where they are many."""
+
 
 class Bits(NamedTuple):
     """Bits of a field, `width` of them from bit `first` (the lowest is 0) on, and what they are."""
@@ -43,7 +46,7 @@ class Field:
     kind: str
     value: object
     meaning: str
-    raw: bytes
+    raw: Content
     bits: tuple[Bits, ...] = ()
     check: Check | None = None
     children: list["Field"] = field(default_factory=list)

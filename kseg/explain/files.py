@@ -1,25 +1,39 @@
 """Any of Kafka's files, piece by piece: batches, entries, lines, each with its fields."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kseg import kernel
 from kseg.batch import Batch
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.explain.field import Check, Field
 from kseg.explain.log import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.walk import walk
 from kseg.formats import checkpoint
-from kseg.formats.fixed import PRODUCER_SNAPSHOT_CRC_COVERS_FROM
+from kseg.formats.fixed import (
+    ABORTED_TRANSACTION_FIELDS,
+    OFFSET_INDEX_ENTRY_FIELDS,
+    PRODUCER_ENTRY_FIELDS,
+    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
+    TIME_INDEX_ENTRY_FIELDS,
+    FixedFields,
+)
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
+from kseg.index.entry_file import EntryFile
+from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.log_file import Damage
-from kseg.regular_file import read_regular
+from kseg.regular_file import read_regular, read_text_file
 from kseg.segment import Segment
+
+_SNAPSHOT_WALKED = 1 << 20
+"""Bytes of a snapshot that are looked at: more than the fields that are read have."""
+_SHOWN = 64
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -58,11 +72,11 @@ def explain_file(path: Path) -> Iterator[Item]:
     if kind in LOG_KINDS:
         yield from _log_items(path)
     elif kind in _ENTRIES:
-        yield from _entry_items(path, *_ENTRIES[kind])
+        yield from _entry_items(path, _ENTRIES[kind])
     elif kind is FileKind.PRODUCER_SNAPSHOT:
-        yield from _snapshot_items(read_regular(path))
+        yield from _snapshot_items(path)
     elif kind in _LINES:
-        yield from _line_items(read_regular(path), kind)
+        yield from _text_items(path, kind)
     else:
         raise KsegError("nothing is known of files with such a name", path)
 
@@ -96,53 +110,90 @@ def _damage_item(damage: Damage, raw: bytes) -> Item:
     return Item(title, damage.position, damage.size, lambda: damage_fields(damage, raw), lambda: damage.detail)
 
 
-_ENTRIES: dict[FileKind, tuple[Any, str]] = {
-    FileKind.OFFSET_INDEX: (OFFSET_INDEX_ENTRY, "relative_offset"),
-    FileKind.TIME_INDEX: (TIME_INDEX_ENTRY, "relative_offset"),
-    FileKind.TRANSACTION_INDEX: (ABORTED_TRANSACTION, ""),
+class _Entries(NamedTuple):
+    """A kind of file of entries: its grammar, its fields, and the one that is relative to the file's base offset."""
+
+    grammar: Any
+    fields: FixedFields
+    relative: str = ""
+
+
+_ENTRIES = {
+    FileKind.OFFSET_INDEX: _Entries(OFFSET_INDEX_ENTRY, OFFSET_INDEX_ENTRY_FIELDS, "relative_offset"),
+    FileKind.TIME_INDEX: _Entries(TIME_INDEX_ENTRY, TIME_INDEX_ENTRY_FIELDS, "relative_offset"),
+    FileKind.TRANSACTION_INDEX: _Entries(ABORTED_TRANSACTION, ABORTED_TRANSACTION_FIELDS),
 }
-"""Files of entries: their grammar, and the field that is relative to the base offset in the file's name."""
 
 
-def _entry_items(path: Path, grammar: Any, relative: str) -> Iterator[Item]:
-    base = parse_file_name(path).base_offset
-    content = read_regular(path)
-    written = len(content.rstrip(b"\0"))
-    size = grammar.sizeof()
-    for number, at in enumerate(range(0, len(content), size)):
-        if number and at >= written and relative:
-            yield _zero_tail(content, at)
-            return
-        raw = content[at : at + size]
-        fields = walk(grammar, raw, at)
-        if relative and len(raw) == size and base is not None:
-            field = next(field for field in fields if field.path == relative)
-            field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
-        problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
-        yield _read_item(f"entry {number}", at, len(raw), fields, problem)
+def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
+    base = parse_file_name(path).base_offset if kind.relative else None
+    size = kind.grammar.sizeof()
+    with EntryFile(path, kind.fields) as file:
+        is_preallocated = bool(kind.relative)
+        content = 0
+        for at, end in _places(file, size):
+            if end - at > size:
+                yield _zeros("hole", at, end, "entries of zeros, which the file system doesn't store")
+                continue
+            raw = file.read(at, size)
+            if is_preallocated and at and at >= content and not any(raw):
+                following = file.first_content(at, file.size)
+                if following is None:
+                    yield _zeros("zero tail", at, file.size, "the unwritten rest of a preallocated file")
+                    return
+                content = following
+            yield _entry_item(kind, raw, at, base)
 
 
-def _zero_tail(content: bytes, at: int) -> Item:
-    size = len(content) - at
-    meaning = "the unwritten rest of a preallocated file"
-    field = Field("zero tail", at, size, "bytes", None, meaning, content[at : at + 64])
-    return _read_item("zero tail", at, size, [field])
+def _places(file: EntryFile, size: int) -> Iterator[tuple[int, int]]:
+    """Where each entry begins and ends, the last one maybe cut; and holes of the file that hold several entries."""
+    expected = 0
+    for slot, entries in file.stored_pieces():
+        if slot > expected:
+            yield expected * size, slot * size
+        expected = slot + len(entries)
+        yield from ((number * size, (number + 1) * size) for number in range(slot, expected))
+    if expected < file.capacity:
+        yield expected * size, file.capacity * size
+    if file.trailing:
+        yield file.capacity * size, file.size
+
+
+def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
+    size = kind.grammar.sizeof()
+    fields = walk(kind.grammar, raw, at)
+    if base is not None and len(raw) == size:
+        field = next(field for field in fields if field.path == kind.relative)
+        field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
+    problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
+    return _read_item(f"entry {at // size}", at, len(raw), fields, problem)
+
+
+def _zeros(title: str, at: int, end: int, meaning: str) -> Item:
+    field = Field(title, at, end - at, "bytes", None, meaning, bytes(min(end - at, _SHOWN)))
+    return _read_item(title, at, end - at, [field])
 
 
 def _read_item(title: str, position: int, size: int, fields: list[Field], problem: str | None = None) -> Item:
     return Item(title, position, size, lambda: fields, lambda: problem)
 
 
-def _snapshot_items(content: bytes) -> Iterator[Item]:
-    fields = walk(PRODUCER_SNAPSHOT, content)
-    for field in fields:
-        if field.path == "crc":
-            computed = kernel.load().crc32c(memoryview(content)[PRODUCER_SNAPSHOT_CRC_COVERS_FROM:])
-            stored = int.from_bytes(field.raw, "big")
-            field.check = Check(stored, computed, PRODUCER_SNAPSHOT_CRC_COVERS_FROM, len(content))
-            if not field.check.holds:
-                field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
-    yield _read_item("producer snapshot", 0, len(content), fields)
+def _snapshot_items(path: Path) -> Iterator[Item]:
+    with EntryFile(path, PRODUCER_ENTRY_FIELDS) as file:
+        fields = walk(PRODUCER_SNAPSHOT, file.read(0, _SNAPSHOT_WALKED))
+        for field in fields:
+            if field.path == "crc" and file.size <= LARGEST_READ:
+                _check_crc(field, file)
+        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # it's what wasn't read
+        yield _read_item("producer snapshot", 0, file.size, fields)
+
+
+def _check_crc(field: Field, file: EntryFile) -> None:
+    computed = file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
+    stored = int.from_bytes(field.raw, "big")
+    field.check = Check(stored, computed, PRODUCER_SNAPSHOT_CRC_COVERS_FROM, file.size)
+    if not field.check.holds:
+        field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
 
 
 _CHECKPOINT = ("version of the file: 0", "number of entries")
@@ -157,6 +208,19 @@ _LINES: dict[FileKind, tuple[tuple[str, ...], str, Callable[[bytes], object]]] =
 """Text files: what their first lines are, what all others are, and what reads them."""
 
 
+def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
+    try:
+        content = read_text_file(path)
+    except OpenError:
+        raise
+    except KsegError as error:
+        size = path.stat().st_size
+        field = Field("text", 0, size, "text", None, "", read_regular(path, _SHOWN), problem=error.message)
+        yield _read_item("text", 0, size, [field], error.message)
+    else:
+        yield from _line_items(content, kind)
+
+
 def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
     first, others, parse = _LINES[kind]
     problem = None
@@ -165,7 +229,7 @@ def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
     except KsegError as error:
         problem = error.message
     at = 0
-    for number, raw in enumerate(content.splitlines(keepends=True)):
+    for number, raw in enumerate(line[0] for line in _LINE.finditer(content)):
         meaning = first[number] if number < len(first) else others
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
         field = Field(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)

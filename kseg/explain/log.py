@@ -77,7 +77,7 @@ def _entries(body: bytes) -> Iterator[Field]:
     at, number = 0, 0
     while at < len(body):
         size = LOG_OVERHEAD + max(size_field(body, at), 0)
-        entry = body[at : at + size]
+        entry = memoryview(body)[at : at + size]
         yield from walk(LOG_ENTRY, entry, at, f"entries[{number}]")
         at += size
         number += 1
@@ -101,6 +101,10 @@ def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
     """What can be read of a damaged stretch; `raw` is its beginning, DAMAGE_WALKED bytes at most."""
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
+    if damage.kind is DamageKind.UNREADABLE:
+        rest = _rest(damage, b"", 0, UNREADABLE)
+        rest.problem = damage.detail
+        return [rest]
     read = _as_far_as_it_goes(damage, raw)
     if read[-1].path == UNREADABLE:
         read.pop()

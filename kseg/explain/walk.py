@@ -29,7 +29,7 @@ from construct import (
     evaluate,
 )
 
-from kseg.explain.field import Bits, Field
+from kseg.explain.field import Bits, Content, Field
 from kseg.formats.varint import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
@@ -50,7 +50,17 @@ _INTEGERS = {
 _VARINTS = ((UVARINT, "uvarint"), (VARINT, "varint"), (VARLONG, "varlong"))
 
 
-def walk(grammar: Any, raw: bytes, position: int = 0, path: str = "") -> list[Field]:
+LARGE = 1 << 12
+"""Bytes of a field above which its content isn't copied."""
+
+
+def part_of(raw: Content, start: int, end: int) -> Content:
+    """Some of the bytes, copied only where they are few."""
+    part = memoryview(raw)[start:end]
+    return part if len(part) > LARGE else bytes(part)
+
+
+def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[Field]:
     """The fields of some bytes, in order, from the first to the last byte.
 
     Args:
@@ -73,13 +83,17 @@ def walk(grammar: Any, raw: bytes, position: int = 0, path: str = "") -> list[Fi
     read = max((field.position - position + field.size for field in fields), default=0)
     if not is_whole:
         meaning = f"more than {MOST_FIELDS} fields: these aren't read"
-        fields.append(Field("more", position + read, len(raw) - read, "bytes", None, meaning, raw[read:]))
+        fields.append(
+            Field("more", position + read, len(raw) - read, "bytes", None, meaning, part_of(raw, read, len(raw)))
+        )
     elif problem is not None or read < len(raw):
-        fields.append(_unreadable(raw[read:], position + read, problem or "nothing is known of these bytes"))
+        fields.append(
+            _unreadable(part_of(raw, read, len(raw)), position + read, problem or "nothing is known of these bytes")
+        )
     return fields
 
 
-def _unreadable(raw: bytes, position: int, problem: str) -> Field:
+def _unreadable(raw: Content, position: int, problem: str) -> Field:
     return Field(UNREADABLE, position, len(raw), "bytes", raw, "", raw, problem=problem)
 
 
@@ -136,7 +150,7 @@ class _TooManyError(ConstructError):  # type: ignore[misc]  # construct has no t
 class _Stream:
     """Bytes as construct reads them, up to an end that moves with the structure that is read."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: Content) -> None:
         self._raw = raw
         self._at = 0
         self.end = len(raw)
@@ -150,10 +164,10 @@ class _Stream:
         self._at = position + (0, self._at, self.end)[whence]
         return self._at
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1) -> Content:
         """The next bytes, all that are left for -1."""
         end = self.end if size < 0 else min(self._at + size, self.end)
-        found = self._raw[self._at : end]
+        found = part_of(self._raw, self._at, end)
         self._at += len(found)
         return found
 
@@ -161,7 +175,7 @@ class _Stream:
 class _Walk:
     """The bytes, and how far they are read."""
 
-    def __init__(self, raw: bytes, position: int) -> None:
+    def __init__(self, raw: Content, position: int) -> None:
         self.raw = raw
         self.position = position
         self.stream = _Stream(raw)
@@ -249,7 +263,9 @@ class _Walk:
                 raise StreamError(f"the size is {size}, {len(self.raw) - start} bytes are left")
             if self.stream.tell() < end:
                 rest = self.stream.tell()
-                out.append(_unreadable(self.raw[rest:end], self.position + rest, f"{end - rest} bytes too many"))
+                out.append(
+                    _unreadable(part_of(self.raw, rest, end), self.position + rest, f"{end - rest} bytes too many")
+                )
         finally:
             self.stream.end = outer_end
         self.stream.seek(end)
@@ -259,14 +275,14 @@ class _Walk:
         content = self.visit(grammar.subcon, path, meaning, context, out)
         out[-1].kind = "string"
         try:
-            out[-1].value = content.decode(grammar.encoding)
+            out[-1].value = str(content, grammar.encoding)
         except UnicodeDecodeError:
             out[-1].problem = "not UTF-8"
         return content
 
     def _bits(self, grammar: Any, path: str, meaning: str, out: list[Field]) -> Any:
         start, size = self.stream.tell(), grammar.sizeof()
-        raw = self._read(size)
+        raw = bytes(self._read(size))
         number = int.from_bytes(raw, "big")
         bits = []
         values = Container()
@@ -289,11 +305,11 @@ class _Walk:
             raise
         end = self.stream.tell()
         if end > start:
-            raw = self.raw[start:end]
+            raw = part_of(self.raw, start, end)
             out.append(Field(path, self.position + start, end - start, kind_of(grammar), value, meaning, raw))
         return value
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int) -> Content:
         start = self.stream.tell()
         raw = self.stream.read(size)
         if len(raw) < size:

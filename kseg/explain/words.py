@@ -1,11 +1,18 @@
 """Values in words: times, codes by name, checksums in hex, varints opened up, bytes as text."""
 
 from base64 import b64encode
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from json import dumps
 
-from kseg.explain.field import Bits, Field
+from kseg.explain.field import Bits, Content, Field
 from kseg.formats.codes import Codec, ControlType, TimestampType
 
+SHOWN_WHOLE = 1 << 10
+"""Bytes that are shown whole, as text or in hex."""
+PIECE = 3 << 18
+"""Bytes of a large content that are worked on at once; a multiple of 3, as Base64 needs it."""
 _YEAR_9999_MS = 253_402_300_800_000
 _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
 """Fields whose numbers have names."""
@@ -13,9 +20,9 @@ _VARINTS = ("uvarint", "varint", "varlong")
 
 
 def shown_value(field: Field) -> str:
-    """A field's value as text of one line: bytes as text where they are UTF-8, else in hex."""
+    """A field's value as text of one line: bytes as text where they are UTF-8, else in hex; of very many the first."""
     value = field.value
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | memoryview):
         return _shown_bytes(value)
     if field.name == "crc" and isinstance(value, int):
         return f"0x{value:08x}"
@@ -24,11 +31,33 @@ def shown_value(field: Field) -> str:
     return "" if value is None else str(value)
 
 
-def _shown_bytes(content: bytes) -> str:
+def _shown_bytes(content: Content) -> str:
+    if len(content) > SHOWN_WHOLE:
+        return _shown_beginning(content)
     try:
-        return repr(content.decode())
+        return repr(str(content, "utf-8"))
     except UnicodeDecodeError:
         return f"0x{content.hex()}"
+
+
+def _shown_beginning(content: Content) -> str:
+    """The same of many bytes, cut after some."""
+    beginning = bytes(content[:SHOWN_WHOLE])
+    quotes = set[str]()
+    try:
+        for text in text_pieces(content):
+            quotes.update(quote for quote in "'\"" if quote in text)
+    except UnicodeDecodeError:
+        return f"0x{beginning.hex()}"
+    # Which quotes stand around a text depends on those in all of it.
+    return repr(beginning.decode(errors="ignore") + "".join(quotes))[:-1]
+
+
+def text_pieces(content: Content) -> Iterator[str]:
+    """Bytes as text, some at a time. Raises UnicodeDecodeError where they aren't UTF-8."""
+    decoder = getincrementaldecoder("utf-8")()
+    for at in range(0, len(content), PIECE):
+        yield decoder.decode(content[at : at + PIECE], final=at + PIECE >= len(content))
 
 
 def shown_bits(bits: Bits) -> str:
@@ -62,9 +91,34 @@ def opened_varint(field: Field) -> str | None:
 
 def json_value(value: object) -> object:
     """A value for JSON: bytes as {"base64": …} where they aren't UTF-8."""
-    if not isinstance(value, bytes):
+    if not isinstance(value, bytes | memoryview):
         return value
     try:
-        return value.decode()
+        return str(value, "utf-8")
     except UnicodeDecodeError:
         return {"base64": b64encode(value).decode()}
+
+
+def hex_pieces(content: Content) -> Iterator[bytes]:
+    """Bytes in hex as JSON, some at a time."""
+    yield b'"'
+    for at in range(0, len(content), PIECE):
+        yield content[at : at + PIECE].hex().encode()
+    yield b'"'
+
+
+def value_pieces(content: Content) -> Iterator[bytes]:
+    """The JSON of `json_value`, some at a time."""
+    try:
+        for _ in text_pieces(content):
+            pass
+    except UnicodeDecodeError:
+        yield b'{"base64":"'
+        for at in range(0, len(content), PIECE):
+            yield b64encode(content[at : at + PIECE])
+        yield b'"}'
+        return
+    yield b'"'
+    for text in text_pieces(content):
+        yield dumps(text, ensure_ascii=False)[1:-1].encode()
+    yield b'"'

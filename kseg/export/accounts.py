@@ -1,6 +1,7 @@
 """Keeps an order's tally while slices of its log go by."""
 
 from bisect import bisect_left
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,8 @@ from kseg.export.tally import Loss, Tally
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import BatchHeader, parse_header
 from kseg.kernel.contract import ROW, START, VALID, Columns
+from kseg.log.findings import id_of_damage, status_of
+from kseg.log.partition import has_later_segment
 from kseg.log_file import Damage
 
 FOREVER = 1 << 63
@@ -55,11 +58,12 @@ class Accounts:
             return
         if self.tally.next_offset is None and self.base_offset is not None:
             self.tally.pass_to(self.base_offset)
-        harmless = damage.kind is DamageKind.ZERO_TAIL
+        finding_id = id_of_damage(damage.kind, is_last=not has_later_segment(Path(self.path)))
+        harmless = not status_of(finding_id)
         if self._mode is Mode.FAILFAST and not harmless:
             raise KsegError(f"{damage.kind}: {damage.detail}", self.path, damage.position)
         first = self.tally.next_offset
-        loss = Loss(self.path, damage.position, damage.size, damage.kind, damage.detail, first)
+        loss = Loss(self.path, damage.position, damage.size, finding_id, damage.detail, first)
         if harmless:
             loss.end = first
         else:

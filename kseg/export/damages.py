@@ -27,12 +27,25 @@ SCHEMA = pa.schema(
 def damage_rows(topic: str, partition: int | None, losses: Iterable[Loss]) -> pa.RecordBatch:
     """A partition's damages."""
     rows = [
-        (topic, partition, loss.segment, loss.position, loss.size, str(loss.kind), loss.detail, loss.first, loss.end)
+        (
+            *(_plain(topic), partition, _plain(loss.segment), loss.position, loss.size),
+            *(_plain(str(loss.kind)), _plain(loss.detail), _offset(loss.first), _offset(loss.end)),
+        )
         for loss in losses
     ]
     columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _plain(text: str) -> str:
+    """A text that a file of Parquet can hold, also where a directory's name isn't UTF-8."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+def _offset(offset: int | None) -> int | None:
+    """An offset as Kafka can have it; sums out of damaged headers may be larger."""
+    return offset if offset is not None and -1 << 63 <= offset < 1 << 63 else None
 
 
 def to_parquet(batches: Iterable[pa.RecordBatch]) -> bytes:

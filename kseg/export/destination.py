@@ -1,44 +1,53 @@
 """Where an export goes: a directory of this machine, or of an object store.
 
 A local directory takes files by renaming them into their place; in an object store, where a rename is a copy, they are
-written under the name they keep.
+written under the name they keep. Names come out of manifests too, which anybody may have written: none leads outside.
 """
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
+from kseg.regular_file import read_regular
+
+ASIDE = ".tmp"
+"""Ends the names of files that are being written whole, to be renamed or linked to."""
+MOST_REPEATS = 100
+"""How often a folder or a file aside may be taken away by others, before that is an error."""
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+_Given = TypeVar("_Given")
 
 
 class Destination(Protocol):
-    """Files by names relative to the destination, with slashes."""
+    """Files by names relative to the destination, with slashes. All raise KsegError where something can't be done."""
 
     url: str
     renames: bool
     """Whether files are written aside and renamed."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is there."""
+    claims_safely: bool
+    """Whether of two claims of a name at the same time one fails; known after the first claim."""
 
     def create(self, name: str) -> Any:
         """A context manager: a new file to write bytes to, durable once it ended without an exception."""
 
-    def read(self, name: str) -> bytes | None:
-        """The content of a small file; None if it isn't there."""
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        """The content of a small file, or the first `most` bytes of it; None if it isn't there."""
 
     def claim(self, name: str, content: bytes) -> bool:
-        """Writes a whole small file unless one of that name is there; tells whether it was written."""
+        """Writes a whole small file unless one of that name is there; tells whether it is there with that content."""
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes a small file, in the place of one of that name."""
 
     def rename(self, name: str, target: str) -> None:
-        """Moves a file, in the place of one that is there."""
+        """Moves a file, in the place of one that is there; does nothing if the file has gone."""
 
     def delete(self, name: str) -> None:
         """Removes a file, if it is there."""
@@ -49,7 +58,16 @@ class Destination(Protocol):
 
 def open_destination(url: str) -> Destination:
     """The destination at a path or URL; nothing is made yet."""
+    if url.startswith("file://"):
+        return LocalDestination(unquote(urlsplit(url).path))
     return RemoteDestination(url) if remote.is_remote(url) else LocalDestination(url)
+
+
+def _checked(name: str, url: str) -> str:
+    """The name. Raises KsegError if it could lead out of the destination."""
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise KsegError(f"{name!r} is no name of a file in it", url)
+    return name
 
 
 class LocalDestination:
@@ -60,79 +78,146 @@ class LocalDestination:
     def __init__(self, path: str) -> None:
         self._root = Path(path).absolute()
         self.url = str(self._root)
+        self.claims_safely = True
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is there."""
-        return not self._root.exists() or not any(self._root.iterdir())
+    def _path(self, name: str) -> Path:
+        """A name's path. Raises KsegError if a symbolic link on the way to it leads out of the destination."""
+        path = self._root / _checked(name, self.url)
+        parent, root = os.path.realpath(path.parent), os.path.realpath(self._root)
+        if parent != root and not parent.startswith(root.rstrip(os.sep) + os.sep):
+            raise KsegError(f"a symbolic link leads out of {self.url}: remove it, or choose another place", path)
+        return path
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
         """A new file; its bytes are on the disk when the context ends."""
-        path = self._root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self._path(name)
         try:
-            with path.open("xb") as file:
+            with _opened_new(path) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise KsegError(f"can't be written: {error.strerror}", path) from error
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
-        with suppress(FileNotFoundError):
-            return (self._root / name).read_bytes()
-        return None
+        try:
+            return read_regular(self._path(name), most)
+        except OpenError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
 
     def claim(self, name: str, content: bytes) -> bool:
-        """A link appears with the whole content or not at all, and never in the place of another file."""
-        path = self._root / name
-        aside = self._aside(path, content)
+        """A link appears with the whole content or not at all, and never in the place of another file.
+
+        Where a file system has no links, a claim looks and then writes.
+        """
+        path = self._path(name)
+        with _written(path):
+            if not _repeated(lambda: self._link(path, content)):
+                return self.read(name, len(content) + 1) == content  # a server's first answer may have been lost
+            _sync_directory(path.parent)
+        return True
+
+    def _link(self, path: Path, content: bytes) -> bool:
+        aside = _write_aside(path, content)
         try:
             path.hardlink_to(aside)
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            self.claims_safely = False
+            if os.path.lexists(path):
+                return False
+            aside.replace(path)
         finally:
-            aside.unlink()
-        _sync_directory(path.parent)
+            aside.unlink(missing_ok=True)
         return True
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
-        path = self._root / name
-        self._aside(path, content).replace(path)
-
-    @staticmethod
-    def _aside(path: Path, content: bytes) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        return aside
+        path = self._path(name)
+        with _written(path):
+            _repeated(lambda: _write_aside(path, content).replace(path))
 
     def rename(self, name: str, target: str) -> None:
         """Moves a file."""
-        path = self._root / target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (self._root / name).replace(path)
+        path, target_path = self._path(name), self._path(target)
+
+        def move() -> None:
+            target_path.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(path):
+                path.replace(target_path)
+
+        with _written(target_path), suppress(FileNotFoundError):
+            _repeated(move)
 
     def delete(self, name: str) -> None:
         """Removes a file, and folders that it leaves empty."""
-        path = self._root / name
-        path.unlink(missing_ok=True)
+        path = self._path(name)
+        with _written(path):
+            path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or gone
             while path.parent != self._root:
                 path = path.parent
                 path.rmdir()
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """The files below a folder."""
-        for path in sorted((self._root / folder).rglob("*")):
-            if path.is_file():
-                yield path.relative_to(self._root).as_posix()
+        """The files below a folder; symbolic links to folders aren't followed."""
+        start = self._path(folder) if folder else self._root
+        if folder and start.is_symlink():
+            raise OpenError("is a symbolic link: no export has one there", start)
+        for parent, folders, files in os.walk(start, onerror=_raise_unless_gone):
+            folders.sort()
+            for name in sorted(files):
+                path = Path(parent, name)
+                if path.is_file() or path.is_symlink():
+                    yield path.relative_to(self._root).as_posix()
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise OpenError(f"can't be listed: {error.strerror}", error.filename) from error
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KsegError(f"can't be written: {error.strerror}", path) from error
+
+
+def _repeated(write: Callable[[], _Given]) -> _Given:
+    """Does what writes a file again, if what it has made before goes away: other runs tidy up here too."""
+    for _ in range(MOST_REPEATS):
+        with suppress(FileNotFoundError):
+            return write()
+    return write()
+
+
+def _opened_new(path: Path) -> Any:
+    """A new file to write to, and the folders that it needs."""
+
+    def make() -> Any:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+
+    return _repeated(make)
+
+
+def _write_aside(path: Path, content: bytes) -> Path:
+    """A new file beside a path, whole and durable."""
+    aside = path.with_name(f"{path.name}.{uuid4().hex[:12]}{ASIDE}")
+    with _opened_new(aside) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return aside
 
 
 def _sync_directory(path: Path) -> None:
@@ -144,34 +229,35 @@ def _sync_directory(path: Path) -> None:
 
 
 class RemoteDestination:
-    """A folder of an object store, or of HDFS, by pyarrow's file systems."""
+    """A folder of an object store, or of HDFS, by pyarrow's file systems; claims in S3 by s3fs, if that is there."""
 
     renames = False
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
+        self.claims_safely = False
         self._system, self._root = remote.locate(self.url)
+        self._is_tried = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is there."""
-        return next(self.names(), None) is None
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{_checked(name, self.url)}"
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
         """A new object, which appears when it is closed; also if its writing failed: nobody else knows its name."""
+        path = self._path(name)
         try:
-            self._system.create_dir(f"{self._root}/{name}".rpartition("/")[0], recursive=True)
-            with self._system.open_output_stream(f"{self._root}/{name}") as file:
+            self._system.create_dir(path.rpartition("/")[0], recursive=True)
+            with self._system.open_output_stream(path) as file:
                 yield file
         except OSError as error:
             raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
         try:
-            with self._system.open_input_stream(f"{self._root}/{name}") as file:
-                content: bytes = file.read()
+            with self._system.open_input_stream(self._path(name)) as file:
+                content: bytes = file.read(most)
                 return content
         except FileNotFoundError:
             return None
@@ -179,11 +265,33 @@ class RemoteDestination:
             raise OpenError(f"can't be read: {error}", f"{self.url}/{name}") from error
 
     def claim(self, name: str, content: bytes) -> bool:
-        """Looks, then writes: two exports into the same place at the same time must be kept apart by the caller."""
-        if self.read(name) is not None:
+        """A put on the condition that nothing is there. Where that can't be had, a claim looks and then writes."""
+        if not self._is_tried:
+            self._is_tried = True
+            self.claims_safely = self._refuses_a_second(name, content)
+            return self.claims_safely or self._look_and_write(name, content)
+        if not self.claims_safely:
+            return self._look_and_write(name, content)
+        return self._put_if_absent(name, content) or self.read(name) == content
+
+    def _refuses_a_second(self, name: str, content: bytes) -> bool:
+        """Whether the first of two equal puts is done and the second is refused: some stores ignore the condition."""
+        try:
+            return self._put_if_absent(name, content) and not self._put_if_absent(name, content)
+        except KsegError:
             return False
-        self.replace(name, content)
-        return True
+
+    def _put_if_absent(self, name: str, content: bytes) -> bool:
+        try:
+            return remote.put_if_absent(f"{self.url}/{name}", content)
+        except OSError as error:
+            raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
+
+    def _look_and_write(self, name: str, content: bytes) -> bool:
+        found = self.read(name)
+        if found is None:
+            self.replace(name, content)
+        return found in (None, content)
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes an object."""
@@ -196,8 +304,12 @@ class RemoteDestination:
 
     def delete(self, name: str) -> None:
         """Removes an object."""
-        with suppress(FileNotFoundError):
-            self._system.delete_file(f"{self._root}/{name}")
+        try:
+            self._system.delete_file(self._path(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise KsegError(f"can't be removed: {error}", f"{self.url}/{name}") from error
 
     def names(self, folder: str = "") -> Iterator[str]:
         """The objects below a folder."""
@@ -205,6 +317,10 @@ class RemoteDestination:
 
         root = f"{self._root}/{folder}".rstrip("/")
         selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
-        for info in self._system.get_file_info(selector):
+        try:
+            found = self._system.get_file_info(selector)
+        except OSError as error:
+            raise OpenError(f"can't be listed: {error}", self.url) from error
+        for info in found:
             if info.type == fs.FileType.File:
                 yield info.path[len(self._root) + 1 :]

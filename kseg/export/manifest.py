@@ -1,6 +1,7 @@
 """The manifest: which files of a destination count, and what went into them. A new manifest is the commit of a run.
 
-Manifests are numbered; the highest one counts. Files that no manifest names are leftovers of attempts that failed.
+Manifests are numbered; the highest one counts. A number once taken stays taken: of an old manifest the name stays, with
+a stub in it. Files that no manifest names are leftovers of attempts that failed.
 """
 
 import json
@@ -10,20 +11,38 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError
 from kseg.export.destination import Destination
 from kseg.export.options import FileOptions, OffsetRange, ReadOptions
 from kseg.export.order import Result
 from kseg.export.parquet import ATTEMPTS
 from kseg.export.plan import Done, is_read
 from kseg.export.ranges import crc_of_range
+from kseg.export.shapes import (
+    INT32,
+    INT64,
+    UnfitError,
+    anything,
+    brief,
+    flag,
+    list_of,
+    members,
+    number,
+    optional,
+    parse_json,
+    require_shape,
+    seconds,
+    text,
+)
 from kseg.export.source import Copies, SegmentSource
 from kseg.export.tally import Tally
 
 FOLDER = "_kseg"
-SUCCESS = "_SUCCESS"
 VERSION = 1
-_ATTEMPT = re.compile(r".*-[0-9a-f]{8}-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet")
+MOST_BYTES = 256 << 20
+"""A manifest that is larger is neither written nor read."""
+ATTEMPT = re.compile(r"(?:.*[-/])?([0-9a-f]{8})-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet", re.DOTALL)
+"""The name of an attempt's file; its group is the id of the run."""
 _NAME = re.compile(rf"{FOLDER}/manifest-([0-9]{{8}})\.json")
 
 Key = tuple[str, int | None]
@@ -31,94 +50,118 @@ Key = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an export holds: a result for each order, whose files have the `path` under which they are to be found."""
+    """What an export holds: a result for each order, whose files have the `path` under which they are to be found.
+
+    run: the id of the run that made it. generation: the number of the last manifest that left a file out; it is in the
+    names of all files since, so that the name of a file that was left out never comes back.
+    """
 
     number: int
     read: ReadOptions
     files: FileOptions
     results: tuple[Result, ...] = field(default=())
+    run: str = ""
+    generation: int = 0
 
     def to_bytes(self) -> bytes:
-        """The manifest as JSON, a result per line."""
-        head = {"version": VERSION, "number": self.number, "read": self.read.to_json(), "files": self.files.to_json()}
+        """The manifest as JSON, a result per line. Raises KsegError if that is too large to be read again."""
+        head = {
+            "version": VERSION,
+            "number": self.number,
+            "run": self.run,
+            "generation": self.generation,
+            "read": self.read.to_json(),
+            "files": self.files.to_json(),
+        }
         results = ",\n".join(json.dumps(result, sort_keys=True) for result in self.results)
-        return f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
+        content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
+        if len(content) > MOST_BYTES:
+            raise KsegError(
+                f"the manifest would have {len(content)} bytes, more than {MOST_BYTES}: export fewer topics"
+            )
+        return content
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> "Manifest":
-        """The manifest of `to_bytes`."""
-        members = json.loads(content)
-        read, files = ReadOptions.from_json(members["read"]), FileOptions.from_json(members["files"])
-        return cls(members["number"], read, files, tuple(members["results"]))
+    def from_bytes(cls, content: bytes, name: str) -> "Manifest | Stub":
+        """The manifest of `to_bytes`, or what stands for an old one. Raises KsegError if it is neither of them."""
+        if len(content) > MOST_BYTES:
+            raise KsegError(f"has more than {MOST_BYTES} bytes: kseg didn't write it", name)
+        checked = parse_json(content, name)
+        require_shape(checked, _of_a_version, name)
+        if type(checked["version"]) is not int or checked["version"] != VERSION:
+            raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)
+        require_shape(checked, _STUB if checked.get("superseded") is True else _MANIFEST, name)
+        if name != manifest_name(checked["number"]):
+            raise KsegError(f"is named so, but its number is {checked['number']}", name)
+        if "superseded" in checked:
+            return Stub(checked["number"], checked["run"])
+        try:
+            read, files = ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
+        except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
+            raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
+        results = tuple(checked["results"])
+        return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
 
     def paths(self) -> Iterator[str]:
         """The Parquet files that count."""
         return (file["path"] for result in self.results for file in result["files"])
 
+    def attempts(self) -> Iterator[str]:
+        """The names under which these were written."""
+        return (file["attempt"] for result in self.results for file in result["files"])
+
+    @property
+    def new_files(self) -> int:
+        """How many of the files the manifest's own run wrote."""
+        own = (match[1] == self.run for name in self.attempts() if (match := ATTEMPT.fullmatch(name)))
+        return sum(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What is left of a manifest after later ones: its number stays taken."""
+
+    number: int
+    run: str
+
+    def to_bytes(self) -> bytes:
+        """The stub as JSON."""
+        shown = {"version": VERSION, "number": self.number, "run": self.run, "superseded": True}
+        return (json.dumps(shown) + "\n").encode()
+
+
+def manifest_name(number: int) -> str:
+    """Where the manifest of a number is."""
+    return f"{FOLDER}/manifest-{number:08}.json"
+
+
+def latest_number(place: Destination) -> int:
+    """The highest number that is taken; 0 if none is."""
+    return max((int(match[1]) for name in place.names(FOLDER) if (match := _NAME.fullmatch(name))), default=0)
+
 
 def read_manifest(place: Destination) -> Manifest | None:
-    """The manifest that counts; None if there is none. Raises KsegError if it is of a version that isn't known."""
-    name = max((name for name in place.names(FOLDER) if _NAME.fullmatch(name)), default=None)
-    content = None if name is None else place.read(name)
-    if content is None:
-        return None
-    if json.loads(content)["version"] != VERSION:
-        raise KsegError(f"a manifest of version {json.loads(content)['version']}, known is {VERSION}", name)
-    return Manifest.from_bytes(content)
+    """The manifest that counts; None if there is none.
 
-
-def previous_manifest(place: Destination, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
-    """What a run goes on from: the destination's manifest, or an empty one.
-
-    A commit that was broken off is finished first. Raises UsageError if the destination holds something else, or an
-    export with other options that isn't to be overwritten.
+    Raises KsegError if it is damaged, names files that can't be an export's, or is of a version that isn't known.
     """
-    found = read_manifest(place)
-    if found is None:
-        if any(not name.startswith(f"{FOLDER}/") for name in place.names()):
-            raise UsageError("is not empty, and no export: choose another place", place.url)
-        return Manifest(0, read, files)
-    finish_commit(found, place)
-    if overwrite:
-        return Manifest(found.number, read, files)
-    if (found.read, found.files) != (read, files):
-        raise UsageError("was exported with other options: choose another place, or --overwrite", place.url)
-    return found
+    number = latest_number(place)
+    while number:
+        found = read_numbered(place, number)
+        if isinstance(found, Manifest):
+            return found
+        later = latest_number(place)
+        if later <= number:
+            why = "can't be read" if found is None else "says that a later one counts, and there is none"
+            raise KsegError(why, manifest_name(number))
+        number = later
+    return None
 
 
-def commit(manifest: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
-    """Makes these results the export: all of them, or on failure none.
-
-    Raises KsegError if another export into the same place was quicker.
-    """
-    named = tuple(_named(list(results), place))
-    new = Manifest(manifest.number + 1, manifest.read, manifest.files, named)
-    place.delete(SUCCESS)
-    if not place.claim(_name(new.number), new.to_bytes()):
-        raise KsegError("another export was here at the same time; run it again", place.url)
-    finish_commit(new, place)
-    sweep(new, place)
-    place.replace(SUCCESS, b"")
-    return new
-
-
-def _named(results: list[Result], place: Destination) -> Iterator[Result]:
-    """Gives new files their final names: of the topic, the partition and the first offset."""
-    taken = {file["path"] for result in results for file in result["files"] if "path" in file}
-    for result in sorted(results, key=_order):
-        for file in result["files"]:
-            if "path" in file:
-                continue
-            folder = f"{file['folder']}/" if file["folder"] else ""
-            path = f"{folder}{file['name']}.parquet" if place.renames else file["attempt"]
-            number = 1
-            while path in taken:
-                number += 1
-                path = f"{folder}{file['name']}-{number}.parquet"
-            taken.add(path)
-            file["path"] = path
-        if says_something(result):
-            yield result
+def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
+    """The manifest of a number, or its stub; None if it isn't there."""
+    content = place.read(manifest_name(number), MOST_BYTES + 1)
+    return None if content is None else Manifest.from_bytes(content, manifest_name(number))
 
 
 def says_something(result: Result) -> bool:
@@ -127,51 +170,128 @@ def says_something(result: Result) -> bool:
     return bool(tally["losses"]) or tally["first_offset"] != tally["next_offset"]
 
 
-def _order(result: Result) -> tuple[str, int, int]:
-    first = result["tally"]["first_offset"]
-    return (result["topic"], result["partition"] or 0, -1 if first is None else first)
+# --- what a manifest may hold ----------------------------------------------------------------------------------------
 
 
-def finish_commit(manifest: Manifest, place: Destination) -> None:
-    """Moves files to where the manifest names them, and removes those that only the manifest before named."""
-    aside = set(place.names(ATTEMPTS)) if place.renames else set()
-    for result in manifest.results:
+def _of_a_version(value: Any) -> None:
+    if not isinstance(value, dict) or "version" not in value:
+        raise UnfitError("a manifest: an object with version", value)
+
+
+def _path_of_a_file(value: Any) -> None:
+    """A name that an export gives: folders of columns, and a part below them."""
+    text(value)
+    *folders, name = value.split("/")
+    is_part = name.startswith("part-") and name.endswith(".parquet")
+    if not is_part or not all("=" in folder and not folder.startswith("_") for folder in folders):
+        raise UnfitError("the path of a file of an export", value)
+
+
+def _attempt(value: Any) -> None:
+    text(value)
+    folder, _, name = value.rpartition("/")
+    if folder != ATTEMPTS:
+        _path_of_a_file(value)
+    elif not ATTEMPT.fullmatch(name):
+        raise UnfitError("the name of an attempt", value)
+
+
+def _results(value: Any) -> None:
+    """A list of results, none of whose files is named twice."""
+    list_of(_RESULT)(value)
+    seen: set[str] = set()
+    for result in value:
         for file in result["files"]:
-            if file["attempt"] in aside:
-                place.rename(file["attempt"], file["path"])
-    content = place.read(_name(manifest.number - 1))
-    if content is not None:
-        for path in set(Manifest.from_bytes(content).paths()) - set(manifest.paths()):
-            place.delete(path)
+            for name in {file["path"], file["attempt"]}:
+                if name in seen:
+                    raise UnfitError("named once only", name)
+                seen.add(name)
+            if file["folder"] != file["path"].rpartition("/")[0]:
+                raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
 
 
-def sweep(manifest: Manifest, place: Destination) -> None:
-    """Removes what attempts left that nobody took, and manifests before the last but one."""
-    kept = set(manifest.paths())
-    for name in list(place.names()):
-        match = _NAME.fullmatch(name)
-        is_old = match is not None and int(match[1]) < manifest.number - 1
-        is_job = name.startswith((f"{FOLDER}/jobs/", f"{ATTEMPTS}/"))
-        if is_old or is_job or (_ATTEMPT.fullmatch(name) and name not in kept):
-            place.delete(name)
+def _source(value: Any) -> None:
+    _SOURCE(value)
+    if value["start"] > value["end"]:
+        raise UnfitError("at or after its start", value["end"]).within(".end")
 
 
-def _name(number: int) -> str:
-    return f"{FOLDER}/manifest-{number:08}.json"
+_COUNT, _SIZE, _OFFSET, _MAYBE_OFFSET = number(0), number(0, INT64), number(), optional(number())
+_LOSS = members(
+    {
+        "segment": text,
+        "position": _SIZE,
+        "size": _SIZE,
+        "kind": text,
+        "detail": text,
+        "first": _MAYBE_OFFSET,
+        "end": _MAYBE_OFFSET,
+    }
+)
+_COUNTS = (
+    *("read", "written", "control", "aborted", "superseded", "unselected"),
+    *("gaps", "lost", "disordered", "undecoded"),
+)
+_TALLY = members(
+    {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
+    {"open_from": _MAYBE_OFFSET, **dict.fromkeys(_COUNTS, _COUNT)},
+)
+_SOURCE = members(
+    {
+        "path": text,
+        "size": _SIZE,
+        "modifiedMs": _OFFSET,
+        "start": _SIZE,
+        "end": _SIZE,
+        "crc": optional(number(0, (1 << 32) - 1)),
+    }
+)
+_FILE = members(
+    {
+        "attempt": _attempt,
+        "path": _path_of_a_file,
+        "folder": text,
+        "name": text,
+        "firstOffset": _OFFSET,
+        "lastOffset": _OFFSET,
+        "rows": _SIZE,
+        "size": _SIZE,
+    }
+)
+_RESULT = members(
+    {
+        "topic": text,
+        "partition": optional(number(0, INT32)),
+        "replica": text,
+        "wanted": list_of(_MAYBE_OFFSET, 2),
+        "sources": list_of(_source),
+        "tally": _TALLY,
+        "files": list_of(_FILE),
+        "seconds": seconds,
+    }
+)
+_MANIFEST = members(
+    {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
+    {"run": text, "generation": number(0, 99_999_999)},
+)
+_STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
 
 
 # --- what needn't be done again --------------------------------------------------------------------------------------
 
 
 def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[Result]:
-    """The results whose sources haven't changed since, or have gone, and whose files are there."""
+    """The results whose sources haven't changed since, or have gone, and whose files are there.
+
+    A file that a commit which was broken off hasn't moved to its place yet is there too.
+    """
     listed = {
         segment.log: segment for replicas in copies.values() for replica in replicas for segment in replica.segments
     }
     there = set(place.names())
     kept = []
     for result in manifest.results:
-        is_there = all(file["path"] in there for file in result["files"])
+        is_there = all(file["path"] in there or file["attempt"] in there for file in result["files"])
         if is_there and all(_is_unchanged(source, listed) for source in result["sources"]):
             kept.append(result)
     return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UnreadableError, UsageError
 from kseg.export import remote
 from kseg.export.coverage import missing
 from kseg.export.options import MIB, OffsetRange, Selection
@@ -209,7 +209,16 @@ def _cut(segment: SegmentSource, offsets: OffsetRange, split_size: int) -> Itera
         if segment.size:
             yield _range(segment, 0, segment.size)
         return
-    with _open_index(segment.offset_index, segment.base_offset) as index:
+    try:
+        yield from _cut_by_index(segment, segment.offset_index, offsets, split_size)
+    except UnreadableError:
+        yield _range(segment, 0, segment.size)
+
+
+def _cut_by_index(segment: SegmentSource, path: str, offsets: OffsetRange, split_size: int) -> list[ByteRange]:
+    starts_inside = offsets.first is not None and offsets.first > segment.base_offset
+    parts = []
+    with _open_index(path, segment.base_offset) as index:
         start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
         end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
         if not 0 <= start < end:
@@ -218,9 +227,9 @@ def _cut(segment: SegmentSource, offsets: OffsetRange, split_size: int) -> Itera
         for step in range(1, count):
             entry = index.upper_bound(start + (end - start) * step // count, 0) if step else None
             if entry is not None and start < entry.position < end:
-                yield _range(segment, start, entry.position)
+                parts.append(_range(segment, start, entry.position))
                 start = entry.position
-        yield _range(segment, start, end)
+    return [*parts, _range(segment, start, end)]
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
@@ -240,7 +249,11 @@ def _range(segment: SegmentSource, start: int, end: int) -> ByteRange:
 @contextmanager
 def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
     if not remote.is_remote(path):
-        with OffsetIndex(path, base_offset) as index:
+        try:
+            index = OffsetIndex(path, base_offset)
+        except OpenError as error:
+            raise UnreadableError(error.message, error.path) from error
+        with index:
             yield index
         return
     with scratch_directory() as scratch:

@@ -69,9 +69,9 @@ class RangeReader:
         return {"path": part.path, "size": part.size, "modifiedMs": part.modified_ms, **read}
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
-        """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it can't be opened."""
+        """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it has gone."""
         if not remote.is_remote(self.part.path):
-            return LogFile(self.part.path, limit)
+            return LogFile.of_directory(self.part.path, self.part.size, limit)
         if self._scratch is None:
             self._scratch = self._clean_up.enter_context(scratch_directory())
         target = self._scratch / self.part.path.rpartition("/")[2]
@@ -112,7 +112,7 @@ class RangeReader:
 
 
 def crc_of_range(path: str, start: int, end: int) -> int | None:
-    """CRC-32C of bytes of a file; None if they aren't there. Raises OpenError if they can't be read."""
+    """CRC-32C of bytes of a file; None if they aren't there, or can't be read."""
     from crc32c import crc32c
 
     part = ByteRange(path, 0, start, end, end, 0)
@@ -122,4 +122,4 @@ def crc_of_range(path: str, start: int, end: int) -> int | None:
         crc = 0
         for position in range(start, end, 1 << 20):
             crc = crc32c(log_file.read(position, min(1 << 20, end - position)), crc)
-        return crc
+        return crc if log_file.is_readable(start, end - start) else None

@@ -4,6 +4,7 @@ A range is copied to the same place of an otherwise empty file on this machine, 
 it too, at the positions of the whole file.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kseg.errors import OpenError, UsageError
+from kseg.errors import KsegError, OpenError, UsageError
 from kseg.scratch import scratch_directory
 
 PIECE = 8 << 20
@@ -91,6 +92,34 @@ def copy_range(url: str, target: Path, start: int, end: int) -> None:
         raise OpenError(f"can't be read: {error}", url, start) from error
     finally:
         os.close(descriptor)
+
+
+def put_if_absent(url: str, content: bytes) -> bool:
+    """Writes an object unless one is there; False if one is. By s3fs: pyarrow's put has no conditions.
+
+    Raises KsegError where no such put can be had, OSError if it fails.
+    """
+    try:
+        import s3fs
+        from botocore.exceptions import BotoCoreError
+    except ImportError as error:
+        raise KsegError("s3fs is missing: kseg's extra `s3` brings it", url) from error
+    scheme, _, path = url.partition("://")
+    if scheme not in ("s3", "s3a"):
+        raise KsegError("has no put on a condition", url)
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
+    settings = {"endpoint_url": os.environ.get("AWS_ENDPOINT_URL") or None, "client_kwargs": {"region_name": region}}
+    try:
+        s3fs.S3FileSystem(**settings).pipe_file(path, content, chunksize=len(content) + 1, mode="create")
+    except FileExistsError:
+        return False
+    except BotoCoreError as error:
+        raise OSError(str(error)) from error
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # some stores don't say which condition failed
+            return False
+        raise
+    return True
 
 
 @contextmanager

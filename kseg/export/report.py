@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kseg.errors import OpenError
 from kseg.export.coverage import count, damaged, intact, missing
 from kseg.export.options import OffsetRange
 from kseg.export.order import Result
@@ -53,6 +54,12 @@ class PartitionReport:
         """Whether nothing was lost."""
         return self.lost == 0 and not self.unexplained
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was wrong either that cost no offset: bytes between batches, offsets that don't rise."""
+        has_costless = any(loss.count == 0 and not loss.is_harmless for loss in self.damages)
+        return self.is_whole and not self.disordered and not has_costless
+
     def to_json(self) -> dict[str, Any]:
         """The accounts as JSON's values."""
         return {_camel(name): value for name, value in asdict(self).items()}
@@ -60,17 +67,29 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`."""
+    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
+
+    refused: what of the sources couldn't be opened or listed; nothing is known of it.
+    left_alone: other runs that may be under way, whose files the call didn't remove.
+    """
 
     destination: str
     partitions: tuple[PartitionReport, ...]
     new_files: int
     seconds: float
+    refused: tuple[OpenError, ...] = ()
+    left_alone: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing was lost anywhere."""
-        return all(partition.is_whole for partition in self.partitions)
+        return not self.refused and all(partition.is_whole for partition in self.partitions)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 where something was lost, 2 where a source couldn't be opened at all."""
+        is_sound = self.is_whole and all(partition.is_sound for partition in self.partitions)
+        return max([int(not is_sound), *(error.status for error in self.refused)])
 
     def to_bytes(self) -> bytes:
         """The report as JSON."""
@@ -79,6 +98,7 @@ class Report:
             "isWhole": self.is_whole,
             "newFiles": self.new_files,
             "seconds": round(self.seconds, 3),
+            "refused": [str(error) for error in self.refused],
             "partitions": [partition.to_json() for partition in self.partitions],
         }
         return (json.dumps(members, indent=2) + "\n").encode()

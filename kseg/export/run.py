@@ -1,12 +1,12 @@
 """An export from end to end: plan, orders, commit, report. Who executes the orders is a parameter."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from uuid import uuid4
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import OpenError, UsageError
+from kseg.export import commit as commits
 from kseg.export import delta
 from kseg.export import manifest as manifests
 from kseg.export.coverage import explained
@@ -18,6 +18,7 @@ from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
 from kseg.export.order import Job, Result, execute_order
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
+from kseg.export.runs import HERE, Processes, Run
 from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
@@ -56,12 +57,16 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there."""
+    """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
+
+    refused: what of the sources can't be opened or listed; the rest is exported.
+    """
 
     orders: tuple[WorkOrder, ...]
     kept: tuple[Result, ...]
     previous: manifests.Manifest
     copies: Copies
+    refused: tuple[OpenError, ...] = ()
 
     @property
     def size(self) -> int:
@@ -70,48 +75,99 @@ class Plan:
 
 
 def plan_export(export: Export) -> Plan:
-    """Plans a run, and changes nothing but to finish a commit that was broken off.
+    """Plans a run, and changes nothing.
 
     Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
-    OpenError.
+    OpenError; KsegError if the destination's manifest can't be believed.
     """
+    return _plan(export, open_destination(export.destination))
+
+
+def _plan(export: Export, place: Destination) -> Plan:
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
-    copies = find_replicas(export.sources)
+    refused: list[OpenError] = []
+    copies = find_replicas(export.sources, refused.append)
+    if not copies and refused:
+        raise refused[0]
     require_replicas(copies, export.sources)
     check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
-    place = open_destination(export.destination)
-    previous = manifests.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
+    previous = commits.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
     kept = tuple(manifests.still_valid(previous, copies, place))
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise UsageError("no topic is wanted of those that are there", export.sources[0])
-    return Plan(tuple(orders), kept, previous, copies)
+    return Plan(tuple(orders), kept, previous, copies, tuple(refused))
 
 
 def run_export(export: Export, execute: Execute, progress: Progress | None = None) -> Report:
     """Exports; gives the accounts of the whole destination.
 
     Where copies of a partition are there, what the best one lost or hasn't got is taken from the next. Raises what
-    `plan_export` and `execute` raise; then nothing is changed in the destination.
+    `plan_export` and `execute` raise, LostError if another run was quicker; then nothing is changed in the destination.
     """
+    return export_into(open_destination(export.destination), export, execute, progress)
+
+
+def export_into(
+    place: Destination,
+    export: Export,
+    execute: Execute,
+    progress: Progress | None = None,
+    processes: Processes = HERE,
+) -> Report:
+    """Exports to a destination that is open; `processes` knows which runs of others are over."""
     start = time.monotonic()
     if export.table_format is TableFormat.DELTA:
         delta.library()
-    plan = plan_export(export)
-    place = open_destination(export.destination)
-    job = Job(uuid4().hex[:8], place.url, export.read, export.files)
+    with _under_way(place, export, processes) as (run, plan):
+        job = Job(run.id, place.url, export.read, export.files)
+        results = _results(plan, export, job, execute, progress)
+        with Uninterrupted():  # all of it, or nothing
+            committed, new_files = _committed(run, plan, results, export, place)
+            seconds = time.monotonic() - start
+            report = Report(place.url, reconcile(committed.results), new_files, seconds, plan.refused)
+
+            def publish(manifest: manifests.Manifest) -> None:
+                _publish(manifest, report if manifest is committed else _report_of(manifest, report), export, place)
+
+            commits.settle(committed, place, publish)
+            left = commits.sweep(committed.number, place, processes, run)
+    return replace(report, left_alone=tuple(map(str, left)))
+
+
+def _committed(
+    run: Run, plan: Plan, results: list[Result], export: Export, place: Destination
+) -> tuple[manifests.Manifest, int]:
+    """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
+    new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
+    is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
+    is_kept = is_same and not export.overwrite
+    committed = plan.previous if is_kept else commits.commit(run, plan.previous, results, place)
+    return committed, sum(map(_file_count, new))
+
+
+@contextmanager
+def _under_way(place: Destination, export: Export, processes: Processes) -> Iterator[tuple[Run, Plan]]:
+    """A run, marked as under way until it ends, and its plan; what a broken commit left undone is done first."""
+    while True:
+        plan = _plan(export, place)
+        run = commits.begin(plan.previous.number, place, processes)
+        if run is not None:
+            break
     try:
-        results = _read_all(plan, job, export, execute, progress)
+        if plan.previous.number:
+            current = manifests.read_manifest(place)
+            if current is not None:
+                commits.finish(current, place)
+        yield run, plan
     except BaseException:
         with Uninterrupted():
-            _give_up(job, place)
+            commits.give_up(run, place)
         raise
-    with Uninterrupted():  # all of it, or nothing
-        return _committed(plan, results, export, start)
 
 
-def _read_all(plan: Plan, job: Job, export: Export, execute: Execute, progress: Progress | None) -> list[Result]:
-    """What earlier runs and this one read, from copies as far as they are needed."""
+def _results(plan: Plan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> list[Result]:
+    """The results that stay, then those of the orders: of the best copies, then of the next for what these lack."""
     results = list(plan.kept)
     orders: Sequence[WorkOrder] = plan.orders
     for copy in range(max(map(len, plan.copies.values()))):
@@ -123,27 +179,18 @@ def _read_all(plan: Plan, job: Job, export: Export, execute: Execute, progress: 
     return results
 
 
-def _give_up(job: Job, place: Destination) -> None:
-    """Removes what a run wrote that won't be committed. A store that can't be reached has it swept by the next run."""
-    with suppress(KsegError, OSError):
-        for name in list(place.names()):
-            if f"/{job.id}-" in name or f"-{job.id}-" in name or name.startswith(f"{manifests.FOLDER}/jobs/{job.id}/"):
-                place.delete(name)
+def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
+    """The report of a manifest that another run has built on this one's meanwhile."""
+    return replace(own, partitions=reconcile(manifest.results), new_files=manifest.new_files)
 
 
-def _committed(plan: Plan, results: list[Result], export: Export, start: float) -> Report:
-    """Commits; gives the accounts of all that the destination holds."""
-    place = open_destination(export.destination)
-    new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
-    is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
-    committed = plan.previous if is_same else manifests.commit(plan.previous, results, place)
+def _publish(manifest: manifests.Manifest, report: Report, export: Export, place: Destination) -> None:
+    """Writes what tells of a manifest beside it."""
     if export.table_format is TableFormat.DELTA:
-        delta.publish(committed, place.url)
-    report = Report(place.url, reconcile(committed.results), sum(map(_file_count, new)), time.monotonic() - start)
+        delta.publish(manifest, place.url)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
     place.replace(NAME_OF_DAMAGES, to_parquet(damages))
-    return report
 
 
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory
-from kseg.log.log_dir import NoPartitionError, find_partitions
+from kseg.log.log_dir import NoPartitionError, Refuse, partitions_at
 from kseg.log.partition import PartitionLog, read_tail
 
 
@@ -52,41 +52,54 @@ class Replica(NamedTuple):
 Copies = dict[tuple[str, int | None], list[Replica]]
 
 
-def find_replicas(sources: Iterable[str]) -> Copies:
+def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copies:
     """All copies of partitions at some paths, globs or URLs, by topic and partition; the best copy of each comes first.
 
     A path is a partition's directory, a log directory or a parent of such. Directories that a broker was about to
-    delete are left out, unless they are given themselves. Raises OpenError if a path can't be listed.
+    delete are left out, unless they are given themselves. `refuse` takes the errors of paths, and of partitions below
+    them, that can't be listed; without it they are raised as OpenError.
     """
     copies: Copies = defaultdict(list)
     for source in sources:
-        found = _remote_replicas(source) if remote.is_remote(source) else _local_replicas(source)
-        for replica in found:
-            known = copies[replica.topic, replica.partition]
-            if replica.segments and all(other.path != replica.path for other in known):
-                known.append(replica)
+        for path in _matching(source, refuse):
+            found = _remote_replicas(path) if remote.is_remote(path) else _local_replicas(path, refuse)
+            for replica in _without_refused(found, refuse):
+                known = copies[replica.topic, replica.partition]
+                if replica.segments and all(other.path != replica.path for other in known):
+                    known.append(replica)
     return {key: _best_first(known) for key, known in copies.items() if known}
 
 
-def _local_replicas(source: str) -> Iterator[Replica]:
-    given = _matching(source)
-    if not given:
-        raise OpenError("nothing matches", source)
-    for path in given:
-        try:
-            for place in find_partitions([path]):
-                if place.state is not DirectoryState.DELETE or place.path.samefile(path):
-                    yield _replica(place)
-        except NoPartitionError:
-            continue  # a disk may have none, if others have some
+def _without_refused(found: Iterator[Replica], refuse: Refuse | None) -> Iterator[Replica]:
+    """Replicas at one path up to the error that it has."""
+    try:
+        yield from found
+    except NoPartitionError:
+        return  # a disk may have none, if others have some
+    except OpenError as error:
+        if refuse is None:
+            raise
+        refuse(error)
 
 
-def _matching(source: str) -> list[str]:
+def _local_replicas(path: str, refuse: Refuse | None) -> Iterator[Replica]:
+    for place in partitions_at(path, refuse):
+        if place.state is not DirectoryState.DELETE or place.path.samefile(path):
+            yield _replica(place)
+
+
+def _matching(source: str, refuse: Refuse | None) -> list[str]:
     """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
-    if Path(source).exists() or not set(source) & set("*?["):
+    if remote.is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
         return [source]
     path = Path(source)
-    return sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
+    found = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
+    if not found:
+        error = OpenError("nothing matches", source)
+        if refuse is None:
+            raise error
+        refuse(error)
+    return found
 
 
 def _replica(place: PartitionLog) -> Replica:

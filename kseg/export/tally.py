@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kseg.formats.codes import DamageKind
+from kseg.log.findings import status_of
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Loss:
     @property
     def is_harmless(self) -> bool:
         """Whether it is the unwritten end of a preallocated file."""
-        return self.kind == DamageKind.ZERO_TAIL
+        return not status_of(self.kind)
 
 
 @dataclass(slots=True)

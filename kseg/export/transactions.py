@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.index.headers import walk_headers
-from kseg.index.producer_state import CompletedTransaction, ProducerStates, parse_end_marker
+from kseg.index.producer_state import CompletedTransaction, ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage
@@ -72,11 +72,14 @@ def _add_indexed(segment: SegmentFiles, aborted: dict[int, set[tuple[int, int]]]
     """
     if segment.transaction_index is None:
         return segment.offset_index is not None
-    with TransactionIndex(segment.transaction_index.path, segment.base_offset) as index:
-        if index.sanity_problem() is not None:
-            return False
-        for entry in index.entries():
-            aborted[entry.producer_id].add((entry.first_offset, entry.last_offset))
+    try:
+        with TransactionIndex(segment.transaction_index.path, segment.base_offset) as index:
+            if index.sanity_problem() is not None:
+                return False
+            for entry in index.entries():
+                aborted[entry.producer_id].add((entry.first_offset, entry.last_offset))
+    except OpenError:
+        return False
     return True
 
 
@@ -86,7 +89,7 @@ def _completed(segment: SegmentFiles, states: ProducerStates, start: int) -> lis
         for header in walk_headers(log_file):
             if isinstance(header, Damage) or header.last_offset < start or header.producer_id < 0:
                 continue
-            marker = parse_end_marker(log_file.read(header.position, header.size)) if header.is_control else None
+            marker = read_end_marker(log_file, header) if header.is_control else None
             completed = states.add(header, marker)
             if completed is not None:
                 ended.append(completed)

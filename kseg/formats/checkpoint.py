@@ -6,8 +6,10 @@ file. Each `build_x` gives the bytes that Kafka writes, with a line feed as line
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from kseg.errors import KsegError
@@ -133,20 +135,21 @@ def build_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
     return _build_checkpoint(checkpoint.version, checkpoint.entries)
 
 
-def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, list[tuple[int, list[str]]]]:
+def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[tuple[int, list[str]]]]:
     """The version and, with their line numbers, the entries' fields, as many as `names` has. Source: CheckpointFile."""
     lines = _lines(content)
     if not lines:
-        return None, []
+        return None, iter(())
     version = _integer(lines[0], _INT32, 1)
     if version != CHECKPOINT_VERSION:
         raise KsegError(f"line 1: version is {version}, not {CHECKPOINT_VERSION}")
     if len(lines) == 1:
         raise KsegError("line 2: the number of entries is missing")
     count = _integer(lines[1], _INT32, 2)
-    rows = [(number, _fields(line, names, number)) for number, line in enumerate(lines[2:], 3)]
-    if count != len(rows):
-        raise KsegError(f"line 2: the number of entries is {count}, but {len(rows)} follow")
+    rows = ((number, _fields(line, names, number)) for number, line in enumerate(islice(lines, 2, None), 3))
+    if count != len(lines) - 2:
+        deque(rows, maxlen=0)  # a malformed line is told first
+        raise KsegError(f"line 2: the number of entries is {count}, but {len(lines) - 2} follow")
     return version, rows
 
 

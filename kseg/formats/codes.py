@@ -57,6 +57,7 @@ class ControlType(IntEnum):
 class DamageKind(StrEnum):
     """What can be wrong with bytes of a log, so that they can't be read as Kafka means them."""
 
+    UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
     TORN_TAIL = "torn-tail"
     BAD_LENGTH = "bad-length"

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Iterator
 
-from kseg.errors import OpenError
+from kseg.errors import OpenError, UnreadableError
+from kseg.file_holes import stored_stretches
 from kseg.formats.fixed import FixedFields
 from kseg.regular_file import open_regular
 
@@ -43,11 +44,11 @@ class EntryFile:
         self.close()
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends. Raises OpenError if the disk can't give them."""
+        """Bytes of the file, fewer where it ends. Raises UnreadableError if the disk can't give them."""
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
-            raise OpenError(f"can't be read: {error.strerror}", self.name, position) from error
+            raise UnreadableError(f"can't be read: {error.strerror}", self.name, position) from error
 
     def entry(self, slot: int) -> tuple[int, ...]:
         """The fields of one entry. Raises OpenError if the file was cut meanwhile."""
@@ -76,14 +77,35 @@ class EntryFile:
             left -= whole
             position += whole * size
 
+    def stored_pieces(self) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
+        """Lists of entries with the slot of each list's first, in file order; of entries that lie in a hole only one.
+
+        Those in holes are zeros. Ends where the file was cut.
+        """
+        size = self._struct.size
+        slot = 0
+        for start, end in (*stored_stretches(self._descriptor, self._start, self.size), (self.size, self.size)):
+            first, last = (start - self._start) // size, min(-(-(end - self._start) // size), self.capacity)
+            if slot < min(first, self.capacity):
+                yield slot, self.block(slot, 1)
+            slot = max(slot, first)
+            while slot < last:
+                yield slot, (piece := self.block(slot, min(last - slot, ENTRIES_AT_ONCE)))
+                slot += len(piece)
+
     def content_behind(self, slot: int) -> int | None:
         """Where the first byte behind an entry stands that isn't zero; None if only zeros follow."""
-        position = self._start + (slot + 1) * self._struct.size
-        while piece := self.read(position, BYTES_AT_ONCE):
-            content = piece.lstrip(b"\0")
-            if content:
-                return position + len(piece) - len(content)
-            position += len(piece)
+        return self.first_content(self._start + (slot + 1) * self._struct.size, self.size)
+
+    def first_content(self, position: int, end: int) -> int | None:
+        """Where the first byte stands that isn't zero, from a position up to an end; None if only zeros are there."""
+        for start, stored_end in stored_stretches(self._descriptor, position, end):
+            at = start
+            while piece := self.read(at, min(BYTES_AT_ONCE, stored_end - at)):
+                content = piece.lstrip(b"\0")
+                if content:
+                    return at + len(piece) - len(content)
+                at += len(piece)
         return None
 
     def crc32c(self, position: int) -> int:

@@ -154,7 +154,7 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
             if not window:
                 return  # the file was cut while it was read
         header = _plausible_header(window, at, position, log_file.size)
-        if header is not None:
+        if header is not None and log_file.is_readable(position, BATCH_HEADER_SIZE):
             yield header
             position = header.end
             wanted = WINDOW_SIZE if header.size < LARGE_BATCH else BATCH_HEADER_SIZE
@@ -183,7 +183,7 @@ def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
     if len(raw) < header.size:
         return False
     batch = Batch.parse(raw, header.position, is_valid=True)
-    return batch.compute_crc() == batch.crc
+    return batch.compute_crc() == batch.crc and log_file.is_readable(header.position, header.size)
 
 
 def _plausible_header(window: bytes, at: int, position: int, file_size: int) -> BatchHeader | None:

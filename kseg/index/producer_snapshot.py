@@ -16,6 +16,9 @@ from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_state import ProducerState, ProducerStates
 
+LARGEST_READ = 2**31 - 1
+"""Bytes of a file that a broker can read at once: Java's arrays hold no more."""
+
 
 class ProducerSnapshot:
     """A .snapshot, open for reading; a context manager.
@@ -61,6 +64,8 @@ class ProducerSnapshot:
         """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
         if self.version != PRODUCER_SNAPSHOT_VERSION:
             return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
+        if self.size > LARGEST_READ:
+            return f"{self.size} bytes, a broker reads at most {LARGEST_READ}"
         if (computed := self.compute_crc()) != self.crc:
             return f"crc is {self.crc:#010x}, computed {computed:#010x}"
         if self.count != self.whole_count:

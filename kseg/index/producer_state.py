@@ -1,11 +1,16 @@
 """What a partition's log says of its producers: their last sequences, open transactions, aborted ones."""
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from kseg.batch import Batch
 from kseg.formats.codes import ControlType
 from kseg.index.headers import BatchHeader
+from kseg.log_file import LogFile
+
+_LARGEST_MARKER = 1 << 12
+"""Bytes of a control batch that are read; Kafka's have less than a hundred."""
 
 
 class ProducerState(NamedTuple):
@@ -60,6 +65,27 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     return EndMarker(ControlType(control_type), coordinator_epoch, record.timestamp)
 
 
+def is_control_record(key: bytes | None, value: bytes | None) -> bool:
+    """Whether key and value can be those of a control record, of a type that is known or not.
+
+    Source: ControlRecordType.parse, EndTransactionMarker.
+    """
+    if key is None or len(key) < 4 or _version(key) < 0:
+        return False
+    if int.from_bytes(key[2:4], "big", signed=True) not in (ControlType.ABORT, ControlType.COMMIT):
+        return True
+    return value is not None and len(value) >= 6 and _version(value) >= 0
+
+
+def _version(content: bytes) -> int:
+    return int.from_bytes(content[:2], "big", signed=True)
+
+
+def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
+    """The same of the batch that a header belongs to; no more is read than a marker has, whatever size it claims."""
+    return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
+
+
 class ProducerStates:
     """The state of all producers of a partition while its batches go by, in order of their offsets.
 
@@ -73,6 +99,7 @@ class ProducerStates:
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
         opened.sort(key=lambda entry: entry.current_txn_first_offset)
         self.open_transactions = {entry.producer_id: entry.current_txn_first_offset for entry in opened}
+        self._begun = [(first_offset, producer_id) for producer_id, first_offset in self.open_transactions.items()]
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
         """Takes a batch; gives the transaction that it ended, if it is a control batch with that marker."""
@@ -96,6 +123,7 @@ class ProducerStates:
         opened = known.current_txn_first_offset
         if opened < 0 and header.is_transactional:
             opened = self.open_transactions[header.producer_id] = first_offset
+            heappush(self._begun, (first_offset, header.producer_id))
         self.producers[header.producer_id] = known._replace(
             last_sequence=header.last_sequence,
             last_offset=header.last_offset,
@@ -108,8 +136,15 @@ class ProducerStates:
         first_offset = self.open_transactions.pop(header.producer_id, None)
         if first_offset is None:
             return None  # a transaction without records here leaves no trace
-        last_stable_offset = min(self.open_transactions.values(), default=header.last_offset + 1)
+        last_stable_offset = self._first_open_offset(header.last_offset + 1)
         is_aborted = marker.control_type is ControlType.ABORT
         return CompletedTransaction(
             header.producer_id, first_offset, header.last_offset, is_aborted, last_stable_offset
         )
+
+    def _first_open_offset(self, default: int) -> int:
+        """The first offset of all open transactions."""
+        begun = self._begun
+        while begun and self.open_transactions.get(begun[0][1]) != begun[0][0]:
+            heappop(begun)
+        return begun[0][0] if begun else default

@@ -33,9 +33,13 @@ class TransactionIndex:
         self.close()
 
     def entries(self) -> Iterator[AbortedTransaction]:
-        """All whole entries, in file order."""
-        for piece in self.file.pieces(self.count):
-            yield from map(AbortedTransaction._make, piece)
+        """All whole entries, in file order; of zeros in a hole of the file only the first."""
+        for _, entry in self._numbered():
+            yield entry
+
+    def _numbered(self) -> Iterator[tuple[int, AbortedTransaction]]:
+        for slot, piece in self.file.stored_pieces():
+            yield from enumerate(map(AbortedTransaction._make, piece), slot)
 
     def aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
         """Aborted transactions that touch offsets from `start` to below `end`.
@@ -51,7 +55,7 @@ class TransactionIndex:
 
     def sanity_problem(self) -> str | None:
         """What a broker's check at start says of the file; None if it passes. Source: TransactionIndex.sanityCheck."""
-        for number, entry in enumerate(self.entries()):
+        for number, entry in self._numbered():
             if entry.version > TRANSACTION_INDEX_VERSION:
                 return f"entry {number} has version {entry.version}, known is {TRANSACTION_INDEX_VERSION}"
             if entry.last_offset < self.base_offset:

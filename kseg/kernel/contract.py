@@ -84,6 +84,8 @@ class Problem(IntEnum):
     BAD_RECORD = 0
     BAD_COUNT = 1
     BAD_CONTROL = 2
+    BAD_MESSAGE = 3
+    "A message's own CRC in a wrapper whose CRC holds; only the renderer tells it, of the first one in a wrapper."
 
 
 class GapRule(IntEnum):
@@ -93,6 +95,8 @@ class GapRule(IntEnum):
     ALL_RECORDS = 1
     PLAIN_MESSAGES = 2
     "v0 and v1 messages that aren't compressed themselves, shallow ones too."
+    FALLS = 3
+    "All records, but only offsets that aren't above the last one's are noted: compaction leaves none."
 
 
 class Slot(IntEnum):
@@ -171,7 +175,10 @@ class Op(IntEnum):
     SKIP_IF_ZERO = 6
     "If slot a is 0, passes over the next b operations."
     JSON_TEXT = 7
-    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`."""
+    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.
+
+    Characters of kseg.control_characters are escaped, as in the next one.
+    """
     JSON_HEADERS = 8
     "A JSON list of the headers."
     JSON_TIME = 9
@@ -189,6 +196,8 @@ class Op(IntEnum):
     "The same of the headers' JSON list."
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
+    CSV_SAFE_TEXT = 16
+    "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
 
 
 class Template(NamedTuple):
@@ -205,6 +214,9 @@ class Words(NamedTuple):
     first: int
     texts: tuple[bytes, ...]
 
+
+FORMULA_STARTS = (b"=", b"+", b"-", b"@", b"\t", b"\r", b"\n", *map(str.encode, "\uff1d\uff0b\uff0d\uff20"))
+"""What a cell begins with that spreadsheets take for a formula, full-width signs too. Source: OWASP, CSV injection."""
 
 CONTROL_TEMPLATES = 9
 """Control records' templates: one for each type 0 … 6, one for unknown types, one for what can't be read as one."""

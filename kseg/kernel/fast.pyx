@@ -31,7 +31,7 @@ cpdef enum Stop:
     END, BAD_LENGTH, BAD_MAGIC, BAD_CRC, FULL
 
 cpdef enum Problem:
-    BAD_RECORD, BAD_COUNT, BAD_CONTROL
+    BAD_RECORD, BAD_COUNT, BAD_CONTROL, BAD_MESSAGE
 
 cdef enum:
     BASE_OFFSET, LAST_OFFSET, COUNT, BASE_SEQUENCE, LAST_SEQUENCE, PRODUCER_ID, PRODUCER_EPOCH, PARTITION_LEADER_EPOCH
@@ -42,7 +42,7 @@ cdef enum:
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
-    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME, CSV_SAFE_TEXT
 
 cdef enum:
     SLOTS = 36
@@ -139,6 +139,11 @@ cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
         result.at = take(cursor, size)
         result.size = size
     return result
+
+
+cdef inline const uint8_t* end_of(Bytes content) noexcept nogil:
+    """Where some bytes end. A null lies nowhere, and its size is none that could be added."""
+    return content.at + content.size if content.size > 0 else content.at
 
 
 # --- scanning --------------------------------------------------------------------------------------------------------
@@ -497,15 +502,47 @@ cdef inline int sequence_size(const uint8_t* at, const uint8_t* end, bint* good)
     return wanted
 
 
-cdef bint is_utf8(const uint8_t* at, const uint8_t* end) noexcept nogil:
+cdef enum:
+    NOT_UTF8 = 0
+    PLAIN = 1
+    CONTROLLING = 2  # UTF-8 with characters of kseg.control_characters beyond ASCII
+
+cdef uint8_t may_control[256]  # 1 for bytes with which such a character can begin
+for _byte in range(256):
+    may_control[_byte] = _byte in b"\xc2\xd8\xe1\xe2\xef\xf3"
+
+
+cdef bint is_control(const uint8_t* at) noexcept nogil:
+    """Whether a valid sequence of several bytes is a character that JSON escapes."""
+    cdef uint8_t second = at[1]
+    if at[0] == 0xC2:
+        return second <= 0x9F
+    if at[0] == 0xD8:
+        return second == 0x9C
+    if at[0] == 0xE1:
+        return second == 0xA0 and at[2] == 0x8E
+    if at[0] == 0xE2 and second == 0x80:
+        return at[2] == 0x8B or at[2] == 0x8E or at[2] == 0x8F or 0xA8 <= at[2] <= 0xAE
+    if at[0] == 0xE2:
+        return second == 0x81 and at[2] >= 0xA0 and at[2] <= 0xAF
+    if at[0] == 0xEF:
+        return (second == 0xBB and at[2] == 0xBF) or (second == 0xBF and at[2] >= 0xB9 and at[2] <= 0xBB)
+    return at[0] == 0xF3 and second == 0xA0 and at[2] <= 0x81
+
+
+cdef int text_kind(const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """NOT_UTF8, PLAIN or CONTROLLING."""
     cdef bint good
+    cdef int size, kind = PLAIN
     at = ascii_end(at, end)
     while at < end:
-        at += sequence_size(at, end, &good)
+        size = sequence_size(at, end, &good)
         if not good:
-            return False
-        at = ascii_end(at, end)
-    return True
+            return NOT_UTF8
+        if may_control[at[0]] and is_control(at):
+            kind = CONTROLLING
+        at = ascii_end(at + size, end)
+    return kind
 
 
 cdef inline bint copy_sixteen(uint8_t* out, const uint8_t* at) noexcept nogil:
@@ -608,6 +645,47 @@ cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* st
     return out - start
 
 
+cdef uint8_t* put_json_unit(uint8_t* out, uint32_t unit) noexcept nogil:
+    """A unit of UTF-16 as \\uxxxx."""
+    cdef int i
+    memcpy(out, b"\\u", 2)
+    for i in range(4):
+        out[2 + i] = b"0123456789abcdef"[unit >> (12 - 4 * i) & 15]
+    return out + 6
+
+
+cdef uint8_t* put_json_control(uint8_t* out, const uint8_t* at, int size) noexcept nogil:
+    """A character of several bytes by its number; above U+FFFF as two halves."""
+    cdef uint32_t number = at[0] & (0xFF >> (size + 1))
+    cdef int i
+    for i in range(1, size):
+        number = number << 6 | (at[i] & 0x3F)
+    if number < 0x10000:
+        return put_json_unit(out, number)
+    number -= 0x10000
+    return put_json_unit(put_json_unit(out, 0xD800 | number >> 10), 0xDC00 | (number & 0x3FF))
+
+
+cdef Py_ssize_t put_json_controls(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
+    """As put_json_text, with characters beyond ASCII that control. Ends at `stop`, or behind a character across it."""
+    cdef uint8_t* start = out
+    cdef const uint8_t* at = text[0]
+    cdef bint good
+    cdef int size
+    while at < stop:
+        size = 1 if at[0] < 0x80 else sequence_size(at, end, &good)
+        if size == 1:
+            out = put_json_byte(out, at[0])
+        elif is_control(at):
+            out = put_json_control(out, at, size)
+        else:
+            memcpy(out, at, size)
+            out += size
+        at += size
+    text[0] = at
+    return out - start
+
+
 cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noexcept nogil:
     cdef const char* alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     cdef uint8_t* start = out
@@ -633,7 +711,7 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
 
 cdef int put_java(Output out, Bytes text) except -1 nogil:
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + max(text.size, 0)
+    cdef const uint8_t* end = end_of(text)
     while at < end:
         out.need(PIECE * WIDEST)
         out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
@@ -643,16 +721,16 @@ cdef int put_java(Output out, Bytes text) except -1 nogil:
 cdef int put_json(Output out, Bytes text) except -1 nogil:
     """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
-    cdef bint readable
+    cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
         memcpy(out.buffer + out.used, b'":null', 6)
         out.used += 6
         return 0
-    readable = is_utf8(at, end)
-    if not readable:
+    kind = text_kind(at, end)
+    if kind == NOT_UTF8:
         memcpy(out.buffer + out.used, b"Base64", 6)
         out.used += 6
     memcpy(out.buffer + out.used, b'":"', 3)
@@ -660,7 +738,10 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
     while at < end:
         stop = min(at + PIECE - PIECE % 3, end)
         out.need(PIECE * WIDEST)
-        if readable:
+        if kind == CONTROLLING:
+            out.used += put_json_controls(out.buffer + out.used, &at, stop, end)
+            continue
+        if kind == PLAIN:
             out.used += put_json_text(out.buffer + out.used, at, stop)
         else:
             out.used += put_base64(out.buffer + out.used, at, stop - at)
@@ -671,18 +752,31 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
     return 0
 
 
-cdef int put_csv(Output out, Bytes text) except -1 nogil:
-    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
+cdef bint is_formula(const uint8_t* at, Py_ssize_t size) noexcept nogil:
+    """Whether it begins as one, as the contract's FORMULA_STARTS say: the last of them have three bytes."""
+    if size >= 3 and at[0] == 0xEF and at[1] == 0xBC:
+        return at[2] in (0x9D, 0x8B, 0x8D, 0xA0)
+    return size > 0 and at[0] in (c"=", c"+", c"-", c"@", c"\t", c"\r", c"\n")
+
+
+cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
+    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`.
+
+    is_safe: an apostrophe comes before what a spreadsheet would take for a formula.
+    """
     cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = text.at + text.size
+    cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
     cdef bint readable
     if text.size < 0:
         return 0
-    readable = is_utf8(at, end) and not (text.size >= 7 and memcmp(at, b"base64:", 7) == 0)
+    readable = text_kind(at, end) != NOT_UTF8 and not (text.size >= 7 and memcmp(at, b"base64:", 7) == 0)
     out.need(LONGEST_NUMBER)
     memcpy(out.buffer + out.used, b'"base64:', 8)
     out.used += 1 if readable else 8
+    if is_safe and readable and is_formula(at, end - at):
+        out.buffer[out.used] = c"'"
+        out.used += 1
     while at < end:
         stop = min(at + PIECE - PIECE % 3, end)
         out.need(PIECE * WIDEST)
@@ -791,7 +885,7 @@ cdef class CompiledTemplate:
             raise IndexError("no such table of words")
         if code in SLOT_OPS and not 0 <= a < SLOTS:
             raise IndexError("no such slot")
-        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, CSV_TEXT) and not 0 <= a < TEXTS:
+        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, CSV_TEXT, CSV_SAFE_TEXT) and not 0 <= a < TEXTS:
             raise IndexError("no such text")
         if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
@@ -1268,7 +1362,7 @@ cdef class Renderer:
         cdef Cursor body
         cdef int64_t i
         body.at = bytes_of_records.at
-        body.end = body.at + bytes_of_records.size
+        body.end = end_of(bytes_of_records)
         body.failed = False
         if line.slots[COUNT] < 0:
             return self.problem(Problem.BAD_COUNT, 0, 0)
@@ -1277,7 +1371,7 @@ cdef class Renderer:
                 return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
             if not read_record(&body, line):
                 return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
-            if self.gap_rule == 1:
+            if self.gap_rule & 1:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 continue
@@ -1336,7 +1430,7 @@ cdef class Renderer:
             self.put_batch(self.batch_templates[magic], True)
             if not readable:
                 return self.problem(Problem.BAD_RECORD, 0, 0)
-            if self.gap_rule == 1:
+            if self.gap_rule & 1:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 return 0
@@ -1344,7 +1438,7 @@ cdef class Renderer:
             return self.put_record(self.record_templates[magic])
         if body.size < 0:
             return self.put_batch(self.batch_templates[magic], True)
-        inner = survey(body.at, body.at + body.size)
+        inner = survey(body.at, end_of(body))
         shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
         line.slots[BASE_OFFSET] = sum_of(inner.first_offset, shift)
         line.slots[COUNT] = inner.count
@@ -1355,14 +1449,18 @@ cdef class Renderer:
 
     cdef int wrapper_records(self, Bytes body, int magic, int64_t shift) except -1 nogil:
         cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = body.at + body.size
+        cdef const uint8_t* end = end_of(body)
         cdef int64_t size, index = 0
+        cdef bint has_wrong = not self.line.slots[IS_VALID]
         while end - at >= LOG_OVERHEAD:
             size = next_inner(at, end, magic, shift, &self.line)
             if size < 0:
                 return self.problem(Problem.BAD_RECORD, index, at - body.at)
             if size == 0:
                 return 0
+            if not (has_wrong or self.line.slots[RECORD_IS_VALID]):
+                has_wrong = True
+                self.problem(Problem.BAD_MESSAGE, index, 0)
             index += 1
             at += size
             if self.gap_rule:
@@ -1377,7 +1475,8 @@ cdef class Renderer:
 
     cdef int note_offset(self) except -1 nogil:
         cdef int64_t offset = self.line.slots[OFFSET]
-        if self.has_last_offset and offset != sum_of(self.last_offset, 1):
+        cdef bint is_gap = offset <= self.last_offset if self.gap_rule == 3 else offset != sum_of(self.last_offset, 1)
+        if self.has_last_offset and is_gap:
             with gil:
                 self.gaps.append((self.last_offset, offset))
         self.has_last_offset = True
@@ -1497,8 +1596,8 @@ cdef class Renderer:
                     self.put_header_keys(out)
                 elif code == JSON_HEADERS:
                     self.put_json_headers(out)
-                elif code == CSV_TEXT:
-                    put_csv(out, line.texts[op.a])
+                elif code in (CSV_TEXT, CSV_SAFE_TEXT):
+                    put_csv(out, line.texts[op.a], code == CSV_SAFE_TEXT)
                 elif code == CSV_HEADERS:
                     self.put_csv_headers(out)
                 elif code == TIME and has_time(line.slots[op.a]):
@@ -1557,7 +1656,7 @@ cdef class Renderer:
             self.scratch._flush()
             self.headers_text = bytes(self.scratch_text)
             text = from_object(self.headers_text)
-        return put_csv(out, text)
+        return put_csv(out, text, False)  # a list is no formula
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -1754,7 +1853,7 @@ cdef class Columns:
         cdef Cursor body
         cdef int64_t i
         body.at = bytes_of_records.at
-        body.end = body.at + bytes_of_records.size
+        body.end = end_of(bytes_of_records)
         body.failed = False
         if self.line.slots[COUNT] < 0:
             return self.problem(Problem.BAD_COUNT, 0, 0)
@@ -1775,7 +1874,7 @@ cdef class Columns:
         cdef Inner inner
         cdef int64_t shift, size, index = 0
         cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = body.at + body.size
+        cdef const uint8_t* end = end_of(body)
         if line.slots[CODEC] == 0:
             return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
         if body.size < 0:
@@ -1912,7 +2011,7 @@ cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
     if field != NULL:
         value = sized(&entry, int32_at(field))
         if value.size >= 0 and not entry.failed:
-            body.frame.at, body.frame.end = value.at, value.at + value.size
+            body.frame.at, body.frame.end = value.at, end_of(value)
     return body
 
 

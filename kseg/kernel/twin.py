@@ -6,6 +6,7 @@ Records are read in one loop (twin_records) and shown by `%` on bytes (twin_line
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
+from itertools import pairwise
 from struct import Struct
 from zlib import crc32
 
@@ -39,8 +40,10 @@ from kseg.kernel.twin_values import (
     COUNT,
     FORM,
     IS_CONTROL,
+    IS_VALID,
     LAST_OFFSET,
     MAGIC,
+    MESSAGE_IS_VALID,
     NOTHING_DECODED,
     OFFSET,
     POSITION,
@@ -214,6 +217,7 @@ class Output:
 # --- rendering -------------------------------------------------------------------------------------------------------
 
 _ALL_RECORDS, _PLAIN_MESSAGES = GapRule.ALL_RECORDS.value, GapRule.PLAIN_MESSAGES.value
+_FALLS = GapRule.FALLS.value
 
 
 class Renderer:
@@ -308,20 +312,32 @@ class Renderer:
         """Prints a batch's records, up to the problem that is met, if one is."""
         first = 0
         is_inner = batch[MAGIC] < 2 and batch[CODEC] != 0
-        notes_offsets = self._gap_rule == _ALL_RECORDS or (self._gap_rule == _PLAIN_MESSAGES and is_inner)
+        has_wrong = not batch[IS_VALID]
+        notes_offsets = self._gap_rule in (_ALL_RECORDS, _FALLS) or (self._gap_rule == _PLAIN_MESSAGES and is_inner)
         for piece in pieces:
             if isinstance(piece, RecordProblem):
                 self.problems.append(piece)
                 return
             taken = range(len(piece)) if self._takes is None else self._taken(piece)
+            walked = piece[: taken[-1] + 1] if self.is_full else piece
             if notes_offsets:
-                self._note_offsets(piece[: taken[-1] + 1] if self.is_full else piece)
+                self._note_offsets(walked)
+            if is_inner and not has_wrong:
+                has_wrong = self._note_wrong(walked, first, batch)
             if taken:
                 records = piece if len(taken) == len(piece) else [piece[index] for index in taken]
                 self._put_records(records, [first + index for index in taken], batch, template)
             if self.is_full:
                 return
             first += len(piece)
+
+    def _note_wrong(self, messages: list[RecordValues], first: int, wrapper: BatchValues) -> bool:
+        """Notes the first of a wrapper's messages whose own CRC is wrong; tells whether there is one."""
+        for index, message in enumerate(messages, first):
+            if not message[MESSAGE_IS_VALID]:
+                self.problems.append(RecordProblem(wrapper[POSITION], Problem.BAD_MESSAGE, index, 0))
+                return True
+        return False
 
     def _put_batch(self, formats: Formats, values: Sequence[object], *, is_deep: bool) -> None:
         """Prints a batch's line; with a filter it waits for the first record taken, if records are looked at."""
@@ -376,8 +392,13 @@ class Renderer:
             self._output.write(templates[kind].for_batch(batch).lines([_shown(shown, templates[kind])]))
 
     def _note_offsets(self, records: list[RecordValues]) -> None:
-        """Remembers each place where an offset isn't the one before + 1."""
+        """Remembers each place where an offset isn't the one before + 1; or, if that is the rule, isn't above it."""
         last = self._last_offset
+        if self._gap_rule == _FALLS:
+            offsets = [record[0] for record in records]
+            self.gaps += [pair for pair in pairwise(([] if last is None else [last]) + offsets) if pair[1] <= pair[0]]
+            self._last_offset = offsets[-1] if offsets else last
+            return
         for record in records:
             offset = record[0]
             if offset - 1 != last and last is not None and int64(offset - 1) != last:

@@ -13,7 +13,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from kseg.kernel.contract import Headers, Op, Slot, Template, Text, Words
+from kseg.control_characters import json_bytes_escaped
+from kseg.kernel.contract import FORMULA_STARTS, Headers, Op, Slot, Template, Text, Words
 from kseg.kernel.twin_values import (
     DECODED,
     FORM,
@@ -61,7 +62,7 @@ _NULL_BITS = {
     Text.KEY_ERROR: NULL_KEY_ERROR,
     Text.VALUE_ERROR: NULL_VALUE_ERROR,
 }
-_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.CSV_TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
+_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.CSV_TEXT, Op.CSV_SAFE_TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
 _FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
 """Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
 
@@ -101,7 +102,7 @@ def _json_text(text: bytes | None) -> bytes:
         text.decode()
     except UnicodeDecodeError:
         return b'Base64":"%b"' % b2a_base64(text, newline=False)
-    return b'":"%b"' % _json_escaped(text)
+    return b'":"%b"' % json_bytes_escaped(_json_escaped(text))
 
 
 def _json_escaped(text: bytes) -> bytes:
@@ -155,6 +156,12 @@ def _csv_text(text: bytes | None) -> bytes:
     if text.startswith(_BASE64_MARK):
         return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
     return b'"%b"' % text.replace(b'"', b'""')
+
+
+def _csv_safe_text(text: bytes | None) -> bytes:
+    """The same; an apostrophe comes before what a spreadsheet would take for a formula."""
+    field = _csv_text(text)
+    return b"\"'" + field[1:] if field[1:].startswith(FORMULA_STARTS) else field
 
 
 def _csv_headers(headers: Headers) -> bytes:
@@ -328,6 +335,8 @@ class LineTemplate:
                 return _Hole(b"%b", _Source(a, _time))
             case Op.CSV_TEXT:
                 return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_text))
+            case Op.CSV_SAFE_TEXT:
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_safe_text))
             case Op.CSV_HEADERS:
                 return _Hole(b"%b", _Source(HEADERS, _csv_headers))
             case Op.TEXT:
@@ -366,7 +375,7 @@ def _shown_place(code: Op, a: int) -> int:
     match code:
         case Op.INTEGER | Op.WORD | Op.JSON_TIME | Op.TIME:
             return a
-        case Op.TEXT | Op.JSON_TEXT | Op.CSV_TEXT:
+        case Op.TEXT | Op.JSON_TEXT | Op.CSV_TEXT | Op.CSV_SAFE_TEXT:
             return _TEXT_PLACES[Text(a)]
         case Op.HEADER_KEYS | Op.JSON_HEADERS | Op.CSV_HEADERS:
             return HEADERS

@@ -31,6 +31,8 @@ BASE_SEQUENCE, POSITION, SIZE = Slot.BASE_SEQUENCE.value, Slot.POSITION.value, S
 BASE_TIMESTAMP, MAX_TIMESTAMP = Slot.BASE_TIMESTAMP.value, Slot.MAX_TIMESTAMP.value
 TIMESTAMP_TYPE, IS_CONTROL = Slot.TIMESTAMP_TYPE.value, Slot.IS_CONTROL.value
 MAGIC, CODEC, CRC, IS_VALID = Slot.MAGIC.value, Slot.CODEC.value, Slot.CRC.value, Slot.IS_VALID.value
+MESSAGE_IS_VALID = Slot.RECORD_IS_VALID.value - Slot.OFFSET.value
+"""Place in a record's own values."""
 NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE.value
 LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME.value
 

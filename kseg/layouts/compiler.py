@@ -80,7 +80,7 @@ class _Compiler:
             if piece.group() == "{":
                 raise UsageError(f"template {text!r}: {text[piece.start() :]!r} is no field; write \\{{ for a brace")
             if piece.group(1) is None:
-                self._literal(_ESCAPES.get(piece.group(), piece.group()).encode())
+                self._literal(_ESCAPES.get(piece.group(), piece.group()).encode("utf-8", "surrogateescape"))
             elif piece.group(2) == "}":
                 self._hole(piece.group(1), text)
             else:

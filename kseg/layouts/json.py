@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+from kseg.control_characters import json_escaped
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
@@ -23,7 +24,7 @@ _NOTHING = compile_template("")
 def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
     """Objects of type batch and record; `file_on_records` where several files are read."""
     program = _program(batches=batches, records=records, file_on_records=file_on_records)
-    return fill_program(program, PATH, json.dumps(shown(path), ensure_ascii=False))
+    return fill_program(program, PATH, json_escaped(json.dumps(shown(path), ensure_ascii=False)))
 
 
 @cache

@@ -18,4 +18,5 @@ NAMES_UNKNOWN_FILES: Since[bool] = (((0, 8), False), ((0, 11), True))
 """Whether a file of another kind is spoken of, on stdout and stderr; before, it was passed over."""
 
 DUMPING = "Dumping {path}"
+UNREAD_RECORDS = "kseg: records of {count} batches weren't looked at; without --shallow, what is wrong in them is told"
 IGNORING = "Ignoring unknown file {path}"

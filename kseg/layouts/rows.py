@@ -5,6 +5,7 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
+from kseg.control_characters import json_escaped
 from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
@@ -18,6 +19,7 @@ from kseg.output.columns import (
     Column,
     Kind,
 )
+from kseg.output.csv import quoted
 from kseg.shown_paths import shown
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
@@ -30,6 +32,8 @@ COLUMNS: dict[str, Column] = {
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
 """What `--fields` takes."""
 _JSON_FORMS = ("json", "table")
+SAFE_CSV = "safe-csv"
+"""The form of CSV that no spreadsheet takes for formulas."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
@@ -44,7 +48,7 @@ def template_program(template: str) -> Program:
 
 
 def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
-    """A program that prints a row for each record: `form` is text, json, csv, or table for JSON of texts to be shown.
+    """A program that prints a row for each record: `form` is text, json, csv, SAFE_CSV, or table for JSON of texts.
 
     Raises UsageError for a name that isn't one of FIELD_NAMES.
     """
@@ -75,7 +79,7 @@ def _program(records: tuple[Template, Template, Template]) -> Program:
 
 
 def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, str]) -> Template:
-    show = {"text": _text, "json": _json, "csv": _csv, "table": _table}[form]
+    show = {"text": _text, "json": _json, "csv": _csv, SAFE_CSV: _safe_csv, "table": _table}[form]
     cells = [show(name, places[name] if name in places else _Column(COLUMNS[name], magic)) for name in names]
     if form in _JSON_FORMS:
         return compile_template("\\{" + ",".join(cells) + "\\}\n")
@@ -99,10 +103,9 @@ def _template_text(form: str, value: object) -> str:
 def _value_text(form: str, value: object) -> str:
     """A value as a form writes it."""
     if form in _JSON_FORMS:
-        return json.dumps(value, ensure_ascii=False)
-    if form == "csv" and isinstance(value, str):
-        doubled = value.replace('"', '""')
-        return f'"{doubled}"'
+        return json_escaped(json.dumps(value, ensure_ascii=False))
+    if form in ("csv", SAFE_CSV) and isinstance(value, str):
+        return quoted(value, is_safe=form == SAFE_CSV)
     return ("null" if form == "text" else "") if value is None else str(value)
 
 
@@ -146,6 +149,10 @@ def _csv(name: str, value: str | _Column) -> str:
         return "{headers:csv}"
     template = _time_or(name, value) or ""
     return "" if template == "null" else template.replace("null", "")
+
+
+def _safe_csv(name: str, value: str | _Column) -> str:
+    return _csv(name, value).replace(":csv}", ":safe}").replace("{headers:safe}", "{headers:csv}")
 
 
 def _time_or(name: str, column: _Column) -> str | None:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, MINIMUM_SIZE_FIELD
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
 from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
 from kseg.index.headers import BatchHeader, headers_of, intact_header
-from kseg.log_file import BUFFER_SIZE, HEADER_WINDOW, Damage, LogFile
+from kseg.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
 
 SEARCH_COST_LIMIT = 32
-"""Bytes of CRC work that searches in a file may cost, for each byte of the file."""
+"""Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""
+_GIVEN_UP = "no intact batch was found here; the careful search was given up, since it took too long"
 _SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
 _HEADER = re.compile(
     rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
@@ -35,7 +36,7 @@ def intact_batches(log_file: LogFile) -> Iterator[BatchHeader | Loss]:
     """Headers of batches whose CRC holds, and losses, in file order; their sizes add up to the file's."""
     position = 0
     search = _Search(log_file)
-    while position < log_file.size:
+    while position < log_file.size and not log_file.has_given_up:
         for item in log_file.runs(position):
             loss = None
             if isinstance(item, Damage):
@@ -57,6 +58,7 @@ def intact_batches(log_file: LogFile) -> Iterator[BatchHeader | Loss]:
                 break
         else:
             return
+    yield from search.batches(position)
 
 
 class _Search:
@@ -64,28 +66,48 @@ class _Search:
 
     def __init__(self, log_file: LogFile) -> None:
         self._log_file = log_file
-        self._budget = SEARCH_COST_LIMIT * log_file.size
+        self._budget = SEARCH_COST_LIMIT * log_file.stored_size
+
+    def batches(self, position: int) -> Iterator[BatchHeader | Loss]:
+        """All that it finds from a position on, and the losses between."""
+        end = self._log_file.size
+        while position < end:
+            found = self.first(position, end)
+            header = None if found is None else intact_header(self._log_file, found)
+            following = end if header is None else header.position
+            if following > position:
+                yield Loss(position, following - position, str(DamageKind.BAD_LENGTH), _GIVEN_UP)
+            position = end if header is None else header.end
+            if header is not None:
+                yield header
 
     def first(self, start: int, end: int) -> int | None:
         """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""
+        most = FIRST_SIZE
         while start < end:
-            window = self._log_file.read(start, BUFFER_SIZE + BATCH_HEADER_SIZE)
+            stored, hole = self._log_file.next_stretch(start)
+            start = max(start, stored - MAGIC_POSITION)
+            size = min(most, end - start, max(hole - start, 1))
+            most = BUFFER_SIZE
+            window = self._log_file.read(start, size + BATCH_HEADER_SIZE)
             if len(window) < HEADER_WINDOW:
                 return None
             if any(window):
-                for match in _HEADER.finditer(window, 0, min(len(window), end - start + BATCH_HEADER_SIZE)):
+                for match in _HEADER.finditer(window):
                     at = match.start()
-                    if at >= min(BUFFER_SIZE, end - start):
+                    if at >= size:
                         break
                     if self._is_batch(window, at, start + at):
                         return start + at
-            start += BUFFER_SIZE
+            start += size
         return None
 
     def _is_batch(self, window: bytes, at: int, position: int) -> bool:
         magic = window[at + MAGIC_POSITION]
         size = size_field(window, at)
         if size < MINIMUM_SIZE_FIELD[magic] or size > self._log_file.size - position or not _fits(window, at, size):
+            return False
+        if not self._log_file.may_be_batch(position, size + LOG_OVERHEAD):
             return False
         self._budget -= size
         return self._budget > 0 and intact_header(self._log_file, position) is not None

@@ -2,13 +2,15 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import ge
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.batch import Batch
 from kseg.bodies import Slice, with_bodies
 from kseg.formats.codes import MAGIC_POSITION, NO_TIMESTAMP, DamageKind
 from kseg.index.headers import BatchHeader, parse_header
-from kseg.index.producer_state import EndMarker, parse_end_marker
+from kseg.index.producer_state import EndMarker, is_control_record, parse_end_marker
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, Problem
 from kseg.log_file import Damage, LogFile
 
@@ -16,6 +18,7 @@ _KIND_OF_PROBLEM = {
     Problem.BAD_RECORD: DamageKind.BAD_RECORD,
     Problem.BAD_COUNT: DamageKind.BAD_COUNT,
     Problem.BAD_CONTROL: DamageKind.BAD_RECORD,
+    Problem.BAD_MESSAGE: DamageKind.BAD_RECORD,
 }
 
 
@@ -52,11 +55,42 @@ class CheckedBatch(NamedTuple):
 
 def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
     """Batches and damages of a log in file order; a batch whose CRC is wrong is a damage of its size."""
-    for item in with_bodies(log_file.runs(), log_file.size):
+    for item in with_bodies(log_file.runs(), log_file.stored_size):
         if isinstance(item, Damage):
             yield item
         else:
             yield from _batches_of(log_file, item)
+
+
+class InnerProblem(NamedTuple):
+    """Something wrong inside a batch whose CRC holds: the batch's position, the finding's id, and what, in words."""
+
+    position: int
+    id: str
+    detail: str
+
+
+def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
+    """What is wrong inside batches whose CRC holds: what can't be read, and record offsets that don't rise."""
+    for piece in with_bodies(log_file.runs(), log_file.size):
+        if isinstance(piece, Damage):
+            continue
+        run = piece.run
+        columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+        offsets = memoryview(columns.offsets).cast("B").cast("q")
+        is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
+        if is_suspicious or b"\1" in bytes(columns.control) or any(map(ge, offsets, offsets[1:])):
+            for batch in _batches_of(log_file, piece):
+                if isinstance(batch, CheckedBatch):
+                    yield from _problem_inside(batch)
+
+
+def _problem_inside(batch: CheckedBatch) -> Iterator[InnerProblem]:
+    if batch.damage is not None:
+        yield InnerProblem(batch.header.position, str(batch.damage.kind), batch.damage.detail)
+    elif any(map(ge, batch.offsets, batch.offsets[1:])):
+        detail = f"offsets of its records, {batch.offsets[0]} to {batch.offsets[-1]}, don't rise"
+        yield InnerProblem(batch.header.position, "record-offsets", detail)
 
 
 def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
@@ -72,10 +106,23 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
             continue
         header = parse_header(run.buffer, start, run.position + start, is_valid=True)
         crc_at = start + (17 if header.magic >= 2 else MAGIC_POSITION - 4)
-        marker = None
-        if header.is_control and header.producer_id >= 0:
-            marker = parse_end_marker(run.buffer[start : start + size])
-        yield records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+        marker, problem = None, None
+        if header.is_control:
+            raw = bytes(run.buffer[start : start + size])
+            marker = parse_end_marker(raw) if header.producer_id >= 0 else None
+            problem = _control_problem(raw, header)
+        batch = records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+        yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
+
+
+def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
+    """What is wrong with a control batch's first record whose key or value isn't of its kind, as the kernel judges."""
+    batch = Batch.parse(raw, header.position, is_valid=True)
+    for index, record in enumerate(batch.records()):
+        if not is_control_record(record.key, record.value):
+            detail = f"control record {index} has no key or value of its kind"
+            return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)
+    return None
 
 
 class _RecordColumns:

@@ -5,8 +5,10 @@ at or above the first one of the batch at the next entry: which offset of an app
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
@@ -18,7 +20,6 @@ from kseg.log_file import Damage
 
 LONGEST_STRETCH = 4 << 20
 """Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""
-_ZEROS_AT_ONCE = 1 << 20
 
 
 class OffsetIndexCheck:
@@ -163,32 +164,36 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
         previous = entry
 
 
+@contextmanager
+def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
+    """Finds an index that can't be opened or read in the block; one that has gone meanwhile is none."""
+    try:
+        yield
+    except OpenError as error:
+        if path.exists():
+            findings.add("index-unreadable", path, error.message, position=error.position)
+
+
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
-    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros."""
+    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros.
+
+    Raises UnreadableError if the disk can't give the entries, so that who reads them later needn't expect that.
+    """
     path = Path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
+    for _ in file.pieces(count):
+        pass
     if file.trailing:
         sentence = f"{file.size} bytes; the last {file.trailing} are no whole entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)
     if count == file.capacity:
         return
     written = count * entry_size
-    if not _is_zero(file, written, file.capacity * entry_size):
+    if file.first_content(written, file.capacity * entry_size) is not None:
         findings.add("index-unsorted", path, f"entries stand behind zeros at entry {count}", position=written)
     elif is_closed:
         sentence = f"{file.capacity - count} of {file.capacity} entries are zeros"
         findings.add("index-preallocated", path, sentence, position=written)
-
-
-def _is_zero(file: EntryFile, start: int, end: int) -> bool:
-    while start < end:
-        piece = file.read(start, min(_ZEROS_AT_ONCE, end - start))
-        if not piece:
-            return True  # the file was cut while it was read
-        if any(piece):
-            return False
-        start += len(piece)
-    return True
 
 
 def check_missing_indexes(path: Path, *, is_missing: bool, size: int, findings: Findings) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, TAIL_KINDS, DamageKind
 from kseg.log.checked_batches import CheckedBatch
-from kseg.log.findings import Findings
+from kseg.log.findings import Findings, id_of_damage
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage
 
@@ -78,9 +78,7 @@ class LogChecks:
     def take_damage(self, damage: Damage) -> None:
         """Takes a stretch of the log that can't be read."""
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
-        finding_id = str(damage.kind)
-        if damage.kind in TAIL_KINDS and not self._is_last:
-            finding_id = "cut-segment"
+        finding_id = id_of_damage(damage.kind, is_last=self._is_last)
         lost = f", {damage.size} bytes lost" if damage.size else ""
         if damage.kind is DamageKind.ZERO_TAIL:
             lost = f", {damage.size} bytes"

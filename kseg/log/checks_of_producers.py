@@ -1,9 +1,10 @@
 """Checks of what a partition's batches say of their producers: sequences, transactions, .txnindex and .snapshot."""
 
+from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerState, ProducerStates
@@ -41,6 +42,7 @@ class ProducerChecks:
         self._states = ProducerStates()
         self._known_from = self._first_offset
         self._open: dict[int, _OpenTransaction] = {}
+        self._unseen: set[int] = set()
         self._aborted: dict[tuple[int, int], int] = {}
         self._is_whole = True
         self._clock = -1
@@ -80,6 +82,7 @@ class ProducerChecks:
             opened = self._open.get(header.producer_id)
             place = (self._file, header.position) if opened is None else opened[:2]
             self._open[header.producer_id] = _OpenTransaction(*place, None)
+            self._unseen.add(header.producer_id)
         if batch.marker is not None and batch.marker.control_type is ControlType.ABORT and completed is not None:
             self._aborted[header.producer_id, batch.last_offset] = completed.first_offset
 
@@ -136,9 +139,10 @@ class ProducerChecks:
     def _read_clock(self, timestamp: int) -> None:
         """Takes a time of the broker's clock: transactions that are open now are older."""
         self._clock = max(self._clock, timestamp)
-        for producer_id, transaction in self._open.items():
-            if transaction.seen_at is None:
-                self._open[producer_id] = transaction._replace(seen_at=timestamp)
+        for producer_id in self._unseen:
+            if producer_id in self._open:
+                self._open[producer_id] = self._open[producer_id]._replace(seen_at=timestamp)
+        self._unseen.clear()
 
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
         first_offset = self._states.open_transactions.get(producer_id)
@@ -155,8 +159,11 @@ class ProducerChecks:
         indexed: dict[tuple[int, int], int] = {}
         path = segment.path.with_suffix(".txnindex")
         if segment.transaction_index is not None:
-            with TransactionIndex(path, segment.base_offset) as index:
-                indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+            try:
+                with TransactionIndex(path, segment.base_offset) as index:
+                    indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+            except OpenError:
+                return  # which is a finding of its own
         for (producer_id, last_offset), first_offset in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if known is None:
@@ -178,7 +185,7 @@ class ProducerChecks:
     def _compare_snapshots(self, offset: int | None) -> None:
         """Compares the snapshots taken up to an offset, all that are left if it is None."""
         while self._snapshots and (offset is None or self._snapshots[0][0] <= offset):
-            end_offset, path = self._snapshots.pop(0)
+            end_offset, path = self._snapshots.popleft()
             if end_offset > self._next_offset and offset is None and self._next_offset > self._first_offset:
                 sentence = f"taken at offset {end_offset}, the log ends at {self._next_offset}"
                 self._findings.add("snapshot-beyond-end", path, sentence, offsets=(self._next_offset, end_offset - 1))
@@ -187,14 +194,13 @@ class ProducerChecks:
 
     def _compare_snapshot(self, path: Path, end_offset: int) -> None:
         with ProducerSnapshot(path) as snapshot:
-            entries = list(snapshot.entries())
-        if end_offset == self._first_offset and self._next_offset == end_offset:
-            self._states = ProducerStates(entries)  # what was before the log begins
-        for entry in entries:
-            problem = self._contradiction(entry, end_offset)
-            if problem is not None:
-                sentence = f"producer {entry.producer_id}: {problem}"
-                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+            if end_offset == self._first_offset and self._next_offset == end_offset:
+                self._states = ProducerStates(snapshot.entries())  # what was before the log begins
+            for entry in snapshot.entries():
+                problem = self._contradiction(entry, end_offset)
+                if problem is not None:
+                    sentence = f"producer {entry.producer_id}: {problem}"
+                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
 
     def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
         if max(entry.last_offset, entry.current_txn_first_offset) >= end_offset:
@@ -213,9 +219,9 @@ class ProducerChecks:
         return None
 
 
-def _readable_snapshots(partition: PartitionLog, findings: Findings) -> list[tuple[int, Path]]:
+def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:
     """End offsets and paths of the snapshots that a broker would take; what is wrong with the others is found."""
-    readable = []
+    readable: deque[tuple[int, Path]] = deque()
     for end_offset, file in partition.snapshots.items():
         try:
             with ProducerSnapshot(file.path) as snapshot:

@@ -1,10 +1,11 @@
 """Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError
 from kseg.formats.names import SUFFIXES, parse_file_name
 from kseg.log.checks_of_log import EpochStart, LogChecks
 from kseg.log.findings import Findings
@@ -17,8 +18,6 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     path = partition.path / LEADER_EPOCH_CHECKPOINT
     try:
         entries = partition.read_leader_epochs()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
         return
@@ -29,17 +28,18 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
             sentence = f"epoch {next_epoch} from offset {next_start} behind epoch {epoch} from {start}"
             findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))
             return
+    starts = [start for _, start in entries]
     for found in log.epochs:
-        _check_epoch(path, entries, found, findings)
+        place = bisect_right(starts, found.offset)
+        _check_epoch(path, entries[place - 1][0] if place else None, found, findings)
     end = log.next_offset
     if end is not None and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
 
 
-def _check_epoch(path: Path, entries: tuple[tuple[int, int], ...], found: EpochStart, findings: Findings) -> None:
-    """The checkpoint gives an offset the last epoch that begins at or below it."""
-    stored = max((epoch for epoch, start in entries if start <= found.offset), default=None)
+def _check_epoch(path: Path, stored: int | None, found: EpochStart, findings: Findings) -> None:
+    """`stored`: the epoch that the checkpoint gives the offset, the last one that begins at or below it."""
     if stored != found.epoch:
         has = "none" if stored is None else str(stored)
         sentence = f"offset {found.offset} is of epoch {has}, its batch says {found.epoch}"
@@ -86,8 +86,6 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
             findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
     try:
         partition.read_topic_id()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
 
@@ -98,8 +96,6 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
         findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
     try:
         log_dir.read_properties()
-    except OpenError:
-        raise
     except KsegError as error:
         findings.add("unreadable-text", log_dir.path / META_PROPERTIES, error.message)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from kseg.batch import Batch
-from kseg.errors import KsegError
+from kseg.errors import DamagedError, KsegError
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import parse_header
 from kseg.index.producer_state import ProducerStates, parse_end_marker
@@ -76,7 +76,8 @@ def compact_partition(
     topic's, for a partition that has lost it.
 
     Raises:
-        KsegError: if a log that is cleaned is damaged (`salvage` reads such), or the map has no room for a key.
+        DamagedError: if a log that is cleaned is damaged: `salvage` reads such.
+        KsegError: if the map has no room for a key.
         OSError: where the system can't read or write.
     """
     plan = plan_compaction(partition, settings)
@@ -226,16 +227,16 @@ class _Cleaning:
 
 
 def _batches(segment: SegmentFiles) -> Iterator[Batch]:
-    """A segment's batches, all intact. Raises KsegError at damage."""
+    """A segment's batches, all intact. Raises DamagedError at damage."""
     with Segment(segment.path) as log:
         for item in log.scan():
             if isinstance(item, Damage):
                 if item.kind is not DamageKind.ZERO_TAIL:
                     detail = f"{item.detail}: `kseg salvage` saves what is intact"
-                    raise KsegError(detail, log.path, item.position)
+                    raise DamagedError(detail, log.path, item.position)
             elif not item.is_valid:
                 detail = "the CRC doesn't hold: `kseg salvage` saves what is intact"
-                raise KsegError(detail, log.path, item.position)
+                raise DamagedError(detail, log.path, item.position)
             else:
                 yield item
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.batch import Batch
-from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET
+from kseg.errors import OpenError
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.log.carve import Loss, intact_batches
-from kseg.log.partition import PartitionLog
+from kseg.log.checked_batches import InnerProblem, inner_problems
+from kseg.log.partition import FoundFile, PartitionLog
 from kseg.log_file import Damage, LogFile
 
 PENDING = 20_000
@@ -58,7 +60,9 @@ class Replica:
     """What is intact in one directory of a partition.
 
     extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
-    offsets can't be right. losses: the rest. is_compacted: whether compaction has been over it.
+    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
+    they are. metadata_snapshots: KRaft's that are intact. is_compacted: whether
+    compaction has been over it.
     """
 
     def __init__(
@@ -68,18 +72,32 @@ class Replica:
         keep_cache: bool = True,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
-        """Reads all logs; `on_read` is told the size of each. Raises OpenError if one can't be opened."""
+        """Reads all logs, as far as they can be; `on_read` is told the size of each."""
         self.partition = partition
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
         self.losses: list[FoundLoss] = []
+        self.inner_problems: list[tuple[Path, InnerProblem]] = []
         clean_offset = partition.checkpoints().clean_offset
         self.is_compacted = clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
         for segment in partition.segments:
-            with LogFile(segment.path, keep_cache=keep_cache) as log_file:
-                self._read(log_file, segment.base_offset)
+            try:
+                with segment.open_log(keep_cache=keep_cache) as log_file:
+                    self._read(log_file, segment.base_offset)
+                    self.inner_problems += ((segment.path, problem) for problem in inner_problems(log_file))
+            except OpenError as error:  # it has gone meanwhile
+                loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
+                self.losses.append(FoundLoss(segment.path, loss))
             if on_read is not None:
                 on_read(segment.size)
+        self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+
+    def _is_intact(self, snapshot: FoundFile) -> bool:
+        """Whether all of a metadata snapshot can be read; what can't be is a loss."""
+        with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
+            losses = [FoundLoss(snapshot.path, item) for item in intact_batches(log_file) if isinstance(item, Loss)]
+        self.losses += losses
+        return not losses
 
     @property
     def batch_count(self) -> int:

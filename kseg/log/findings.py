@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.formats.codes import TAIL_KINDS, DamageKind
+
 SHOWN_ALIKE = 20
 """Findings of one id in one file that are kept; of the others the last one kept tells the count."""
 
@@ -38,6 +40,12 @@ _REINDEX = (
 
 FINDINGS: dict[str, FindingKind] = {
     # bytes of the log
+    "unreadable": FindingKind(
+        _ERROR,
+        "The disk can't give bytes of a log, or the log can't be opened.",
+        "The broker fails at it: it takes the log directory offline. What the blocks held is lost here.",
+        "Copy the disk first, if it is failing (`ddrescue`); take an intact replica, or `kseg salvage PATH -o DIR`.",
+    ),
     "bad-length": FindingKind(
         _ERROR,
         "A length field is too small for its format, or goes beyond the file.",
@@ -202,6 +210,12 @@ FINDINGS: dict[str, FindingKind] = {
         "None for the data: a broker rebuilds the segment's indexes at start, which takes time.",
         "`kseg reindex PATH -o DIR` makes them.",
     ),
+    "index-unreadable": FindingKind(
+        _ERROR,
+        "An index can't be opened, or the disk can't give its bytes.",
+        "The broker fails at it: it takes the log directory offline.",
+        _REINDEX,
+    ),
     "index-cut": FindingKind(
         _WARNING,
         "An index file's size is no multiple of its entries' size.",
@@ -293,7 +307,7 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "unreadable-text": FindingKind(
         _ERROR,
-        "A checkpoint, partition.metadata or meta.properties isn't of the form that Kafka writes.",
+        "A checkpoint, partition.metadata or meta.properties can't be read, or isn't of the form that Kafka writes.",
         "A broker may refuse its log directory, or forget what the file said.",
         "Delete a `*-offset-checkpoint` while the broker is down: it is made anew. Mend others from a replica's.",
     ),
@@ -323,6 +337,16 @@ FINDINGS: dict[str, FindingKind] = {
     ),
 }
 """By id. A finding's severity is its kind's."""
+
+
+def status_of(finding_id: str) -> int:
+    """The exit status that a finding, or a damage of that kind, asks for: 0 for a note, 1 for all others."""
+    return int(FINDINGS[finding_id].severity is not Severity.NOTE)
+
+
+def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
+    """The finding that a damage is: a tail where a later segment follows is a cut segment."""
+    return str(kind) if is_last or kind not in TAIL_KINDS else "cut-segment"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,15 @@ from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import AbortedTransaction
 from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import parse_end_marker
+from kseg.index.producer_state import read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import LEAST
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log.segment_search import SegmentStep, seek_offset
 from kseg.log_file import LogFile
 
+ENTRIES_SOUGHT = 100
+"""Entries of a transaction index that are looked up in the log one by one; for more its headers are read once."""
 Span = tuple[int, int]
 SCANNED = "the log is scanned for aborted transactions instead; `kseg reindex` rebuilds it"
 
@@ -112,8 +114,7 @@ def _indexed(segment: SegmentFiles, notes: list[str]) -> list[AbortedTransaction
             entries = list(index.entries())
             problem = index.sanity_problem()
             if problem is None:
-                found = (_entry_problem(entry, segment, log_file) for entry in entries)
-                problem = next((each for each in found if each is not None), None)
+                problem = _first_problem(entries, segment, log_file)
     except KsegError as error:
         notes.append(f"{error}: {SCANNED}")
         return None
@@ -123,17 +124,36 @@ def _indexed(segment: SegmentFiles, notes: list[str]) -> list[AbortedTransaction
     return entries
 
 
+def _first_problem(entries: list[AbortedTransaction], segment: SegmentFiles, log_file: LogFile) -> str | None:
+    """What the log says against the first entry that it doesn't bear out; None if there is none."""
+    if len(entries) <= ENTRIES_SOUGHT:
+        found = (_entry_problem(entry, segment, log_file) for entry in entries)
+        return next((problem for problem in found if problem is not None), None)
+    headers = (header for header in walk_headers(log_file) if isinstance(header, BatchHeader))
+    aborts = {(header.producer_id, header.last_offset) for header in headers if _is_abort(log_file, header)}
+    wrong = (entry for entry in entries if (entry.producer_id, entry.last_offset) not in aborts)
+    return next(map(_no_abort, wrong), None)
+
+
+def _is_abort(log_file: LogFile, header: BatchHeader) -> bool:
+    marker = read_end_marker(log_file, header) if header.is_control else None
+    return marker is not None and marker.control_type is ControlType.ABORT
+
+
+def _no_abort(entry: AbortedTransaction) -> str:
+    return f"no abort of producer {entry.producer_id} at offset {entry.last_offset}"
+
+
 def _entry_problem(entry: AbortedTransaction, segment: SegmentFiles, log_file: LogFile) -> str | None:
     step = SegmentStep(segment)
     seek_offset(log_file, step, entry.last_offset, [])
     for header in walk_headers(log_file, step.scan_position):
         if isinstance(header, BatchHeader) and header.last_offset >= entry.last_offset:
-            marker = parse_end_marker(log_file.read(header.position, header.size)) if header.is_control else None
-            is_abort = marker is not None and marker.control_type is ControlType.ABORT
-            if is_abort and (header.producer_id, header.last_offset) == (entry.producer_id, entry.last_offset):
+            is_named = (header.producer_id, header.last_offset) == (entry.producer_id, entry.last_offset)
+            if is_named and _is_abort(log_file, header):
                 return None
             break
-    return f"no abort of producer {entry.producer_id} at offset {entry.last_offset}"
+    return _no_abort(entry)
 
 
 def _aborted_in(segment: SegmentFiles, begun: dict[int, int]) -> Iterator[tuple[int, Span | None]]:
@@ -148,7 +168,7 @@ def _aborted_in(segment: SegmentFiles, begun: dict[int, int]) -> Iterator[tuple[
             if not header.is_control:
                 begun.setdefault(header.producer_id, header.base_offset or 0)
                 yield header.producer_id, None
-            elif marker := parse_end_marker(log_file.read(header.position, header.size)):
+            elif marker := read_end_marker(log_file, header):
                 first = begun.pop(header.producer_id, header.last_offset)
                 is_aborted = marker.control_type is ControlType.ABORT
                 yield header.producer_id, (first, header.last_offset) if is_aborted else None

@@ -8,13 +8,13 @@ from kseg.bodies import BodyBounds
 from kseg.codecs import DEFAULT_LIMIT, decompress
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
-from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
-from kseg.index.producer_state import ProducerStates, parse_end_marker
+from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
-from kseg.log.partition import PartitionLog, SegmentFiles, read_tail
+from kseg.log.partition import PartitionLog, SegmentFiles, Tail, read_tail
 from kseg.log.roll import (
     ClosedSegment,
     NextAppend,
@@ -200,7 +200,12 @@ def _segments(
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         try:
-            row, first = _glance(segment, has_time_indexes=partition.has_time_indexes, keep_cache=settings.keep_cache)
+            tail = read_tail(segment, keep_cache=settings.keep_cache)
+            row, first = _glance(
+                segment, tail, has_time_indexes=partition.has_time_indexes, keep_cache=settings.keep_cache
+            )
+            if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
+                problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
             if settings.deep:
                 states = partition.read_producer_states(segment.base_offset) or states or ProducerStates()
                 row = _read_headers(segment, row, states, keep_cache=settings.keep_cache)
@@ -211,10 +216,9 @@ def _segments(
 
 
 def _glance(
-    segment: SegmentFiles, *, has_time_indexes: bool, keep_cache: bool
+    segment: SegmentFiles, tail: Tail, *, has_time_indexes: bool, keep_cache: bool
 ) -> tuple[SegmentListing, BatchHeader | None]:
     """What names, sizes, indexes, the first and the last batches tell."""
-    tail = read_tail(segment, keep_cache=keep_cache)
     with segment.open_log(keep_cache=keep_cache) as log_file:
         first = next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
     health = [tail.index_problem] if tail.index_problem else []
@@ -283,7 +287,7 @@ def _read_headers(
     codecs, magics, producer_ids = set[int](), set[int](), set[int]()
     largest = NO_TIMESTAMP
     with segment.open_log(keep_cache=keep_cache) as log_file:
-        bounds = BodyBounds(log_file.size, DEFAULT_LIMIT)
+        bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
         for header in walk_headers(log_file):
             if isinstance(header, Damage):
                 continue
@@ -295,7 +299,7 @@ def _read_headers(
             if header.producer_id >= 0:
                 producer_ids.add(header.producer_id)
                 if header.is_control:
-                    marker = parse_end_marker(log_file.read(header.position, header.size))
+                    marker = read_end_marker(log_file, header)
             states.add(header, marker)
             if header.codec == Codec.NONE:
                 records += header.records_count or 0

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 from kseg.log.partition import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
 from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read_small_file
@@ -21,6 +21,10 @@ _KINDS_WITH_OFFSET = (
 """Files of a partition, whose names begin with an offset: `server.log` is none."""
 
 
+Refuse = Callable[[OpenError], None]
+"""Takes the error of a path where there is nothing, or of something inside it (UnreadableError); the others follow."""
+
+
 class LogDir:
     """One log directory: a disk of partitions, and its checkpoints.
 
@@ -34,10 +38,11 @@ class LogDir:
         self.checkpoints = read_checkpoints(self.path, self.problems)
         self.directories = sorted(_partition_directories(self.path), key=_order)
 
-    def partitions(self) -> Iterator[PartitionLog]:
+    def partitions(self, refuse: "Refuse | None" = None) -> Iterator[PartitionLog]:
         """Its partitions by topic and number, one at a time; those that go meanwhile are left out.
 
-        Directories on their way out (`-delete`, `-stray`) or in (`-future`) come behind those in use.
+        Directories on their way out (`-delete`, `-stray`) or in (`-future`) come after those in use. `refuse` takes the
+        error of a directory that can't be listed; without it that is raised.
         """
         for path in self.directories:
             name = parse_partition_directory(path)
@@ -46,9 +51,13 @@ class LogDir:
                 own = self.checkpoints.get((name.topic, name.partition), own)
             try:
                 yield PartitionLog(path, own)
-            except OpenError:
-                if path.exists():
-                    raise
+            except OpenError as error:
+                if not path.exists():
+                    continue
+                unreadable = UnreadableError(error.message, error.path)
+                if refuse is None:
+                    raise unreadable from error
+                refuse(unreadable)
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
         """One partition that is in use; None if it isn't here."""
@@ -100,16 +109,28 @@ def _is_segment(name: str) -> bool:
     return kind is FileKind.LOG and base_offset is not None
 
 
-def find_log_dirs(path: str | os.PathLike[str]) -> list[LogDir]:
+def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
     """The log directories at a path: itself, or those right below it if it has no partitions.
 
-    Raises OpenError if it can't be listed.
+    `refuse` takes the error of one below it that can't be listed; without it that is raised. Raises OpenError if the
+    path itself can't be listed.
     """
     own = LogDir(path)
     if own.directories:
         return [own]
-    below = [LogDir(entry) for entry in sorted(Path(path).iterdir()) if entry.is_dir()]
-    return [log_dir for log_dir in below if log_dir.directories]
+    below = (_log_dir_below(entry, refuse) for entry in sorted(Path(path).iterdir()) if entry.is_dir())
+    return [log_dir for log_dir in below if log_dir is not None and log_dir.directories]
+
+
+def _log_dir_below(path: Path, refuse: Refuse | None) -> LogDir | None:
+    try:
+        return LogDir(path)
+    except OpenError as error:
+        unreadable = UnreadableError(error.message, error.path)
+        if refuse is None:
+            raise unreadable from error
+        refuse(unreadable)
+        return None
 
 
 class NoPartitionError(OpenError):
@@ -119,39 +140,42 @@ class NoPartitionError(OpenError):
         super().__init__("no partition is here: give a partition's directory, a log directory, or a parent of it", path)
 
 
-def find_partitions(
-    paths: Iterable[str | os.PathLike[str]], refuse: Callable[[OpenError], None] | None = None
-) -> Iterator[PartitionLog]:
+def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
     One of Kafka's files stands for its directory. The same topic may turn up on several disks.
 
     Args:
         paths: where to look.
-        refuse: takes the error of a path where there is nothing, and the others follow; None lets it be raised.
+        refuse: takes the errors; None lets them be raised.
 
     Raises:
-        OpenError: if a path can't be listed; NoPartitionError if it has no partition.
+        OpenError: if a path can't be listed; NoPartitionError if it has no partition; UnreadableError if one of its
+            partitions can't be listed.
     """
     for path in paths:
         try:
-            yield from _partitions_at(path)
+            yield from partitions_at(path, refuse)
         except OpenError as error:
             if refuse is None:
                 raise
             refuse(error)
 
 
-def _partitions_at(path: str | os.PathLike[str]) -> Iterator[PartitionLog]:
+def partitions_at(path: str | os.PathLike[str], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
+    """The partitions at one path, as `find_partitions` has them.
+
+    `refuse` takes the errors of partitions in it that can't be listed; those of the path itself are raised.
+    """
     here, is_one = directory_at(path)
     if is_one:
         yield PartitionLog(here)
         return
-    found = find_log_dirs(here)
+    found = find_log_dirs(here, refuse)
     if not found:
         raise NoPartitionError(path)
     for log_dir in found:
-        yield from log_dir.partitions()
+        yield from log_dir.partitions(refuse)
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:

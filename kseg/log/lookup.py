@@ -250,7 +250,9 @@ def _lookup_earliest(answer: Lookup) -> Lookup:
 
 
 def _lookup_latest(answer: Lookup) -> Lookup:
-    answer.offset = answer.log_end_offset = answer.partition.read_log_end_offset()
+    """The log end offset, where no record is yet; a broker begins an empty log at the log start offset."""
+    end = max(answer.partition.read_log_end_offset(), answer.log_start_offset)
+    answer.offset = answer.log_end_offset = end
     active = answer.partition.active_segment
     if active is not None:
         answer.candidates.append(Candidate(active))
@@ -259,6 +261,9 @@ def _lookup_latest(answer: Lookup) -> Lookup:
 
 def _lookup_max_timestamp(answer: Lookup) -> Lookup:
     """The first record with the largest time, in the first segment that has it."""
+    if not answer.partition.segments:
+        answer.absence = Absence.EMPTY
+        return answer
     for segment in _readable_segments(answer):
         answer.candidates.append(Candidate(segment, _largest_timestamp(answer, segment)))
     taken = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)

@@ -13,7 +13,7 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.headers import BatchHeader, intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.log_file import Damage, LogFile
-from kseg.regular_file import read_regular
+from kseg.regular_file import read_text_file
 
 if TYPE_CHECKING:
     from kseg.index.producer_state import ProducerStates
@@ -74,8 +74,8 @@ class SegmentFiles(NamedTuple):
         return tuple(file for file in self[1:] if file is not None)
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
-        """The log, opened as LogFile has it. Raises OpenError if it can't be."""
-        return LogFile(self.path, keep_cache=keep_cache)
+        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it has gone."""
+        return LogFile.of_directory(self.path, self.size, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
@@ -260,7 +260,7 @@ class PartitionLog:
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, of the snapshot that ends there; None if there is none that a broker would take.
 
-        Raises OpenError if the snapshot can't be opened.
+        One that can't be read is none.
         """
         from kseg.index.producer_snapshot import ProducerSnapshot
         from kseg.index.producer_state import ProducerStates
@@ -271,9 +271,7 @@ class PartitionLog:
         try:
             with ProducerSnapshot(file.path) as snapshot:
                 return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
-        except OpenError:
-            raise
-        except KsegError:  # too short for its header
+        except KsegError:  # too short for its header, or unreadable
             return None
 
 
@@ -356,14 +354,31 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                         yield FoundFile(path, entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
                 except FileNotFoundError:
                     continue
+                except OSError:
+                    yield FoundFile(path, entry.name, 0, 0)  # its own size can't be read; opening it tells why
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
 
 
-def read_small_file(path: Path) -> bytes | None:
-    """The content of one of Kafka's text files; None if it isn't there. Raises OpenError if it can't be read."""
+def has_later_segment(log: Path) -> bool:
+    """Whether the directory of a log has a segment of a higher base offset; False where that can't be told."""
+    own = parse_file_name(log).base_offset
     try:
-        return read_regular(path)
+        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
+    except OSError:
+        return False
+    return own is not None and any(
+        name.kind is FileKind.LOG and name.suffix is None and (name.base_offset or 0) > own for name in names
+    )
+
+
+def read_small_file(path: Path) -> bytes | None:
+    """The content of one of Kafka's text files; None if it isn't there.
+
+    Raises OpenError if it can't be read, KsegError if it is larger than any of them is.
+    """
+    try:
+        return read_text_file(path)
     except OpenError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None

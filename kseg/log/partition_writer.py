@@ -16,7 +16,7 @@ from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marke
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kseg.log.roll import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
-from kseg.new_directory import copy_range
+from kseg.log_file import LogFile
 
 _WRITE_BUFFER = 1 << 18
 
@@ -86,11 +86,11 @@ class PartitionWriter:
         marker = parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None
         self._add(header, marker)
 
-    def copy(self, source: int, header: BatchHeader, marker: EndMarker | None = None) -> None:
-        """Appends a batch of an open file; batches that lie one after another there are copied at once, by the kernel.
+    def copy(self, source: LogFile, header: BatchHeader, marker: EndMarker | None = None) -> None:
+        """Appends a batch of an open log; batches that lie one after another there are copied at once, by the kernel.
 
-        source: the file's descriptor, which must stay open until the segment is closed. header: the batch's there.
-        marker: what it ends, if it is such a control batch.
+        source: must stay open until the segment is closed. header: the batch's there. marker: what it ends, if it is
+        such a control batch.
         """
         self._roll_before(header)
         self._segment.copy(source, header.position, header.size)
@@ -173,7 +173,7 @@ class _OpenSegment:
         self.indexes = indexes
         self.batch_count = 0
         self._first_timestamp = -1
-        self._copied: tuple[int, int, int] | None = None
+        self._copied: tuple[LogFile, int, int] | None = None
 
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
         """Which rule asks for a new segment before this batch; UNKNOWN if none does."""
@@ -207,9 +207,9 @@ class _OpenSegment:
         self.finish_copy()
         self.log.write(raw)
 
-    def copy(self, source: int, position: int, size: int) -> None:
-        """Notes a stretch of an open file to be copied, joined with the one before if it touches that."""
-        if self._copied is not None and self._copied[0] == source and sum(self._copied[1:]) == position:
+    def copy(self, source: LogFile, position: int, size: int) -> None:
+        """Notes a stretch of an open log to be copied, joined with the one before if it touches that."""
+        if self._copied is not None and self._copied[0] is source and sum(self._copied[1:]) == position:
             self._copied = (source, self._copied[1], self._copied[2] + size)
             return
         self.finish_copy()
@@ -219,6 +219,7 @@ class _OpenSegment:
         """Copies the stretch that is noted."""
         if self._copied is not None:
             self.log.flush()
-            copy_range(self._copied[0], self.log.fileno(), *self._copied[1:])
+            source, position, size = self._copied
+            source.copy_to(self.log.fileno(), position, size)
             self.log.seek(0, os.SEEK_END)
             self._copied = None

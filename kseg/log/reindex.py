@@ -1,17 +1,20 @@
 """`reindex`: the indexes of partitions' segments, made anew beside nothing, as a broker rebuilds them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.errors import OpenError
+from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
+from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog, SegmentFiles
-from kseg.log_file import Damage, LogFile
-from kseg.regular_file import read_regular
+from kseg.log_file import Damage
 
 
 class Comparison(StrEnum):
@@ -20,6 +23,7 @@ class Comparison(StrEnum):
     SAME = "same"
     DIFFERS = "differs"
     MISSING = "missing"
+    UNREADABLE = "unreadable"
 
 
 class Reindexed(NamedTuple):
@@ -47,15 +51,15 @@ class Reindexed(NamedTuple):
 def reindex_partition(
     partition: PartitionLog, *, interval: int = INDEX_INTERVAL_BYTES, keep_cache: bool = True
 ) -> Iterator[Reindexed]:
-    """Each segment's indexes made anew, in order; transactions go on from one to the next.
+    """Each segment's indexes, rebuilt, in order; transactions go on from one to the next.
 
-    Raises OpenError if a file can't be opened.
+    Raises OpenError if a log has gone meanwhile.
     """
     states: ProducerStates | None = None
     for segment in partition.segments:
         if states is None:
             states = partition.read_producer_states(segment.base_offset) or ProducerStates()
-        with LogFile(segment.path, keep_cache=keep_cache) as log_file:
+        with segment.open_log(keep_cache=keep_cache) as log_file:
             indexes = rebuild(log_file, segment.base_offset, interval=interval, states=states)
         yield Reindexed(segment, indexes, _compare(segment, indexes))
 
@@ -71,18 +75,40 @@ def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Compar
     """The written entries of what is there, without the zero tail, with the new ones."""
     compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
     if segment.offset_index is not None:
-        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-            compared[".index"] = _judge(index.file.read(0, 8 * index.count), indexes.offset_index)
+        compared[".index"] = _judge(partial(_offset_index, segment), indexes.offset_index)
     if segment.time_index is not None:
-        with TimeIndex(segment.time_index.path, segment.base_offset) as times:
-            compared[".timeindex"] = _judge(times.file.read(0, 12 * times.count), indexes.time_index)
+        compared[".timeindex"] = _judge(partial(_time_index, segment), indexes.time_index)
     if segment.transaction_index is not None:
-        content = read_regular(segment.transaction_index.path)
-        compared[".txnindex"] = _judge(content, indexes.transaction_index)
+        compared[".txnindex"] = _judge(partial(_transaction_index, segment), indexes.transaction_index)
     elif indexes.transaction_index:
         compared[".txnindex"] = Comparison.MISSING
     return compared
 
 
-def _judge(there: bytes, new: bytes) -> Comparison:
-    return Comparison.SAME if there == new else Comparison.DIFFERS
+def _offset_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
+    """The segment's index, open, and how many of its bytes are written."""
+    assert segment.offset_index is not None
+    index = OffsetIndex(segment.offset_index.path, segment.base_offset)
+    return index.file, 8 * index.count
+
+
+def _time_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
+    assert segment.time_index is not None
+    index = TimeIndex(segment.time_index.path, segment.base_offset)
+    return index.file, 12 * index.count
+
+
+def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
+    assert segment.transaction_index is not None
+    index = TransactionIndex(segment.transaction_index.path, segment.base_offset)
+    return index.file, index.size
+
+
+def _judge(open_index: Callable[[], tuple[EntryFile, int]], new: bytes) -> Comparison:
+    """Whether the written bytes of an index are the new ones; not read where they can't be."""
+    try:
+        file, size = open_index()
+        with file:
+            return Comparison.SAME if size == len(new) and file.read(0, size) == new else Comparison.DIFFERS
+    except OpenError:
+        return Comparison.UNREADABLE

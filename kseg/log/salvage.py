@@ -1,5 +1,6 @@
 """`salvage`: the intact batches of damaged partitions, put together in a new directory that a broker takes."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,14 +9,13 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
+from kseg.errors import KsegError, UnreadableError
+from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
-from kseg.gentle import PageCache
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
-from kseg.log.carve import Loss, intact_batches
+from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import (
     Extent,
     FoundLoss,
@@ -27,15 +27,24 @@ from kseg.log.extents import (
     longest_rising,
     part_between,
 )
-from kseg.log.log_dir import find_partitions
-from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.findings import id_of_damage, status_of
+from kseg.log.log_dir import Refuse, find_partitions
+from kseg.log.partition import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    PartitionLog,
+    has_later_segment,
+    read_small_file,
+)
 from kseg.log.side_files import build_metadata
 from kseg.log_file import LogFile
-from kseg.new_directory import WriteError, copy_range
+from kseg.new_directory import WriteError, copy_file
 
 LARGEST_SEGMENT = 2**31 - 1
 """Bytes that a segment's indexes can address."""
 LOST_AND_FOUND = "lost+found"
+ATTEMPTS = 5
+"""How often a partition is planned whose disk loses blocks between planning and writing."""
 
 
 class Hole(NamedTuple):
@@ -59,7 +68,8 @@ class Salvage:
     """What can be saved of a partition.
 
     name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
-    duplicates: intact batches that are kept already. unplaced: intact batches whose offsets fit nowhere.
+    duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
+    batches whose offsets fit nowhere.
     """
 
     name: str
@@ -68,6 +78,7 @@ class Salvage:
     replicas: tuple[Replica, ...]
     segments: tuple[tuple[int, tuple[Extent, ...]], ...]
     duplicates: int
+    reordered: int
     unplaced: tuple[Extent, ...]
     holes: tuple[Hole, ...]
 
@@ -100,20 +111,34 @@ class Salvage:
             yield from replica.losses
 
     @property
+    def inner_problems(self) -> Iterator[tuple[Path, InnerProblem]]:
+        """What is wrong inside batches that are kept as they are: their CRC holds."""
+        kept = {extent.log for extent in self.extents}
+        for replica in self.replicas:
+            yield from ((log, problem) for log, problem in replica.inner_problems if log in kept)
+
+    @property
     def is_whole(self) -> bool:
-        """Whether nothing is lost."""
-        return not self.holes and not self.unplaced and not any(_is_loss(found) for found in self.losses)
+        """Whether nothing is lost, nothing stays that can't be read, and nothing came twice or out of order."""
+        if self.holes or self.unplaced or self.duplicates or self.reordered or any(self.inner_problems):
+            return False
+        return not any(_is_loss(found) for found in self.losses)
 
 
 def _is_loss(found: FoundLoss) -> bool:
-    return found.loss.reason != "zero-tail"
+    """Whether a loss is one: the unwritten end of the last segment is none."""
+    last = not has_later_segment(found.log)
+    return bool(status_of(id_of_damage(DamageKind(found.loss.reason), is_last=last)))
 
 
-def find_replicas(paths: Iterable[Path]) -> dict[str, list[PartitionLog]]:
-    """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out."""
+def find_replicas(paths: Iterable[Path], refuse: Refuse | None = None) -> dict[str, list[PartitionLog]]:
+    """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out.
+
+    `refuse` and what is raised are as for `find_partitions`.
+    """
     found: dict[str, list[PartitionLog]] = {}
     for path in paths:
-        for partition in find_partitions([path]):
+        for partition in find_partitions([path], refuse):
             is_named = partition.path == path
             if partition.state is DirectoryState.DELETE and not is_named:
                 continue
@@ -151,6 +176,7 @@ def plan_salvage(
             kept = _with_stray(kept, extent)
         rests[-1] += replica.misplaced
     kept = list(joined_neighbours(kept))
+    stray_count = sum(extent.batch_count for rest in rests for extent in rest)
     duplicates, unplaced = _judge_rest(rests, kept)
     partition = partitions[0]
     return Salvage(
@@ -160,6 +186,7 @@ def plan_salvage(
         tuple(replicas),
         (*_segments(kept), *_empty_segment(kept, replicas)),
         duplicates,
+        stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
         tuple(unplaced),
         tuple(_holes(kept, replicas, is_compacted=is_compacted)),
     )
@@ -288,18 +315,66 @@ def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) ->
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_salvage(
-    plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None
-) -> tuple[OpenTransaction, ...]:
-    """Writes a partition below a directory, and what fits nowhere into its lost+found; gives the open transactions.
+class WrittenFile(NamedTuple):
+    """A file that salvage wrote: its name below the new directory, bytes, SHA-256 in hex, and its time.
+
+    modified_ms: milliseconds since 1970; of a log, when the last of its sources was modified. sources: the files that
+    it was copied from; none for one that was rebuilt.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    sha256: str
+    sources: tuple[Path, ...]
+
+
+class Written(NamedTuple):
+    """What salvage wrote of a partition, and the transactions that are left open in it."""
+
+    files: tuple[WrittenFile, ...] = ()
+    transactions: tuple[OpenTransaction, ...] = ()
+
+
+def salvage_partition(
+    name: str,
+    partitions: Sequence[PartitionLog],
+    directory: Path,
+    *,
+    keep_cache: bool = True,
+    topic_id: str | None = None,
+    on_read: Callable[[int], None] | None = None,
+) -> tuple[Salvage, Written]:
+    """Plans as `plan_salvage` does, and writes below a directory.
+
+    Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
+    failing.
+    Raises as `plan_salvage` and `write_salvage` do.
+    """
+    for attempt in range(ATTEMPTS):
+        plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=None if attempt else on_read)
+        try:
+            return plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=topic_id)
+        except UnreadableError:
+            for written in (directory / name, directory / LOST_AND_FOUND / name):
+                shutil.rmtree(written, ignore_errors=True)
+            if attempt + 1 == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None) -> Written:
+    """Writes a partition below a directory, and what fits nowhere into its lost+found.
 
     `keep_cache`: leave what is read of the source in the page cache. `topic_id`: the topic's, where no replica has it.
 
     Raises:
         WriteError: if the logs don't hold what they held when they were read.
+        UnreadableError: if the disk doesn't give any more what it gave then.
         OSError: if the system can't read or write.
     """
     states = ProducerStates()
+    sources: dict[Path, tuple[Path, ...]] = {}
     if plan.segments:
         target = directory / plan.name
         target.mkdir()
@@ -307,17 +382,33 @@ def write_salvage(
         for number, (base, extents) in enumerate(plan.segments):
             if number and number + 1 == len(plan.segments):
                 _write_snapshot(target, base, states, plan)
-            _write_log(target / f"{base:020}.log", extents, keep_cache=keep_cache)
+            sources[target / f"{base:020}.log"] = _write_log(target / f"{base:020}.log", extents, keep_cache=keep_cache)
             write_indexes(target / f"{base:020}.log", base, states, target)
         _write_snapshot(target, plan.log_end_offset, states, plan)
         _write_leader_epochs(plan, target)
-        _copy_metadata(plan, target, topic_id)
+        sources |= _copy_metadata(plan, target, topic_id)
     for extent in plan.unplaced:
         folder = directory / LOST_AND_FOUND / plan.name
         folder.mkdir(parents=True, exist_ok=True)
-        name = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
-        _write_log(name, [extent], keep_cache=keep_cache)
-    return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
+        path = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
+        sources[path] = _write_log(path, [extent], keep_cache=keep_cache)
+    transactions = tuple(OpenTransaction(*each) for each in states.open_transactions.items())
+    return Written(tuple(_written_files(plan.name, directory, sources)), transactions)
+
+
+def _written_files(name: str, directory: Path, sources: dict[Path, tuple[Path, ...]]) -> Iterator[WrittenFile]:
+    for folder in (directory / name, directory / LOST_AND_FOUND / name):
+        for path in sorted(folder.iterdir()) if folder.exists() else ():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            status = path.stat()
+            yield WrittenFile(
+                path.relative_to(directory).as_posix(),
+                status.st_size,
+                status.st_mtime_ns // 1_000_000,
+                digest,
+                sources.get(path, ()),
+            )
 
 
 def _free_name(path: Path) -> Path:
@@ -341,21 +432,21 @@ def _first_states(plan: Salvage) -> ProducerStates:
     return ProducerStates()
 
 
-def _write_log(path: Path, extents: Iterable[Extent], *, keep_cache: bool) -> None:
+def _write_log(path: Path, extents: Iterable[Extent], *, keep_cache: bool) -> tuple[Path, ...]:
+    """Copies extents into a new log, which gets the latest of its sources' times; gives these sources."""
+    sources: dict[Path, int] = {}
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         for log, neighbours in groupby(extents, key=lambda extent: extent.log):
-            source = os.open(log, os.O_RDONLY)
-            try:
-                cache = None if keep_cache else PageCache(source, os.fstat(source).st_size)
+            sources[log] = log.stat().st_mtime_ns
+            with LogFile(log, keep_cache=keep_cache) as source:
                 for extent in neighbours:
-                    copy_range(source, target, extent.position, extent.size)
-                if cache is not None:
-                    cache.drop()
-            finally:
-                os.close(source)
+                    source.copy_to(target, extent.position, extent.size)
+        if sources:
+            os.utime(target, ns=(max(sources.values()),) * 2)
     finally:
         os.close(target)
+    return tuple(sources)
 
 
 def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path) -> None:
@@ -397,11 +488,6 @@ def _write_leader_epochs(plan: Salvage, target: Path) -> None:
     (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
 
 
-def _is_intact(path: Path) -> bool:
-    with LogFile(path) as log_file:
-        return all(not isinstance(item, Loss) for item in intact_batches(log_file))
-
-
 def _known_epochs(plan: Salvage) -> dict[int, int]:
     for replica in plan.replicas:
         try:
@@ -413,12 +499,17 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
     return {}
 
 
-def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> None:
-    """The topic's id, of the first replica whose file can be read, else the one known; intact metadata snapshots."""
+def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Path, tuple[Path, ...]]:
+    """The topic's id, of the first replica whose file can be read, else the one known; intact metadata snapshots.
+
+    Gives what was copied, and from where.
+    """
+    sources: dict[Path, tuple[Path, ...]] = {}
     for replica in plan.replicas:
-        for snapshot in replica.partition.metadata_snapshots:
-            if not (target / snapshot.path.name).exists() and _is_intact(snapshot.path):
-                shutil.copyfile(snapshot.path, target / snapshot.path.name)
+        for snapshot in replica.metadata_snapshots:
+            if not (target / snapshot.name).exists():
+                copy_file(snapshot.path, target / snapshot.name)
+                sources[target / snapshot.name] = (snapshot.path,)
     for replica in plan.replicas:
         try:
             topic_id = replica.partition.read_topic_id()
@@ -427,6 +518,8 @@ def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> None:
         content = read_small_file(replica.partition.path / PARTITION_METADATA)
         if topic_id is not None and content is not None:
             (target / PARTITION_METADATA).write_bytes(content)
-            return
+            sources[target / PARTITION_METADATA] = (replica.partition.path / PARTITION_METADATA,)
+            return sources
     if known_id is not None:
         (target / PARTITION_METADATA).write_bytes(build_metadata(known_id))
+    return sources

@@ -104,7 +104,7 @@ def _from_position(
     selector: Selector, segment: SegmentFiles, log_file: LogFile, start: int, limit: int | None
 ) -> Iterator[SelectedPiece]:
     picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
-    for item in with_bodies(selector.items(log_file, start), log_file.size):
+    for item in with_bodies(selector.items(log_file, start), log_file.stored_size):
         if isinstance(item, Damage):
             continue
         records = picker.pick(item)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
-from kseg.index.producer_state import ProducerStates, parse_end_marker
+from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.log.partition import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -145,5 +145,4 @@ def _add_batches(segment: SegmentFiles, offsets: range, states: ProducerStates) 
     with segment.open_log(keep_cache=False) as log_file:
         for header in walk_headers(log_file):
             if isinstance(header, BatchHeader) and header.producer_id >= 0 and header.last_offset in offsets:
-                raw = log_file.read(header.position, header.size) if header.is_control else None
-                states.add(header, None if raw is None else parse_end_marker(raw))
+                states.add(header, read_end_marker(log_file, header) if header.is_control else None)

@@ -1,15 +1,14 @@
 """`slice`: whole batches of a partition copied as they are; single records left out of theirs."""
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kseg.batch import Batch
-from kseg.errors import KsegError
+from kseg.errors import DamagedError
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.index.producer_state import EndMarker, ProducerStates, read_end_marker
 from kseg.log.partition import PARTITION_METADATA, PartitionLog, SegmentFiles
 from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.roll import Rolled
@@ -54,16 +53,13 @@ def slice_partition(
     Only headers are read, and batches that may hold records to be dropped; all others are copied inside the kernel.
 
     Raises:
-        KsegError: if a log that is needed is damaged: `salvage` reads such.
+        DamagedError: if a log that is needed is damaged: `salvage` reads such.
         OSError: where the system can't read or write.
     """
     work = _Slice(partition, directory, settings)
     with ExitStack() as files:
         for segment in _needed(partition, settings):
-            log_file = files.enter_context(segment.open_log())
-            descriptor = os.open(segment.path, os.O_RDONLY)
-            files.callback(os.close, descriptor)
-            work.take_segment(log_file, descriptor, segment)
+            work.take_segment(files.enter_context(segment.open_log()), segment)
         work.finish()
     content = partition_metadata(partition, topic_id)
     if content is not None and work.sliced.segments:
@@ -93,8 +89,8 @@ class _Slice:
         self._states: ProducerStates | None = None
         self._writer: PartitionWriter | None = None
 
-    def take_segment(self, log_file: LogFile, descriptor: int, segment: SegmentFiles) -> None:
-        """Copies what is wanted of a segment. Raises KsegError at damage."""
+    def take_segment(self, log_file: LogFile, segment: SegmentFiles) -> None:
+        """Copies what is wanted of a segment. Raises DamagedError at damage."""
         if self._states is None:
             self._states = states_at(self._partition, segment.base_offset)
         is_new = True
@@ -114,14 +110,14 @@ class _Slice:
                     is_new = False
                 self._check_rises(log_file, item, first)
                 raw = self._with_dropped(log_file, item, first)
-                self._take_batch(raw, descriptor, item, marker)
+                self._take_batch(raw, log_file, item, marker)
             next_offset = item.last_offset + 1
 
     def _check_rises(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> None:
         assert self._writer is not None
         if first_offset < self._writer.next_offset:
             detail = f"the offset {first_offset} doesn't rise: `kseg salvage` puts batches in order"
-            raise KsegError(detail, log_file.path, header.position)
+            raise DamagedError(detail, log_file.path, header.position)
 
     def _begin_segment(self, base_offset: int) -> None:
         if self._writer is None:
@@ -140,11 +136,11 @@ class _Slice:
             return False
         return wanted.to_ms is None or _first_timestamp(header) < wanted.to_ms
 
-    def _take_batch(self, raw: bytes | None, descriptor: int, header: BatchHeader, marker: EndMarker | None) -> None:
+    def _take_batch(self, raw: bytes | None, log_file: LogFile, header: BatchHeader, marker: EndMarker | None) -> None:
         """Takes a batch's new bytes or, if there are none, what stands in the file."""
         assert self._writer is not None
         if raw is None:
-            self._writer.copy(descriptor, header, marker)
+            self._writer.copy(log_file, header, marker)
             self.sliced.copied += 1
         elif raw:
             self._writer.append(raw)
@@ -174,13 +170,13 @@ class _Slice:
 
 def _refuse(damage: Damage, log_file: LogFile) -> None:
     if damage.kind is not DamageKind.ZERO_TAIL:
-        raise KsegError(f"{damage.detail}: `kseg salvage` saves what is intact", log_file.path, damage.position)
+        raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", log_file.path, damage.position)
 
 
 def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
     if not header.is_control or header.producer_id < 0:
         return None
-    return parse_end_marker(log_file.read(header.position, header.size))
+    return read_end_marker(log_file, header)
 
 
 def _first_timestamp(header: BatchHeader) -> int:

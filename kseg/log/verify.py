@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.checked_batches import checked_batches
-from kseg.log.checks_of_indexes import OffsetIndexCheck, TimeIndexCheck, check_index_file, check_missing_indexes
+from kseg.log.checks_of_indexes import (
+    OffsetIndexCheck,
+    TimeIndexCheck,
+    check_index_file,
+    check_missing_indexes,
+    unreadable_index,
+)
 from kseg.log.checks_of_log import LogChecks
 from kseg.log.checks_of_producers import ProducerChecks
 from kseg.log.checks_of_state import (
@@ -23,7 +29,7 @@ from kseg.log.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.findings import Finding, Findings
-from kseg.log.log_dir import LogDir, NoPartitionError, directory_at, find_log_dirs
+from kseg.log.log_dir import LogDir, NoPartitionError, Refuse, directory_at, find_log_dirs
 from kseg.log.partition import Checkpoints, PartitionLog, SegmentFiles
 from kseg.log.verify_selected import Concern
 from kseg.log_file import Damage, LogFile
@@ -74,11 +80,11 @@ def verify_partition(
             log.pass_over()
             producers.pass_over()
             if segment.path.exists():  # else a broker deleted it meanwhile
-                problems.append(error)
+                problems.append(UnreadableError(error.message, error.path, error.position))
         if on_read is not None:
             on_read(segment.size)
     for snapshot in partition.metadata_snapshots:
-        _check_metadata_snapshot(snapshot.path, findings, keep_cache=keep_cache)
+        _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
     log.finish()
     producers.finish()
     check_leader_epochs(partition, log, findings)
@@ -125,7 +131,7 @@ def _check_segment(
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
         checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
-        log_file = stack.enter_context(LogFile(segment.path, keep_cache=keep_cache))
+        log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
         for item in checked_batches(log_file):
             if isinstance(item, Damage):
                 log.take_damage(item)
@@ -150,28 +156,33 @@ def _index_checks(
     checks: list[OffsetIndexCheck | TimeIndexCheck] = []
     base = segment.base_offset
     path = segment.path
-    check_missing_indexes(
-        path.with_suffix(".index"), is_missing=segment.offset_index is None, size=segment.size, findings=findings
-    )
+    is_alone = len(partition.segments) == 1 and len(segment.files) == 1  # it was copied without its indexes
+    is_missing = segment.offset_index is None and not is_alone
+    check_missing_indexes(path.with_suffix(".index"), is_missing=is_missing, size=segment.size, findings=findings)
     is_missing = segment.time_index is None and partition.has_time_indexes
     check_missing_indexes(path.with_suffix(".timeindex"), is_missing=is_missing, size=segment.size, findings=findings)
     if segment.offset_index is not None:
-        index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
-        check_index_file(index.file, index.count, findings, is_closed=is_closed)
-        checks.append(OffsetIndexCheck(index, findings))
+        with unreadable_index(segment.offset_index.path, findings):
+            index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
+            check_index_file(index.file, index.count, findings, is_closed=is_closed)
+            checks.append(OffsetIndexCheck(index, findings))
     if segment.time_index is not None:
-        times = stack.enter_context(TimeIndex(segment.time_index.path, base))
-        check_index_file(times.file, times.count, findings, is_closed=is_closed)
-        checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+        with unreadable_index(segment.time_index.path, findings):
+            times = stack.enter_context(TimeIndex(segment.time_index.path, base))
+            check_index_file(times.file, times.count, findings, is_closed=is_closed)
+            checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
     if segment.transaction_index is not None:
-        with TransactionIndex(segment.transaction_index.path, base) as transactions:
+        with (
+            unreadable_index(segment.transaction_index.path, findings),
+            TransactionIndex(segment.transaction_index.path, base) as transactions,
+        ):
             check_index_file(transactions.file, transactions.count, findings, is_closed=is_closed)
     return checks
 
 
-def _check_metadata_snapshot(path: Path, findings: Findings, *, keep_cache: bool) -> None:
+def _check_metadata_snapshot(path: Path, size: int, findings: Findings, *, keep_cache: bool) -> None:
     """The bytes of a KRaft snapshot; its offsets are its own."""
-    with LogFile(path, keep_cache=keep_cache) as log_file:
+    with LogFile.of_directory(path, size, keep_cache=keep_cache) as log_file:
         for item in checked_batches(log_file):
             damage = item if isinstance(item, Damage) else item.damage
             if damage is not None:
@@ -202,7 +213,7 @@ class VerificationPlan:
         return sum(order.size for order in self.orders)
 
 
-def plan_verification(paths: Iterable[Path], refuse: Callable[[OpenError], None] | None = None) -> VerificationPlan:
+def plan_verification(paths: Iterable[Path], refuse: Refuse | None = None) -> VerificationPlan:
     """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
 
     `refuse` and what is raised are as for `find_partitions`.
@@ -211,7 +222,7 @@ def plan_verification(paths: Iterable[Path], refuse: Callable[[OpenError], None]
     orders: dict[Path, Order] = {}
     for path in paths:
         try:
-            _plan_path(path, log_dirs, orders)
+            _plan_path(path, log_dirs, orders, refuse)
         except OpenError as error:
             if refuse is None:
                 raise
@@ -219,17 +230,17 @@ def plan_verification(paths: Iterable[Path], refuse: Callable[[OpenError], None]
     return VerificationPlan(tuple(log_dirs), tuple(orders.values()))
 
 
-def _plan_path(path: Path, log_dirs: list[LogDir], orders: dict[Path, Order]) -> None:
+def _plan_path(path: Path, log_dirs: list[LogDir], orders: dict[Path, Order], refuse: Refuse | None) -> None:
     here, is_one = directory_at(path)
     if is_one:
         orders.setdefault(here, Order(here, None, PartitionLog(here).size))
         return
-    found = find_log_dirs(here)
+    found = find_log_dirs(here, refuse)
     if not found:
         raise NoPartitionError(path)
     for log_dir in found:
         log_dirs.append(log_dir)
-        orders |= {each.path: Order(each.path, each.checkpoints(), each.size) for each in log_dir.partitions()}
+        orders |= {each.path: Order(each.path, each.checkpoints(), each.size) for each in log_dir.partitions(refuse)}
 
 
 def verify_paths(
@@ -286,7 +297,7 @@ def _verify(
             return verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
         return verify_selected(partition, selection, keep_cache=keep_cache)
     except OpenError as error:
-        return Verified(order.path, (), (error,), order.size)
+        return Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
 
 
 def _worth_processes(plan: VerificationPlan) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from kseg.errors import OpenError
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import walk_headers
 from kseg.kernel.contract import LEAST, MOST
@@ -70,7 +71,11 @@ class Concern:
 def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
     """The offsets between which damage at a position lies: behind the batch before it, before the one behind it."""
     first = None
-    with LogFile(path) as log_file:
+    try:
+        log_file = LogFile(path)
+    except OpenError:
+        return None, None
+    with log_file:
         for item in walk_headers(log_file):
             if isinstance(item, Damage):
                 continue

@@ -1,14 +1,16 @@
 """Fields of bytes as text, JSON, HTML and SVG."""
 
+import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kseg.explain.field import Field
-from kseg.explain.words import json_value, opened_varint, shown_bits, shown_value
+from kseg.explain.walk import LARGE
+from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
 from kseg.output.printable import printable
-from kseg.output.stdout import write_stdout
+from kseg.output.stdout import write_styled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +47,11 @@ def _field_objects(fields: Iterable[Field], number: int, within: str | None) -> 
 
 
 def _field_object(field: Field, number: int, within: str | None) -> dict[str, object]:
-    """`within`: the path of the compressed field in whose content the position is; null for the file itself."""
+    """`within`: the path of the compressed field in whose content the position is; null for the file itself.
+
+    Large members are iterators of their JSON.
+    """
+    is_large = len(field.raw) > LARGE
     members: dict[str, object] = {
         "type": "field",
         "item": number,
@@ -53,9 +59,9 @@ def _field_object(field: Field, number: int, within: str | None) -> dict[str, ob
         "within": within,
         "position": field.position,
         "size": field.size,
-        "hex": field.raw.hex(),
+        "hex": hex_pieces(field.raw) if is_large else field.raw.hex(),
         "kind": field.kind,
-        "value": json_value(field.value),
+        "value": _json_pieces(field.value) if is_large else json_value(field.value),
         "meaning": field.meaning,
     }
     if field.bits:
@@ -67,35 +73,57 @@ def _field_object(field: Field, number: int, within: str | None) -> dict[str, ob
     return members
 
 
+def _json_pieces(value: object) -> Iterator[bytes] | object:
+    return value_pieces(value) if isinstance(value, bytes | memoryview) else json_value(value)
+
+
 def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
     """Writes pieces of a file to standard output, with colours on a terminal."""
-    from io import StringIO
-
     from rich.console import Console
 
-    out = StringIO()
+    out = io.StringIO()
     is_terminal = (sys.stdout.isatty() or None) if color is None else color
     no_color = None if color is None else not color
     console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False, width=1 << 16)
     for item in items:
         _print_item(item, console)
-        write_stdout(out.getvalue().encode("utf-8", "surrogateescape"))
+        write_styled(out.getvalue().encode("utf-8", "surrogateescape"))
         out.seek(0)
         out.truncate()
 
 
-def document(items: "Iterable[Item]", form: str, title: str) -> str:
-    """Pieces of a file as a document for a browser, which asks nothing of the network: `html` or `svg`."""
-    from io import StringIO
-
-    from rich.cells import cell_len
-    from rich.console import Console
-
-    console = Console(record=True, file=StringIO(), width=_PAGE_WIDTH, force_terminal=True, highlight=False)
+def html_page(items: "Iterable[Item]") -> Iterator[str]:
+    """Pieces of a file as a page for a browser, which asks nothing of the network; the page comes in pieces too."""
+    console = _page_console()
+    beginning, end = console.export_html(inline_styles=True).split("</code>")
+    yield beginning
     for item in items:
         _print_item(item, console)
-    if form == "html":
-        return console.export_html(inline_styles=True)
+        yield console.export_html(inline_styles=True, code_format="{code}")
+    yield f"</code>{end}"
+
+
+def _page_console() -> "Console":
+    from rich.console import Console
+
+    return Console(record=True, file=_Nowhere(), width=_PAGE_WIDTH, force_terminal=True, highlight=False)
+
+
+class _Nowhere(io.StringIO):
+    """Takes what is only recorded."""
+
+    def write(self, text: str, /) -> int:
+        """Forgets it."""
+        return len(text)
+
+
+def svg_picture(items: "Iterable[Item]", title: str) -> str:
+    """The same as one picture."""
+    from rich.cells import cell_len
+
+    console = _page_console()
+    for item in items:
+        _print_item(item, console)
     lines = console.export_text(clear=False).split("\n")
     console.width = max(_PAGE_WIDTH, *map(cell_len, lines))  # what is longer would be cut
     return _WEB_FONT.sub("", console.export_svg(title=title))

@@ -67,6 +67,9 @@ class _Report(Protocol):
     @property
     def new_files(self) -> int: ...
 
+    @property
+    def left_alone(self) -> tuple[str, ...]: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -113,7 +116,8 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
         yield {"type": "partition", **members}
         place = {"topic": partition.topic, "partition": partition.partition}
         yield from ({"type": "damage", **place, **damage} for damage in damages)
-    yield {"type": "summary", **_sums(report)}
+    left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
+    yield {"type": "summary", **_sums(report), **left_alone}
 
 
 def report_lines(report: _Report) -> Iterator[str]:
@@ -130,6 +134,7 @@ def report_lines(report: _Report) -> Iterator[str]:
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {sums['damages']} damages; "
         f"{sums['newFiles']} new files in {report.destination}"
     )
+    yield from (f"left alone: {run}" for run in report.left_alone)
 
 
 def _sums(report: _Report) -> dict[str, Any]:

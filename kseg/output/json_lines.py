@@ -1,17 +1,34 @@
 """JSON, one object a line, keys in the order given."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from kseg.control_characters import json_escaped
 from kseg.output.stdout import write_stdout
 from kseg.shown_paths import shown
 
 
 def json_line(members: Mapping[str, object]) -> bytes:
     """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN."""
+    return _json(members) + b"\n"
+
+
+def _json(value: object) -> bytes:
     import json
 
-    text = shown(json.dumps(members, ensure_ascii=False, separators=(",", ":")))
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    text = shown(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return json_escaped(text).encode("utf-8", "backslashreplace")
+
+
+def write_json_by_pieces(members: Mapping[str, object]) -> None:
+    """Writes an object to standard output; a member that is an iterator gives its JSON in pieces, as large ones do."""
+    separator = b"{"
+    for name, value in members.items():
+        pieces = value if isinstance(value, Iterator) else iter((_json(value),))
+        write_stdout(separator + _json(name) + b":")
+        for piece in pieces:
+            write_stdout(piece)
+        separator = b","
+    write_stdout(b"}\n")
 
 
 def write_json(members: Mapping[str, object]) -> None:

@@ -1,14 +1,16 @@
 """A pager for what is longer than the screen, as git has it."""
 
+import io
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO
+from contextlib import contextmanager, suppress
+from typing import IO, cast
 
 from kseg.interrupts import is_told_to_end
+from kseg.output.terminal import Terminal
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
@@ -27,25 +29,22 @@ def paged() -> Iterator[IO[str]]:
         return
     environment = {"LESS": LESS_OPTIONS, **os.environ}
     try:
-        pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True, errors="backslashreplace")  # noqa: S603  the user's own command
+        pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, bufsize=0)  # noqa: S603  the user's own command
     except OSError:
         yield sys.stdout
         return
-    assert pager.stdin is not None
+    out = io.TextIOWrapper(Terminal(cast(io.RawIOBase, pager.stdin)), "utf-8", "backslashreplace")
     try:
-        yield pager.stdin
+        yield out
     except BrokenPipeError:
         pass  # the user has seen enough
     finally:
-        _end(pager)
+        _end(pager, out)
 
 
-def _end(pager: "subprocess.Popen[str]") -> None:
-    try:
-        if pager.stdin is not None:
-            pager.stdin.close()
-    except BrokenPipeError:
-        pass
+def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
+    with suppress(BrokenPipeError):
+        out.close()
     while True:
         if is_told_to_end():
             pager.terminate()

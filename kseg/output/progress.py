@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kseg.output.printable import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -44,7 +46,7 @@ class ProgressBar:
         if self._task is None or label != self._label:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task, self._label = self._bar.add_task(label, total=total), label
+            self._task, self._label = self._bar.add_task(printable(label), total=total), label
         self._bar.update(self._task, completed=done)
 
     def counting(self, label: str, total: int) -> Callable[[int], None]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from kseg.formats.codes import DamageKind
 from kseg.log.extents import FoundLoss
-from kseg.log.salvage import Hole, OpenTransaction, Salvage
+from kseg.log.salvage import Hole, Salvage, Written
+from kseg.times import iso_time
 
 SHOWN = 50
 """Losses, holes and pieces of each kind that the text names one by one."""
@@ -19,7 +21,7 @@ def reset_command(salvage: Salvage, offset: int) -> str:
     )
 
 
-def salvage_lines(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -> Iterator[str]:
+def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     """A partition's report."""
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
     yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
@@ -28,8 +30,15 @@ def salvage_lines(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -
             yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
     for replica in salvage.replicas:
         for reason, size in replica.lost_bytes().items():
-            yield f"  lost in {replica.partition.path}: {size} bytes, {reason}"
+            word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
+            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
     yield from _limited(_loss_line(found) for found in salvage.losses)
+    yield from _limited(
+        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
+        for log, problem in salvage.inner_problems
+    )
+    if salvage.reordered:
+        yield f"  {salvage.reordered} batches put in order"
     if salvage.duplicates:
         yield f"  {salvage.duplicates} duplicate batches left out"
     if unplaced:
@@ -40,11 +49,14 @@ def salvage_lines(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -
     )
     for hole in salvage.holes:
         yield from _hole_lines(salvage, hole)
-    for transaction in transactions:
+    for transaction in written.transactions:
         yield (
             f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
             " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
         )
+    for file in written.files:
+        origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
+        yield f"  wrote {file.name}: {file.size} bytes, {iso_time(file.modified_ms)}, sha256 {file.sha256}, {origin}"
 
 
 def _loss_line(found: FoundLoss) -> str:
@@ -69,7 +81,7 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
     yield f"    {reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)}"
 
 
-def salvage_object(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) -> dict[str, object]:
+def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
     """The same as JSON has it."""
     return {
         "type": "salvage",
@@ -89,6 +101,11 @@ def salvage_object(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) 
             }
             for found in salvage.losses
         ],
+        "innerProblems": [
+            {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
+            for log, problem in salvage.inner_problems
+        ],
+        "reordered": salvage.reordered,
         "duplicates": salvage.duplicates,
         "lostAndFound": [
             {
@@ -113,6 +130,16 @@ def salvage_object(salvage: Salvage, transactions: tuple[OpenTransaction, ...]) 
         ],
         "openTransactions": [
             {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
-            for transaction in transactions
+            for transaction in written.transactions
+        ],
+        "files": [
+            {
+                "file": file.name,
+                "bytes": file.size,
+                "modified": iso_time(file.modified_ms),
+                "sha256": file.sha256,
+                "sources": list(map(str, file.sources)),
+            }
+            for file in written.files
         ],
     }

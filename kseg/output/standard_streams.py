@@ -9,6 +9,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from kseg.output.stdout import output_failure
+from kseg.output.terminal import Terminal
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -50,7 +51,9 @@ def own_standard_streams() -> None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(nothing))
     output = _StandardOutput(_descriptor(sys.stdout, os.O_RDONLY), "w", closefd=False)
     talk = _StandardError(_descriptor(sys.stderr, os.O_WRONLY), "w", closefd=False)
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(output), *_UTF_8, line_buffering=output.isatty())
+    is_terminal = output.isatty()
+    buffer = Terminal(output) if is_terminal else io.BufferedWriter(output)
+    sys.stdout = io.TextIOWrapper(buffer, *_UTF_8, line_buffering=is_terminal)
     # Without a buffer, from which an interrupted line would be written once more at the end.
     sys.stderr = io.TextIOWrapper(talk, *_UTF_8, write_through=True)
 

@@ -5,6 +5,7 @@ import sys
 
 from kseg.errors import ClosedPipeError, KsegError
 from kseg.output.printable import printable
+from kseg.output.terminal import Terminal
 
 
 class OutputError(KsegError):
@@ -12,16 +13,34 @@ class OutputError(KsegError):
 
 
 def write_stdout(piece: bytes | memoryview) -> None:
-    """Writes bytes to standard output.
+    """Writes bytes to standard output; on a terminal what would control it is shown escaped.
 
     Raises:
         ClosedPipeError: whoever read it has gone.
         OutputError: it is full or can't be written.
     """
+    stream = sys.stdout.buffer
+    try:
+        if isinstance(stream, Terminal):
+            stream.write_contents(piece)
+        else:
+            stream.write(piece)
+    except OSError as error:
+        raise output_failure(error) from error
+
+
+def write_styled(piece: bytes) -> None:
+    """Writes text with styles of kseg's own, in which nothing of a file is unescaped. Raises as `write_stdout` does."""
     try:
         sys.stdout.buffer.write(piece)
     except OSError as error:
         raise output_failure(error) from error
+
+
+def let_contents_through() -> None:
+    """From now on a terminal gets what files hold as it is."""
+    if isinstance(sys.stdout.buffer, Terminal):
+        sys.stdout.buffer.is_raw = True
 
 
 def flush_stdout() -> None:

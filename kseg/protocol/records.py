@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kseg import kernel
 from kseg.bodies import Slice, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.json_log import damage_object
 from kseg.dump.log import new_output, problem_damage
+from kseg.dump.record_decoders import redacted_slices, redacting_decoder
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
 from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
@@ -15,33 +17,47 @@ from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.log_file import Damage, Run
 
+if TYPE_CHECKING:
+    from kseg.kernel.contract import DecodeAll
+    from kseg.redaction import Redaction
+
 LARGEST_BODY = 1 << 28
 """Bytes that a batch's body may become: all records of a frame are in memory at once."""
 _CODECS = 0b111
 
 
-def record_lines(records: bytes, options: LogOptions) -> tuple[bytes, list[Damage]]:
+def record_lines(
+    records: bytes, options: LogOptions, redaction: "Redaction | None" = None
+) -> tuple[bytes, list[Damage]]:
     """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes."""
     text = bytearray()
-    damages = _render(records, documented_program(options), options.deep, text)
+    slices = redacted_slices(_slices(records, options.deep), redaction, LARGEST_BODY)
+    decoder = redacting_decoder(redaction, keeps_raw=False)
+    damages = _render(slices, documented_program(options), decoder, text)
     return bytes(text), damages
 
 
-def record_objects(records: bytes, *, deep: bool) -> tuple[list[dict[str, object]], list[Damage]]:
+def record_objects(
+    records: bytes, *, deep: bool, redaction: "Redaction | None" = None
+) -> tuple[list[dict[str, object]], list[Damage]]:
     """Objects as of `kseg dump -o json`, without a file's name, and what is wrong; each damage is an object too."""
     text = bytearray()
-    damages = _render(records, json_program("", records=deep), deep, text)
+    slices = redacted_slices(_slices(records, deep), redaction, LARGEST_BODY)
+    decoder = redacting_decoder(redaction, keeps_raw=True)
+    damages = _render(slices, json_program("", records=deep), decoder, text)
     objects = [json.loads(line) for line in bytes(text).split(b"\n")[:-1]]
     for each in objects:
         each.pop("file", None)
     return [*objects, *map(damage_object, damages)], damages
 
 
-def _render(records: bytes, program: Program, deep: bool, text: bytearray) -> list[Damage]:
+def _render(
+    slices: Iterator[Slice | Damage], program: Program, decoder: "DecodeAll | None", text: bytearray
+) -> list[Damage]:
     output = new_output(text.extend)
-    renderer = kernel.load().Renderer(program, output, decode_control=control_json)
+    renderer = kernel.load().Renderer(program, output, decode_control=control_json, decode_all=decoder)
     damages = []
-    for item in _slices(records, deep):
+    for item in slices:
         if isinstance(item, Damage):
             damages.append(item)
             continue

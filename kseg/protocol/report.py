@@ -1,12 +1,13 @@
 """`kseg protocol` from its input to its lines: which frames are shown, what is said of the rest."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from kseg.errors import UsageError
 from kseg.layouts.programs import LogOptions
@@ -30,7 +31,11 @@ from kseg.protocol.source import HexError, InputForm, Replay, form_of, read_fram
 from kseg.protocol.splitter import MAX_FRAME
 from kseg.regular_file import open_regular
 
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
+
 STANDARD_INPUT = "-"
+_NUMBER = re.compile("[0-9]{1,9}")
 
 Item = Frame | FrameDamage | Remark | CaptureError
 
@@ -48,6 +53,7 @@ class ProtocolOptions:
     is_shallow: bool = False
     max_frame: int = MAX_FRAME
     is_json: bool = False
+    redaction: "Redaction | None" = None
 
     @property
     def records(self) -> LogOptions:
@@ -85,7 +91,7 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 
 def api_key_of(name: str) -> int:
     """The key of an api's name, whatever its letters' case, or of its number. Raises UsageError if there is none."""
-    if name.isdecimal():
+    if _NUMBER.fullmatch(name):
         return int(name)
     from kseg.formats.schemas.protocol import REQUESTS
 
@@ -97,7 +103,7 @@ def api_key_of(name: str) -> int:
 
 def _api_and_version(text: str) -> tuple[int, int]:
     name, _, version = text.partition(":")
-    if not version.isdecimal():
+    if not _NUMBER.fullmatch(version):
         raise UsageError(f"--response-to {text}: give an api and its version, as Fetch:17")
     return api_key_of(name), int(version)
 
@@ -153,7 +159,7 @@ class _Report:
         if self._wanted and frame.message.api_key not in self._wanted:
             return
         show = frame_json if self._options.is_json else frame_text
-        text, is_wrong = show(frame, self._options.records)
+        text, is_wrong = show(frame, self._options.records, self._options.redaction)
         self._tally.add(frame, is_wrong=is_wrong)
         if not self._options.is_count:
             write_stdout(text)

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas.schema import Field, version_range
@@ -16,6 +16,9 @@ from kseg.protocol.conversation import Frame, FrameDamage, Peers
 from kseg.protocol.message import ApiMessage
 from kseg.protocol.records import record_lines, record_objects
 from kseg.times import iso_time
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
 
 _RECORDS = "records"
 _TORN = "torn-tail"
@@ -71,12 +74,12 @@ class Shown(NamedTuple):
     is_wrong: bool
 
 
-def frame_json(frame: Frame, options: LogOptions) -> Shown:
-    """A frame as a line of JSON: bytes in base64, records as objects."""
+def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None) -> Shown:
+    """A frame as a line of JSON: bytes in base64, records as objects, with what is to be redacted replaced."""
     message, wrong = frame.message, []
 
     def records(content: bytes) -> object:
-        objects, damages = record_objects(content, deep=options.deep)
+        objects, damages = record_objects(content, deep=options.deep, redaction=redaction)
         wrong.extend(_wrong_damages(message, damages))
         return objects
 
@@ -184,10 +187,10 @@ def _value(each: Field, version: int, value: Any, records: Any) -> object:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
-def frame_text(frame: Frame, options: LogOptions) -> Shown:
+def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None) -> Shown:
     """A frame as lines: its header, then each field of its body by name, records as `kseg dump` prints them."""
     message = frame.message
-    writer = _TextWriter(message, options)
+    writer = _TextWriter(message, options, redaction)
     writer.line(0, f"{_heading(frame)}; {_place(frame)}")
     for tag, content in message.tagged_fields.items():
         writer.line(1, f"header's tagged field {tag}: {_bytes_text(content)}")
@@ -259,9 +262,10 @@ def _scalar(value: object) -> str:
 class _TextWriter:
     """Lines of a body, indented by depth."""
 
-    def __init__(self, message: ApiMessage, options: LogOptions) -> None:
+    def __init__(self, message: ApiMessage, options: LogOptions, redaction: "Redaction | None") -> None:
         self._message = message
         self._options = options
+        self._redaction = redaction
         self.text = bytearray()
         self.is_wrong = False
 
@@ -298,7 +302,7 @@ class _TextWriter:
             self.line(depth, f"{each.name}: {_scalar(value)}", mark)
 
     def _records(self, content: bytes, depth: int) -> None:
-        lines, damages = record_lines(content, self._options)
+        lines, damages = record_lines(content, self._options, self._redaction)
         indent = b"  " * depth
         self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
         for damage in damages:

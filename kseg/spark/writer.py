@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from kseg.errors import KsegError
+from kseg.export.commit import JOBS
 from kseg.export.destination import open_destination
 from kseg.export.order import Job, Result, execute_order
 from kseg.export.plan import WorkOrder
+from kseg.export.shapes import parse_json
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-
-JOBS = "_kseg/jobs"
 
 
 @dataclass
@@ -72,5 +72,5 @@ def read_job(destination: str, job: str, name: str) -> dict[str, Any]:
     content = open_destination(destination).read(f"{JOBS}/{job}/{name}.json")
     if content is None:
         raise KsegError("is not the same place here as on the driver: all machines must reach it", destination)
-    members: dict[str, Any] = json.loads(content)
+    members: dict[str, Any] = parse_json(content, f"{JOBS}/{job}/{name}.json")
     return members

@@ -8,7 +8,7 @@ from kseg.formats.codes import NO_TIMESTAMP, ControlType
 from kseg.index.producer_state import parse_end_marker
 from kseg.log.partition import PartitionLog
 from kseg.log_file import Damage
-from kseg.segment import open_segment
+from kseg.segment import scan_log
 
 
 class Unreadable(NamedTuple):
@@ -59,7 +59,7 @@ class LatestRecords:
         return len(self._later_keys - self.latest.keys())
 
     def add_partition(self, partition: PartitionLog) -> None:
-        """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment can't be opened."""
+        """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment has gone meanwhile."""
         for item in partition_batches(partition):
             if isinstance(item, Unreadable):
                 self.unreadable.append(item)
@@ -102,8 +102,8 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
     """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
     name = partition.path.name
     for files in partition.segments:
-        with open_segment(files.path) as segment:
-            for item in segment.scan():
+        with files.open_log() as log_file:
+            for item in scan_log(log_file):
                 if isinstance(item, Damage):
                     place = f"{files.path.name} at position {item.position}"
                     yield Unreadable(name, None, f"{place}: {item.kind}: {item.size} bytes, {item.detail}")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kseg.output.csv import CsvWriter, check_csv_safe
 from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 
@@ -47,10 +48,15 @@ def _flat(value: object) -> object:
 class RowWriter:
     """Writes sections in one form; in CSV there may be only one."""
 
-    def __init__(self, form: str, color: bool | None = None) -> None:
-        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide."""
+    def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False) -> None:
+        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide.
+
+        csv_safe: no spreadsheet takes a text for a formula; raises UsageError with another form.
+        """
+        check_csv_safe(csv_safe, form)
         self._form = form
         self._color = color
+        self._csv_safe = csv_safe
 
     @property
     def is_for_people(self) -> bool:
@@ -65,9 +71,7 @@ class RowWriter:
             for row in rows:
                 write_json(section.as_object(row))
         elif self._form == "csv":
-            from kseg.output.csv import CsvWriter
-
-            writer = CsvWriter(column.name for column in section.columns)
+            writer = CsvWriter((column.name for column in section.columns), is_safe=self._csv_safe)
             for row in rows:
                 writer.write(section.as_values(row))
         elif found := list(rows):

@@ -1,5 +1,6 @@
 """Retention as a topic's own settings have it, where `__cluster_metadata` beside its partitions tells them."""
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -46,5 +47,5 @@ class TopicRetention:
 
     def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
         value = found.get(field.replace("_", "."), "").removeprefix("+")
-        is_number = value.removeprefix("-").isdecimal() and value.isascii()
+        is_number = re.fullmatch("-?[0-9]{1,19}", value) is not None
         return otherwise if field in self._given or not is_number else int(value)

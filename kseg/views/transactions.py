@@ -14,7 +14,7 @@ from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import EndMarker, parse_end_marker
+from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition import PartitionLog
 from kseg.log_file import Damage, LogFile
 from kseg.views.replay import LatestRecords, Unreadable
@@ -156,7 +156,7 @@ class PartitionTransactions:
                 continue
             if not item.is_control:
                 self._add_records(item)
-            elif marker := parse_end_marker(log_file.read(item.position, item.size)):
+            elif marker := read_end_marker(log_file, item):
                 yield self._ended(item, marker)
 
     def _new(self, header: BatchHeader) -> Transaction:

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r" *([+-]?[0-9]{1,19}) *")
 
 def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) -> Iterator[SourceRecord]:
     """A record per line: its value or, with a separator, key and value; a line without it raises SourceError."""
-    separator = None if key_separator is None else key_separator.encode()
+    separator = None if key_separator is None else key_separator.encode("utf-8", "surrogateescape")
     for number, line in enumerate(lines, 1):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
         key = None

@@ -6,7 +6,7 @@ import signal
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE
 
 import pytest
 
@@ -14,6 +14,7 @@ from kseg.formats.codes import Codec
 from kseg.log_file import Damage
 from kseg.segment import Segment
 from tests import golden, run
+from tests.processes import started
 
 TIME = "1760000000000"
 TOO_LARGE = 2**63 - 1
@@ -278,14 +279,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kseg", "build", "--format", "text", "-o", "new/partition"]
-    with Popen(
-        command,
-        cwd=tmp_path,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
-    ) as process:
+    with started(command, tmp_path, stdin=PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
         process.stdin.flush()

@@ -147,3 +147,32 @@ def test_missing_index_is_told_on_stderr_unless_quiet() -> None:
     assert ran.status == 0
     assert b".index: missing: the log is scanned instead" in ran.stderr
     assert kseg(path, "--timestamp", "earliest", "-q").stderr == b""
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """Partitions without a batch: one has no segment, and one's segment lies below its log start offset."""
+    for name, base in (("new-0", 0), ("trimmed-0", 7), ("below-0", 7), ("bare-0", None)):
+        (tmp_path / name).mkdir()
+        if base is not None:
+            (tmp_path / name / f"{base:020}.log").touch()
+            (tmp_path / name / f"{base:020}.index").touch()
+    (tmp_path / "bare-0/leader-epoch-checkpoint").touch()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n2\nbelow 0 9\nbare 0 55\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("partition", "end"), [("new-0", 0), ("trimmed-0", 7), ("below-0", 9), ("bare-0", 55)])
+def test_an_empty_log_has_an_end_and_no_largest_time(partition: str, end: int, empty: Path) -> None:
+    for time in ("latest", "-1", "earliest", "-2"):
+        ran = kseg(partition, "--timestamp", time, "-o", "json", directory=empty)
+        answer = json.loads(ran.stdout)
+        assert (ran.status, answer["offset"], answer["record"], answer["absence"]) == (0, end, None, None)
+        ran = kseg(partition, "--timestamp", time, directory=empty)
+        assert (ran.status, ran.stdout.splitlines()[-1]) == (0, f"offset: {end}".encode())
+    for time in ("max-timestamp", "-3", "0"):
+        ran = kseg(partition, "--timestamp", time, "-o", "json", directory=empty)
+        answer = json.loads(ran.stdout)
+        assert (ran.status, answer["offset"], answer["record"]) == (1, None, None)
+        assert answer["absence"] == ("empty" if partition == "bare-0" else "no-times")
+        assert b"isn't there" in ran.stderr

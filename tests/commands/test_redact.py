@@ -1,4 +1,4 @@
-"""`--redact` on dump, build and export: the same everywhere, nothing of what was there anywhere."""
+"""`--redact` on dump, lookup, protocol, build and export: the same everywhere, nothing of what was there anywhere."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ from kseg.formats.codes import Codec
 from kseg.redaction import Redaction, Redactor
 from kseg.writer import RecordsBuilder
 from tests import run
+from tests.protocol.packets import framed, request
 
 SECRETS = (b"alice", b"bob", b"salary", b"Berlin")
 KEY = ["--redact-key", "a key of our own"]
@@ -92,7 +93,8 @@ def test_only_what_is_asked_for_is_redacted(part: str, member: str, codec: Codec
         assert {name: before[name] for name in before if name not in shown} == {
             name: after[name] for name in after if name not in shown
         }
-        assert (before.get(member) == after.get(member)) == (before.get(member) in (None, ""))
+        is_same = all(before.get(name) == after.get(name) for name in shown)
+        assert is_same == all(before.get(name) in (None, "") for name in shown)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -193,3 +195,51 @@ def test_control_records_of_a_built_log_stay(tmp_path: Path) -> None:
     assert before[2] == after[2]
     assert before[2]["control"]
     assert before[0]["value"] != after[0]["value"]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+def test_lookup_redacts_as_dump_does(magic: int, codec: Codec, tmp_path: Path) -> None:
+    log = write(tmp_path, magic, codec)
+    dumped = objects(tmp_path, str(log), *ALL)
+    text = kseg(tmp_path, "dump", "--print-data-log", str(log), *ALL).stdout
+    for record in dumped:
+        where = ("lookup", "t-0", "--offset", str(record["offset"]), *ALL)
+        assert json.loads(kseg(tmp_path, *where, "-o", "json").stdout)["record"] == record
+        ran = kseg(tmp_path, *where, "--print-data-log")
+        assert ran.stdout[ran.stdout.index(b"\noffset: ") + 1 :] in text
+        assert not [word for word in SECRETS if word in ran.stdout]
+
+
+def test_lookup_finds_the_line_of_a_record_whose_line_ends_are_redacted(tmp_path: Path) -> None:
+    builder = RecordsBuilder()
+    for number in range(40):
+        builder.append(1000, b"\n\xff" * number, b"\xff\n" + bytes((number,)))
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(builder.build().raw)
+    dumped = kseg(tmp_path, "dump", "--print-data-log", "t-0", *ALL).stdout
+    for number in range(40):
+        ran = kseg(tmp_path, "lookup", "t-0", "--offset", str(number), "--print-data-log", *ALL)
+        assert ran.stdout[ran.stdout.index(b"\noffset: ") + 1 :] in dumped
+        assert ran.stdout.count(b"\noffset: ") == 1
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("form", [["--print-data-log"], ["--print-data-log", "--shallow"], ["-o", "json"]])
+def test_records_of_requests_are_redacted(form: list[str], codec: Codec, tmp_path: Path) -> None:
+    raw = write(tmp_path, codec=codec).read_bytes()
+    partition = {"index": 0, "records": raw}
+    body = {"acks": 1, "topicData": [{"name": "orders", "partitionData": [partition]}]}
+    (tmp_path / "frames").write_bytes(framed(request(0, 9, body)))
+    plain = kseg(tmp_path, "protocol", "frames", *form).stdout
+    ran = kseg(tmp_path, "protocol", "frames", *form, *ALL)
+    assert (ran.status, [word for word in SECRETS if word in ran.stdout]) == (0, [])
+    assert (b"alice" in plain) == ("--shallow" not in form)
+    assert b"orders" in ran.stdout
+    assert plain.count(b"\n") == ran.stdout.count(b"\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "groups"])
+def test_commands_without_redaction_say_so(command: str, tmp_path: Path) -> None:
+    assert b"There is no --redact" in kseg(tmp_path, command, "--help").stdout

@@ -165,7 +165,7 @@ def test_device_is_no_regular_file(name: str, output: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("command", "status"),
-    [("ls", 1), ("verify", 2), ("lookup --offset 203000", 0), ("salvage --dry-run", 0), ("reindex --dry-run", 0)],
+    [("ls", 1), ("verify", 1), ("lookup --offset 203000", 0), ("salvage --dry-run", 0), ("reindex --dry-run", 0)],
 )
 def test_pipe_and_device_beside_a_log_keep_no_command_waiting(command: str, status: int, tmp_path: Path) -> None:
     partition = tmp_path / "test-1-0"
@@ -174,4 +174,6 @@ def test_pipe_and_device_beside_a_log_keep_no_command_waiting(command: str, stat
     os.mkfifo(partition / "leader-epoch-checkpoint")
     (partition / "00000000000000203000.txnindex").symlink_to("/dev/zero")
     ran = kseg([*command.split(), str(partition)], tmp_path)
-    assert (ran.status, b"leader-epoch-checkpoint: is no regular file" in ran.stderr) == (status, status > 0)
+    assert ran.status == status
+    said = ran.stdout + ran.stderr if command in ("ls", "verify") else b""
+    assert said.count(b"is no regular file") == {"ls": 1, "verify": 1}.get(command, 0)

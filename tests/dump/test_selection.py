@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from tests import golden, run
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
+from tests.processes import started
 from tests.selections import (
     NOTHING,
     OPTIONS,
@@ -266,7 +267,7 @@ def test_follow_goes_on_over_a_torn_end_and_a_new_segment_and_ends_with_130(tmp_
     log = write_segment(partition, [NewBatch([NewRecord(None, b"a")], 0)])
     arguments = ["dump", str(partition), "-q", "--template", "{offset} {value}", "--follow", "--tail", "1"]
     command = [str(Path(sys.executable).parent / "kseg"), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+    with started(command, tmp_path) as follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"0 a\n"
         second = batch_bytes(NewBatch([NewRecord(None, b"b")], 1))
@@ -278,9 +279,8 @@ def test_follow_goes_on_over_a_torn_end_and_a_new_segment_and_ends_with_130(tmp_
         write_segment(partition, [NewBatch([NewRecord(None, b"c")], 2)], 2)
         assert follower.stdout.readline() == b"2 c\n"
         follower.send_signal(signal.SIGINT)
-        assert follower.wait(timeout=20) == 130
-        assert follower.stderr is not None
-        assert follower.stderr.read().strip() == b""
+        _, stderr = follower.communicate()
+    assert (follower.returncode, stderr.strip()) == (130, b"")
 
 
 def test_follow_ends_at_its_limit(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kseg.control_characters import control_characters
 from kseg.kernel.contract import Op, Program, Slot, Template, new_rows
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, rows_by_lengths, scanned
@@ -244,3 +245,24 @@ def test_rows_outside_the_buffer_are_refused(kernel: "Kernel") -> None:
         renderer.render(memoryview(V2), rows, 0, 2, 0, None)
     with pytest.raises(IndexError):
         renderer.render(memoryview(V2), rows_by_lengths(V2), 0, 1, 0, [])
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_json_escapes_what_controls_a_terminal_and_nothing_else_beyond_ascii(kernel: "Kernel", start: int) -> None:
+    others = (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code <= 0xDFFF)
+    harmful = set(control_characters())
+    text = "x" * start + "".join([*(each for each in others if each not in harmful), *harmful])
+    line = record_line(kernel, JSON_LINE, Record(text.encode(), None, [(b"h", text.encode())])).decode()
+    assert not set(line) & harmful - {"\n"}
+    assert len(set(line) - set(map(chr, range(0x80)))) == len(set(text) - harmful) - (1 if start else 0)
+    shown = json.loads(line)
+    assert (shown["key"], shown["headers"][0]["value"]) == (text, text)
+
+
+def test_json_escapes_across_the_pieces_of_a_long_text(kernel: "Kernel") -> None:
+    for character in ("\x9b", "\u202e", "\U000e0041"):
+        for before in range(16380, 16390):
+            text = "a" * before + character + "ä" * 20000
+            line = record_line(kernel, JSON_LINE, Record(text.encode(), None))
+            assert character.encode() not in line
+            assert json.loads(line)["key"] == text

@@ -248,6 +248,8 @@ ENTRIES = b"".join(Message(offset=offset).encoded() for offset in OFFSETS)
         (GapRule.ALL_RECORDS, None, [(5, 7), (7, 7)]),
         (GapRule.ALL_RECORDS, -1, [(-1, 4), (5, 7), (7, 7)]),
         (GapRule.ALL_RECORDS, 3, [(5, 7), (7, 7)]),
+        (GapRule.FALLS, None, [(7, 7)]),
+        (GapRule.FALLS, 9, [(9, 4), (7, 7)]),
         (GapRule.PLAIN_MESSAGES, None, [(5, 7), (7, 7)]),
     ],
 )
@@ -262,7 +264,9 @@ def test_offsets_of_v2_records_are_noted_by_the_first_rule_only(kernel: "Kernel"
     content = batch(BatchHeader(base_offset=2**63 - 1), [Record(), Record(offset_delta=1), Record(offset_delta=3)])
     rows = rows_by_lengths(content)
     gaps = [render(kernel, program_of(None, "r"), content, rows, None, Options(gap_rule=rule)).gaps for rule in GapRule]
-    assert gaps == [[], [(-(2**63), -(2**63) + 2)], []]  # the largest offset is followed by the smallest, as in Java
+    falls = [(2**63 - 1, -(2**63))]
+    # The largest offset is followed by the smallest, as in Java.
+    assert gaps == [[], [(-(2**63), -(2**63) + 2)], [], falls]
 
 
 def test_shallow_lines_of_messages_note_gaps_by_the_second_rule(kernel: "Kernel") -> None:
@@ -270,7 +274,7 @@ def test_shallow_lines_of_messages_note_gaps_by_the_second_rule(kernel: "Kernel"
     content = ENTRIES + wrapped + Message(offset=10).encoded() + Message(offset=12).encoded()
     rows = rows_by_lengths(content)
     gaps = [render(kernel, program_of("B", None), content, rows, None, Options(gap_rule=rule)).gaps for rule in GapRule]
-    assert gaps == [[], [], [(5, 7), (7, 7), (10, 12)]]
+    assert gaps == [[], [], [(5, 7), (7, 7), (10, 12)], []]
 
 
 # --- decoders and control records ------------------------------------------------------------------------------------

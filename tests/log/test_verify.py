@@ -36,7 +36,6 @@ DAMAGED = {
     "index-cut": "270-index-cut",
     "index-unsorted": "272-index-swapped",
     "index-entry": "275-index-wrong-position",
-    "index-missing": "021-flip-records",
     "time-index-entry": "290-time-too-high",
     "snapshot-unreadable": "297-snapshot-crc",
     "orphan-index": "281-index-alone",
@@ -147,6 +146,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "sequence-repeated": ("2.8.2/idem-0", change_sequence(-3)),
     "producer-epoch-falls": ("2.8.2/idem-0", raise_producer_epoch),
     "hanging-transaction": ("2.3.1/txn-1", let_transaction_hang),
+    "index-missing": ("3.6.2/plain-1", lambda partition: edits.logs(partition)[0].with_suffix(".index").unlink()),
     "index-sparse": ("3.6.2/plain-1", lengthen_log),
     "index-preallocated": ("3.6.2/plain-1", lengthen_first_index),
     "time-index-ends-early": ("3.6.2/plain-1", cut_first_time_index),
@@ -232,7 +232,7 @@ def test_replicas_of_different_brokers_are_well(tmp_path: Path) -> None:
 
 
 def test_each_finding_has_a_test() -> None:
-    elsewhere = {"leftover-directory", "partition-twice"}
+    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable"}
     assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *elsewhere}
 
 

@@ -15,7 +15,7 @@ import peer_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 RELEASES = ("2.8.2", "3.9.1", "4.3.1")
 

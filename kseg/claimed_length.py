@@ -1,0 +1,35 @@
+"""Whether what a batch holds bears out the length that its header claims."""
+
+from collections.abc import Callable
+
+from kseg.formats.positions import read_varint
+
+RECORDS_LOOKED_AT = 1 << 12
+"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
+SMALLEST_RECORD = 6
+"""Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
+
+Read = Callable[[int, int], bytes]
+"""(position, size) → bytes of the file."""
+
+
+def records_fill(read: Read, position: int, end: int) -> bool:
+    """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
+    for _ in range(RECORDS_LOOKED_AT):
+        if position == end:
+            return True
+        length, size = read_varint(read(position, 5))
+        if length < SMALLEST_RECORD or size == 0:
+            return False
+        position += size + length
+        if position > end:
+            return False
+    return True
+
+
+def message_fills(read: Read, position: int, end: int) -> bool:
+    """Whether a message's key and value, of which the key is at a position, lead to its end."""
+    for _ in range(2):
+        size = read(position, 4)
+        position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
+    return position == end

@@ -1,0 +1,52 @@
+"""Characters that control a terminal or the direction of text, or can't be seen; and JSON without them."""
+
+import re
+from collections.abc import Iterator
+
+RANGES = (
+    (0x00, 0x08),  # C0, but tab and line feed
+    (0x0B, 0x1F),
+    (0x7F, 0x9F),  # DEL, C1
+    (0x061C, 0x061C),  # marks of direction
+    (0x180E, 0x180E),
+    (0x200B, 0x200B),  # zero width space
+    (0x200E, 0x200F),
+    (0x2028, 0x202E),  # ends of lines and paragraphs, embeddings and overrides of direction
+    (0x2060, 0x206F),  # invisible operators, isolates of direction
+    (0xFEFF, 0xFEFF),  # byte order mark
+    (0xFFF9, 0xFFFB),  # interlinear annotations
+    (0xE0000, 0xE007F),  # tags
+)
+"""First and last ones. Joiners (U+200C, U+200D) shape scripts and emoji: they are none."""
+
+CHARACTER_CLASS = "".join(f"{chr(first)}-{chr(last)}" for first, last in RANGES)
+"""The same inside the brackets of a regular expression."""
+_FOUND = re.compile(f"[{CHARACTER_CLASS}]")
+
+
+def control_characters() -> Iterator[str]:
+    """Each of them."""
+    for first, last in RANGES:
+        yield from map(chr, range(first, last + 1))
+
+
+def json_escaped(text: str) -> str:
+    r"""JSON with these characters as `\u009b`, of which it means the same; above U+FFFF as two halves."""
+    if (text.isascii() and "\x7f" not in text) or _FOUND.search(text) is None:
+        return text
+    return text.translate(_JSON_ESCAPES)
+
+
+def json_bytes_escaped(content: bytes) -> bytes:
+    """The same in UTF-8; what isn't UTF-8 stays as it is."""
+    if content.isascii() and b"\x7f" not in content:
+        return content
+    return json_escaped(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _json_escape(character: str) -> str:
+    halves = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
+
+
+_JSON_ESCAPES = {ord(character): _json_escape(character) for character in control_characters()}

@@ -1,0 +1,229 @@
+"""The commit of a run: a number is claimed, then files go to their places. docs/architecture.md has states and steps.
+
+Any run finishes what another one claimed; each step may be done twice, or by several runs at once.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from kseg.errors import KsegError, UsageError
+from kseg.export.destination import ASIDE, Destination
+from kseg.export.manifest import (
+    ATTEMPT,
+    FOLDER,
+    Manifest,
+    Stub,
+    latest_number,
+    manifest_name,
+    read_manifest,
+    read_numbered,
+    says_something,
+)
+from kseg.export.options import FileOptions, ReadOptions
+from kseg.export.order import Result
+from kseg.export.parquet import ATTEMPTS
+from kseg.export.runs import Marker, Processes, Run, mark, marker_name, read_markers
+
+SUCCESS = "_SUCCESS"
+JOBS = f"{FOLDER}/jobs"
+_ASIDE = re.compile(rf"(?:{FOLDER}/.*|{SUCCESS})\.[0-9a-f]{{12}}{re.escape(ASIDE)}", re.DOTALL)
+_OF_JOB = re.compile(rf"{JOBS}/([^/]*)/.*", re.DOTALL)
+
+
+class LostError(KsegError):
+    """Another run took the number that this one was to take."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__("another export was here at the same time; run it again", url)
+
+
+def previous_manifest(place: Destination, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
+    """What a run goes on from: the destination's manifest, or an empty one. Nothing is changed.
+
+    Raises UsageError if the destination holds something else, or an export with other options that isn't to be
+    overwritten; KsegError if its manifest can't be believed.
+    """
+    found = read_manifest(place)
+    if found is None:
+        if _foreign_names(place) & _foreign_names(place):  # a first run may come or go while names are listed
+            raise UsageError("is not empty, and no export: choose another place", place.url)
+        return Manifest(0, read, files)
+    if overwrite:
+        generation = found.number + 1 if any(found.paths()) else found.generation
+        return Manifest(found.number, read, files, generation=generation)
+    if (found.read, found.files) != (read, files):
+        raise UsageError("was exported with other options: choose another place, or --overwrite", place.url)
+    return found
+
+
+def _foreign_names(place: Destination) -> set[str]:
+    """Files that no run has written: neither one that is under way, nor one that was broken off."""
+    others = [name for name in place.names() if not name.startswith(f"{FOLDER}/")]
+    if place.renames or not others or next(iter(place.names(FOLDER)), None) is None:
+        return set(others)
+    return {name for name in others if _run_of(name, place) is None}
+
+
+def begin(base: int, place: Destination, processes: Processes) -> Run | None:
+    """Marks a run as under way; None if another one has committed since its plan was made.
+
+    Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
+    is under way.
+    """
+    run = mark(base, place, processes)
+    with _unmarked_on_error(run, place):
+        if latest_number(place) != base:
+            place.delete(marker_name(run.id))
+            return None
+        if not place.claims_safely:
+            for marker in read_markers(place, processes):
+                if marker.run_id != run.id and marker.is_left_alone(base):
+                    raise KsegError(f"takes one export at a time, and {marker}", place.url)
+    return run
+
+
+@contextmanager
+def _unmarked_on_error(run: Run, place: Destination) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(KsegError, OSError):
+            place.delete(marker_name(run.id))
+        raise
+
+
+def commit(run: Run, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
+    """Claims the next number for these results: from then on they are the export.
+
+    Raises LostError, and then nothing has changed, if another run took the number.
+    """
+    results = list(results)
+    number = previous.number + 1
+    kept = {file["path"] for result in results for file in result["files"] if "path" in file}
+    generation = previous.generation if kept >= set(previous.paths()) else number
+    named = tuple(_named(results, kept, generation, place))
+    new = Manifest(number, previous.read, previous.files, named, run.id, generation)
+    content, name = new.to_bytes(), manifest_name(number)
+    Manifest.from_bytes(content, name)  # what couldn't be read again isn't claimed
+    if latest_number(place) != previous.number or not place.claim(name, content):
+        raise LostError(place.url)
+    claimed = read_numbered(place, number)
+    if claimed is None or claimed.run != run.id:
+        raise LostError(place.url)
+    return new
+
+
+def _named(results: list[Result], taken: set[str], generation: int, place: Destination) -> Iterator[Result]:
+    """Gives new files their final names: of the topic, the partition and the first offset."""
+    suffix = f"-{generation}" if generation else ""
+    for result in sorted(results, key=_order):
+        for file in result["files"]:
+            if "path" in file:
+                continue
+            folder = f"{file['folder']}/" if file["folder"] else ""
+            path = f"{folder}{file['name']}{suffix}.parquet" if place.renames else file["attempt"]
+            number = 1
+            while path in taken:
+                number += 1
+                path = f"{folder}{file['name']}{suffix}.{number}.parquet"
+            taken.add(path)
+            file["path"] = path
+        if says_something(result):
+            yield result
+
+
+def _order(result: Result) -> tuple[str, int, int]:
+    first = result["tally"]["first_offset"]
+    return (result["topic"], result["partition"] or 0, -1 if first is None else first)
+
+
+def finish(manifest: Manifest, place: Destination) -> None:
+    """Moves files to where the manifest names them, and removes those that only the manifest before named."""
+    there = set(place.names())
+    moves = {file["attempt"]: file["path"] for result in manifest.results for file in result["files"]}
+    aside = [name for name, path in moves.items() if name != path and name in there] if place.renames else []
+    before = read_numbered(place, manifest.number - 1) if manifest.number > 1 else None
+    left_out = set(before.paths()) - set(manifest.paths()) if isinstance(before, Manifest) else set()
+    if aside or left_out & there:
+        place.delete(SUCCESS)
+    for name in aside:
+        place.rename(name, moves[name])
+    for path in sorted(left_out & there):
+        place.delete(path)
+
+
+def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest], object]) -> None:
+    """Finishes a claimed manifest, and all that others have built on it since, until the one that counts is whole.
+
+    publish: writes what tells of a manifest beside it. Raises KsegError if a file that a manifest names isn't there.
+    """
+    while True:
+        finish(manifest, place)
+        there = set(place.names())
+        missing = next((path for path in manifest.paths() if path not in there), None)
+        if missing is None:
+            publish(manifest)
+            if SUCCESS not in there:
+                place.replace(SUCCESS, b"")
+        latest = read_manifest(place)
+        if latest is None or latest.number < manifest.number:
+            raise KsegError(f"{manifest_name(manifest.number)} has gone: something else removes files here", place.url)
+        if latest.number == manifest.number:
+            break
+        manifest = latest
+    if missing is not None:
+        raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
+
+
+def sweep(settled: int, place: Destination, processes: Processes, own: Run) -> list[Marker]:
+    """Removes what runs left that are over, and what old manifests hold; gives the runs whose files are left alone.
+
+    settled: the highest number up to which all is finished. The order matters: a run that has no marker after its files
+    were listed is over, so that a manifest read after that names those of its files that count.
+    """
+    names = list(place.names())
+    markers = {marker.run_id: marker for marker in read_markers(place, processes) if marker.run_id != own.id}
+    manifest = read_manifest(place)
+    assert manifest is not None
+    kept = {*manifest.paths(), *manifest.attempts()}
+    left = {run_id: marker for run_id, marker in markers.items() if marker.is_left_alone(manifest.number)}
+    for name in names:
+        run_id = _run_of(name, place)
+        if (run_id is not None and run_id not in left and name not in kept) or _ASIDE.fullmatch(name):
+            place.delete(name)
+    _replace_by_stubs(settled, place)
+    for run_id in {*markers, own.id} - set(left):
+        place.delete(marker_name(run_id))
+    return list(left.values())
+
+
+def _run_of(name: str, place: Destination) -> str | None:
+    """The id of the run that wrote a file for itself; None if it is no such file."""
+    match = _OF_JOB.fullmatch(name)
+    if match is None and (name.startswith(f"{ATTEMPTS}/") or not place.renames):
+        match = ATTEMPT.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def _replace_by_stubs(settled: int, place: Destination) -> None:
+    """Takes the content of the manifests before; the lowest first, so that below a stub all are stubs."""
+    full: list[Manifest] = []
+    number = settled - 1
+    while number and isinstance(found := read_numbered(place, number), Manifest):
+        full.append(found)
+        number -= 1
+    for manifest in reversed(full):
+        place.replace(manifest_name(manifest.number), Stub(manifest.number, manifest.run).to_bytes())
+
+
+def give_up(run: Run, place: Destination) -> None:
+    """Removes what a run wrote that failed, but for what a manifest names; what can't be removed is left."""
+    with suppress(KsegError, OSError):
+        names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]
+        manifest = read_manifest(place)
+        kept = set() if manifest is None else {*manifest.paths(), *manifest.attempts()}
+        for name in names:
+            if name not in kept:
+                place.delete(name)
+        place.delete(marker_name(run.id))

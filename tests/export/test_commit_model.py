@@ -1,0 +1,236 @@
+"""Up to three exports into one place, interleaved step by step, with crashes between any two: no run's work is lost.
+
+The code that runs is the exporters' own; only the destination is a model.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from kseg.export.manifest import Manifest, Stub, manifest_name
+from kseg.export.report import reconcile
+from kseg.export.run import Export
+from tests.export import exports
+from tests.export.stepped import Exporter, Store
+
+TOPICS = 3
+RECORDS = 4
+EXPECTED = (None, "done", "crashed", "failed: a fault")
+LOST = ("failed: another export was here at the same time", "failed: takes one export at a time")
+SLOTS = st.integers(0, 2)
+STEPS = ("create", "claim", "rename", "delete", "replace", "read", "names")
+PLACES = {
+    "local": (True, True),
+    "object store": (False, True),
+    "object store without a put on a condition": (False, False),
+}
+
+
+@pytest.fixture(scope="module")
+def sources() -> Iterator[list[str]]:
+    """Partitions of some topics, each with values of its own."""
+    with TemporaryDirectory() as folder:
+        for topic in range(TOPICS):
+            exports.write_log(Path(folder, f"topic{topic}-0"), 0, RECORDS, per_batch=2, value=b"of topic %d" % topic)
+        yield sorted(map(str, Path(folder).iterdir()))
+
+
+class Histories:
+    """What exporters did to one destination, and what must be true of it."""
+
+    def __init__(self, sources: list[str], *, renames: bool, claims_safely: bool) -> None:
+        self.sources = sources
+        self.store = Store(renames, claims_safely)
+
+    def come(self, topic: int, *, overwrite: bool = False, is_known: bool = True) -> Exporter:
+        """An exporter of one topic."""
+        return Exporter(self.store, Export((self.sources[topic],), "memory", overwrite=overwrite), is_known=is_known)
+
+    def end(self) -> None:
+        """Lets all that are left end, in turns, and one come after them."""
+        while any(exporter.outcome is None for exporter in self.store.exporters):
+            for exporter in self.store.exporters:
+                exporter.go(1)
+        self.check()
+        self.check_the_next_run_tidies_up()
+
+    def check(self) -> None:
+        """Whenever a run has ended, what the manifest names is what those who claimed a number have exported."""
+        store = self.store
+        assert store.faults == []
+        for exporter in store.exporters:
+            assert exporter.outcome in EXPECTED or exporter.outcome.startswith(LOST), exporter.outcome
+        has_lost = [exporter for exporter in store.exporters if (exporter.outcome or "").startswith(LOST)]
+        assert not set(map(id, has_lost)) & set(map(id, store.claims))
+        names = [name for name in store.files if name.startswith("_kseg/manifest-")]
+        assert sorted(names) == [manifest_name(number + 1) for number in range(len(store.claims))]
+
+    def numbered(self, number: int) -> Manifest | Stub:
+        """The manifest of a number."""
+        return Manifest.from_bytes(self.store.files[manifest_name(number)], manifest_name(number))
+
+    def counting(self) -> Manifest:
+        """The manifest that counts."""
+        found = self.numbered(len(self.store.claims))
+        assert isinstance(found, Manifest)
+        return found
+
+    def check_whole(self) -> None:
+        """What the manifest names is there, is right, and is what has been committed; no more and no less."""
+        expected: set[str] = set()
+        for exporter in self.store.claims:
+            expected = (set() if exporter.export.overwrite else expected) | {*exporter.export.sources}
+        found = {}
+        for result in self.counting().results:
+            rows = [row for file in result["files"] for row in self.store.rows(file["path"])]
+            found[result["replica"]] = rows
+        assert set(found) == expected
+        assert "_SUCCESS" in self.store.files
+        for path, rows in found.items():
+            value = b"of topic %d" % self.sources.index(path)
+            assert rows == [(offset, value) for offset in range(RECORDS)]
+
+    def check_what_readers_see(self) -> None:
+        """Where files are renamed, and it is said that all are there, they are those of one manifest and no others."""
+        if self.store.renames and "_SUCCESS" in self.store.files:
+            seen = {name for name in self.store.files if name.endswith(".parquet") and not name.startswith("_kseg/")}
+            manifests = map(self.numbered, range(max(len(self.store.claims) - 1, 1), len(self.store.claims) + 1))
+            assert seen in [set(found.paths()) for found in manifests if isinstance(found, Manifest)]
+
+    def check_the_next_run_tidies_up(self) -> None:
+        """After all that, an export works; then everything is whole, and nothing of those that crashed is left."""
+        if (
+            not self.store.claims_safely
+        ):  # a crashed run that nobody can judge keeps others out until its marker is removed
+            for name in [name for name in self.store.files if name.startswith("_kseg/runs/")]:
+                del self.store.files[name]
+        last = self.come(0)
+        assert last.finish() == "done"
+        self.check()
+        self.check_whole()
+        manifest = self.counting()
+        there = {name for name in self.store.files if not name.startswith("_kseg/manifest-")}
+        beside = {"_SUCCESS", "_kseg/report.json", "_kseg/damages.parquet"}
+        lost_track_of = {name for name in there if name.startswith("_kseg/runs/")}
+        assert beside <= there
+        report = json.loads(self.store.files["_kseg/report.json"])
+        assert [part["topic"] for part in report["partitions"]] == [part.topic for part in reconcile(manifest.results)]
+        if not lost_track_of:
+            assert there == {*manifest.paths(), *beside}
+
+
+class Commits(RuleBasedStateMachine):
+    """Exporters come, do some steps, crash; at the end all that are left end, and one comes after them."""
+
+    sources: list[str]
+    place: str
+
+    @initialize()
+    def begin(self) -> None:
+        renames, claims_safely = PLACES[self.place]
+        self.histories = Histories(self.sources, renames=renames, claims_safely=claims_safely)
+        self.slots: list[Exporter | None] = [None, None, None]
+
+    @rule(slot=SLOTS, topic=st.integers(0, TOPICS - 1), overwrite=st.booleans(), is_known=st.booleans())
+    def come(self, slot: int, topic: int, overwrite: bool, is_known: bool) -> None:
+        if self.slots[slot] is None or self.slots[slot].outcome is not None:
+            self.slots[slot] = self.histories.come(topic, overwrite=overwrite, is_known=is_known)
+
+    @precondition(lambda self: any(self.slots))
+    @rule(slot=SLOTS, count=st.integers(1, 8))
+    def go(self, slot: int, count: int) -> None:
+        if self.slots[slot] is not None:
+            self.slots[slot].go(count)
+
+    @precondition(lambda self: any(self.slots))
+    @rule(slot=SLOTS, kind=st.sampled_from(STEPS), count=st.integers(1, 6))
+    def go_to(self, slot: int, kind: str, count: int) -> None:
+        if self.slots[slot] is not None:
+            self.slots[slot].go_to(kind, count)
+
+    @precondition(lambda self: any(self.slots))
+    @rule(slot=SLOTS)
+    def finish(self, slot: int) -> None:
+        if self.slots[slot] is not None:
+            self.slots[slot].finish()
+            self.histories.check()
+
+    @precondition(lambda self: any(self.slots))
+    @rule(slot=SLOTS)
+    def crash(self, slot: int) -> None:
+        if self.slots[slot] is not None:
+            self.slots[slot].crash()
+
+    @precondition(lambda self: any(self.slots))
+    @rule(slot=SLOTS)
+    def fail(self, slot: int) -> None:
+        if self.slots[slot] is not None and self.slots[slot].next_step != "begin":
+            self.slots[slot].fail()
+
+    def teardown(self) -> None:
+        if hasattr(self, "histories"):
+            self.histories.end()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
+    machine = type("CommitsHere", (Commits,), {"sources": sources, "place": place})
+    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=25))
+
+
+@pytest.mark.parametrize("ends", ["goes on", "crashes", "fails"])
+@pytest.mark.parametrize("overwrite", [False, True], ids=["adding", "overwriting"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, overwrite: bool, ends: str) -> None:
+    """Before each of its steps in turn: there others come and end, and then it goes on, or never does."""
+    for pausing, histories in paused_runs(sources, place, overwrite=overwrite):
+        for topic, overwrites in ((2, True), (0, False)):
+            if histories.come(topic, overwrite=overwrites).finish() == "done":
+                histories.check_whole()
+            histories.check()
+        end_as(pausing, ends)
+        histories.end()
+
+
+@pytest.mark.parametrize("another", ["is about to commit", "dies of its commit"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, another: str) -> None:
+    """The other has written its files, or has claimed a number too and moved no file of its own."""
+    for pausing, histories in paused_runs(sources, place, overwrite=False):
+        other = histories.come(2, overwrite=True)
+        other.go_to("claim", 2 if PLACES[place][1] else 4)
+        if another == "dies of its commit":
+            other.go(1)
+            other.crash()
+        pausing.finish()
+        histories.end()
+
+
+def paused_runs(sources: list[str], place: str, *, overwrite: bool) -> Iterator[tuple[Exporter, Histories]]:
+    """A run that pauses before each of its steps in turn, after another one that has ended."""
+    renames, claims_safely = PLACES[place]
+    steps, outcome = 0, None
+    while outcome is None:
+        histories = Histories(sources, renames=renames, claims_safely=claims_safely)
+        histories.come(0).finish()
+        pausing = histories.come(1, overwrite=overwrite)
+        pausing.go(steps)
+        outcome = pausing.outcome
+        histories.check_what_readers_see()
+        yield pausing, histories
+        steps += 1
+    assert steps > 30
+
+
+def end_as(exporter: Exporter, ends: str) -> None:
+    """Lets an exporter crash or fail where it stands, or go on."""
+    if ends == "crashes":
+        exporter.crash()
+    elif ends == "fails" and exporter.next_step != "begin":
+        exporter.fail()

@@ -1,0 +1,148 @@
+"""Exports into an object store, a server of moto's in this process: claims are puts on the condition that none was."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from pyarrow import fs
+from werkzeug.serving import make_server
+
+from kseg.errors import KsegError
+from kseg.export import remote
+from kseg.export.commit import LostError
+from kseg.export.destination import open_destination
+from kseg.export.manifest import read_manifest
+from kseg.export.order import Job, Result
+from kseg.export.plan import WorkOrder
+from kseg.export.run import Export, execute_here, run_export
+from tests.export import exports
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+OUT = "s3://kafka/out"
+
+
+@contextmanager
+def serving(application: "WSGIApplication") -> Iterator[str]:
+    """A server on this machine; gives its URL."""
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def urls() -> Iterator[tuple[str, str]]:
+    """A store, which s3:// URLs mean, with a bucket `kafka`; and one of the same files that ignores conditions."""
+    backend = DomainDispatcherApplication(create_backend_app)
+
+    def forgetful(environ: dict[str, Any], start_response: Any) -> Any:
+        environ.pop("HTTP_IF_NONE_MATCH", None)
+        return backend(environ, start_response)
+
+    credentials = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
+    with serving(backend) as url, serving(forgetful) as other, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**credentials, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
+            patch.setenv(name, value)
+        remote.file_system.cache_clear()
+        yield url, other
+        remote.file_system.cache_clear()
+
+
+@pytest.fixture
+def out(urls: tuple[str, str]) -> Iterator[str]:
+    """An empty place in the store."""
+    place = urls[0].removeprefix("http://")
+    system = fs.S3FileSystem(
+        endpoint_override=place,
+        scheme="http",
+        region="us-east-1",
+        allow_bucket_creation=True,
+        allow_bucket_deletion=True,
+    )
+    system.create_dir("kafka")
+    yield OUT
+    system.delete_dir("kafka")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[str]:
+    """Four topics of ten records."""
+    for number in range(4):
+        exports.write_log(tmp_path / f"topic{number}-0", 0, 10)
+    return sorted(map(str, tmp_path.iterdir()))
+
+
+def topics(out: str) -> list[str]:
+    """The topics whose files are there; those that the manifest names, and no others."""
+    place = open_destination(out)
+    manifest = read_manifest(place)
+    assert manifest is not None
+    there = [name for name in place.names() if name.endswith(".parquet") and not name.startswith("_kseg/")]
+    assert sorted(manifest.paths()) == there
+    return [result["topic"] for result in manifest.results]
+
+
+def test_a_claim_is_kept_from_all_others(out: str) -> None:
+    one, other = open_destination(out), open_destination(out)
+    assert [place.claim(f"_kseg/runs/{number}.json", b"{}") for number, place in enumerate((one, other))] == [True] * 2
+    assert (one.claims_safely, other.claims_safely) == (True, True)
+    assert one.claim("_kseg/manifest-00000001.json", b"one")
+    assert not other.claim("_kseg/manifest-00000001.json", b"other")
+    assert one.read("_kseg/manifest-00000001.json") == b"one"
+
+
+def test_a_run_that_three_others_overtake_loses_and_says_so(out: str, sources: list[str]) -> None:
+    def overtaken(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
+        results = list(execute_here(orders, job))
+        for source in sources[1:]:
+            run_export(Export((source,), out), execute_here)
+        return results
+
+    with pytest.raises(LostError, match="run it again"):
+        run_export(Export((sources[0],), out), overtaken)
+    assert topics(out) == ["topic1", "topic2", "topic3"]
+    run_export(Export((sources[0],), out), execute_here)
+    assert topics(out) == ["topic0", "topic1", "topic2", "topic3"]
+
+
+def test_two_that_find_the_place_empty_do_not_disturb_each_other(out: str, sources: list[str]) -> None:
+    """Files of the one lie where they stay, when the other looks what is there."""
+
+    def overtaken(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
+        results = list(execute_here(orders, job))
+        run_export(Export((sources[1],), out), execute_here)
+        return results
+
+    with pytest.raises(LostError):
+        run_export(Export((sources[0],), out), overtaken)
+    assert topics(out) == ["topic1"]
+
+
+@pytest.mark.parametrize("lacking", ["s3fs", "conditions"])
+def test_without_conditions_a_second_run_is_refused(
+    out: str, sources: list[str], urls: tuple[str, str], lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking == "s3fs":
+        monkeypatch.setitem(sys.modules, "s3fs", None)
+    else:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", urls[1])
+        remote.file_system.cache_clear()
+
+    def alone(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
+        with pytest.raises(KsegError, match=r"takes one export at a time, and run .* may be under way"):
+            run_export(Export((sources[1],), out), execute_here)
+        return list(execute_here(orders, job))
+
+    run_export(Export((sources[0],), out), alone)
+    run_export(Export((sources[1],), out), execute_here)
+    assert topics(out) == ["topic0", "topic1"]
+    remote.file_system.cache_clear()

@@ -1,0 +1,182 @@
+"""Command lines that read a case's files, and what they gave: by either kernel the same."""
+
+import os
+import re
+import shutil
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+
+from tests import run
+from tests.fuzz.cases import Case
+
+RELEASES = (
+    *("0.8", "0.9", "0.10.0.1", "0.10.1", "0.10.2", "0.11.0.0", "0.11", "1.0", "2.0.0", "2.0", "2.1", "2.2", "2.4"),
+    *("2.8", "3.0", "3.1", "3.2", "3.6", "4.0", "4.2", "4.3"),
+)
+NEW = "new"
+"""The directory that commands write."""
+NOW = "--now 1700000000000"
+
+OF_LOGS = (
+    "dump LOG",
+    "dump --print-data-log LOG",
+    "dump --shallow LOG",
+    "dump -o json LOG",
+    "dump -o csv LOG",
+    "dump -o table LOG",
+    "dump --like RELEASE LOG",
+    "dump --like RELEASE --print-data-log LOG",
+    "dump --like RELEASE --deep-iteration LOG",
+    "dump --like RELEASE --print-data-log --skip-record-metadata LOG",
+    "dump --max-bytes 777 LOG",
+    "dump --value-decoder json --key-decoder int64 -o json LOG",
+    "dump --offsets-decoder LOG",
+    "dump --transaction-log-decoder LOG",
+    "dump --cluster-metadata-decoder LOG",
+    "dump --remote-log-metadata-decoder LOG",
+    "dump --share-group-state-decoder LOG",
+    "dump --redact keys --redact values --redact headers --redact-key k -o json LOG",
+    "dump --template OFFSETS LOG",
+    "explain LOG",
+    "explain -o json LOG",
+    "explain -o html --batch 1 LOG",
+    "explain -o svg --offset OFFSET LOG",
+)
+OF_FILES = (
+    "dump FILE",
+    "dump --like RELEASE FILE",
+    "dump -o json FILE",
+    "dump --index-sanity-check FILE",
+    "dump --verify-index-only FILE",
+    "dump --like RELEASE --verify-index-only FILE",
+    "explain FILE",
+    "explain -o json FILE",
+)
+OF_PARTITIONS = (
+    "dump PARTITION",
+    "dump -o json PARTITION",
+    "dump --from-offset OFFSET --limit 5 PARTITION",
+    "dump --tail 3 --isolation read_committed PARTITION",
+    "dump --from-time TIME --grep a -o json PARTITION",
+    "dump --sample 0.3 --no-control --header name --template OFFSETS PARTITION",
+    f"ls {NOW} PARTITION",
+    f"ls {NOW} --deep -o json PARTITION",
+    f"ls {NOW} --from-offset OFFSET -o csv PARTITION",
+    "lookup --offset OFFSET PARTITION",
+    "lookup --timestamp TIME --print-data-log PARTITION",
+    "lookup --timestamp latest -o json PARTITION",
+    "lookup --timestamp max-timestamp -o json PARTITION",
+    "verify PARTITION",
+    "verify -o json .",
+    "salvage --dry-run PARTITION",
+    f"salvage -o {NEW} --format json PARTITION",
+    "reindex --dry-run PARTITION",
+    f"reindex -o {NEW} .",
+    f"slice -o {NEW} --from-offset OFFSET PARTITION",
+    f"slice -o {NEW} --to-offset OFFSET --drop-key a PARTITION",
+    f"compact -o {NEW} {NOW} PARTITION",
+    f"compact --dry-run {NOW} PARTITION",
+    f"retain {NOW} PARTITION",
+    f"retain {NOW} --format timeline .",
+    f"txns {NOW} -o json PARTITION",
+    "groups -o json PARTITION",
+    "groups --show commits PARTITION",
+    "metadata -o json PARTITION",
+    f"export PARTITION {NEW} --processes 1 -q",
+    f"export . {NEW} --processes 1 -q --batch-columns --control --isolation read_committed",
+    f"export PARTITION {NEW} --processes 1 -q --latest-per-key --decode value=json",
+    f"export . {NEW} --dry-run",
+)
+OF_CAPTURES = ("protocol FILE", "protocol -o json FILE")
+
+
+class Outcome(NamedTuple):
+    """How a command ended, what it printed, and the files it wrote: contents by path."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    files: dict[str, object]
+
+
+def lines_of(case: Case) -> tuple[str, ...]:
+    """The command lines that fit a case's files."""
+    if any(path.endswith(".pcap") for path in case.files):
+        return OF_CAPTURES
+    has_log = any(path.endswith(".log") for path in case.files)
+    return (*(OF_LOGS if has_log else ()), *OF_FILES, *OF_PARTITIONS)
+
+
+def some_commands(case: Case, random: Random, count: int) -> list[list[str]]:
+    """So many command lines for a case, with names of its files and numbers out of them."""
+    choices = _choices(case)
+    numbers = _numbers(case, random)
+    # One draw for each, however many names there are: a smaller case is asked the same.
+    chosen = [{word: names[int(random.random() * len(names))] for word, names in choices.items()} for _ in range(count)]
+    lines = random.choices(lines_of(case), k=count)
+    return [_filled(line, numbers | names) for line, names in zip(lines, chosen, strict=True)]
+
+
+def all_commands(case: Case, random: Random) -> list[list[str]]:
+    """Each command line for a case, with each of its files and each release."""
+    choices, numbers, found = _choices(case), _numbers(case, random), []
+    for line in lines_of(case):
+        words = [word for word in choices if word in line.split()]
+        for names in product(*(choices[word] for word in words)):
+            found.append(_filled(line, numbers | dict(zip(words, names, strict=True))))
+    return found
+
+
+def _choices(case: Case) -> dict[str, list[str]]:
+    return {
+        "LOG": [path for path in case.files if path.endswith(".log")] or ["none.log"],
+        "FILE": list(case.files),
+        "PARTITION": sorted({path.partition("/")[0] for path in case.files if "/" in path}) or ["."],
+        "RELEASE": list(RELEASES),
+    }
+
+
+def _numbers(case: Case, random: Random) -> dict[str, str]:
+    """An offset and a time about which there may be records."""
+    log = next((content for path, content in case.files.items() if path.endswith(".log")), b"")
+    offset = int.from_bytes(log[:8], "big", signed=True) + random.randrange(30)
+    time = int.from_bytes(log[27:35], "big", signed=True)
+    return {
+        "OFFSET": str(max(offset, 0)),
+        "TIME": str(time if 0 <= time < 1 << 45 else 1_700_000_000_000),
+        "OFFSETS": "{offset} {key} {value}",
+    }
+
+
+def _filled(line: str, values: dict[str, str]) -> list[str]:
+    return [values.get(word, word) for word in line.split()]
+
+
+def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
+    """Runs kseg with a kernel; what it writes is taken away again."""
+    os.environ["KSEG_KERNEL"] = kernel
+    try:
+        ran = run.kseg(arguments, directory)
+        return Outcome(*ran, _files(directory / NEW))
+    finally:
+        shutil.rmtree(directory / NEW, ignore_errors=True)
+
+
+_OF_A_RUN = re.compile(rb'[0-9a-f]{8}-\d+-[0-9a-f]{12}|"(seconds|modifiedMs)": *[0-9.]+')
+"""What differs between two runs of an export: names of attempts, and times."""
+
+
+def _files(directory: Path) -> dict[str, object]:
+    """Parquet files as their rows, others as bytes."""
+    paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    return {path.relative_to(directory).as_posix(): _content(path) for path in paths}
+
+
+def _content(path: Path) -> object:
+    if path.suffix == ".parquet":
+        return pq.ParquetFile(path).read()
+    return _OF_A_RUN.sub(b"", path.read_bytes())

@@ -1,0 +1,262 @@
+"""What must hold of any bytes: no exception, a status that means something, each byte accounted for, readers agree."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from construct import ConstructError
+
+from kseg import kernel as kernels
+from kseg.batch import Batch, Record, records_of
+from kseg.bodies import Slice, with_bodies
+from kseg.codecs import decompress
+from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
+from kseg.formats.batch import RECORD_BATCH
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
+from kseg.formats.legacy import LOG_ENTRY
+from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
+from kseg.layouts.programs import LogOptions, documented_program, release_program
+from kseg.log_file import Damage, LogFile, Run
+from kseg.releases import parse_release
+from tests.fuzz.cases import Case
+from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands
+from tests.kernel.runs import program_of
+from tests.run import KERNELS
+
+COMMANDS_OF_A_CASE = 4
+GRAMMAR_SHARE = 0.03
+"""The grammars take a hundred times as long as the kernel."""
+STATUSES = (0, 1, 2)
+
+
+class BrokenError(Exception):
+    """A property that doesn't hold; the first argument names it."""
+
+
+def check(
+    case: Case, directory: Path, random: Random, *, whole: bool = False, grammar_share: float = GRAMMAR_SHARE
+) -> int:
+    """Holds a case, written to a directory, to what must be true. Gives the number of commands that ran.
+
+    Args:
+        case: the files.
+        directory: where they lie.
+        random: chooses what is asked.
+        whole: everything is asked.
+        grammar_share: of how many batches the grammars are asked.
+    """
+    for path in case.files:
+        if path.endswith((".log", ".checkpoint")) and (whole or not case.is_partition):
+            wanted = _RENDERINGS if whole else random.choices(_RENDERINGS, k=1)
+            check_log(directory / path, wanted, random, 1 if whole else grammar_share)
+    if not case.is_partition:
+        return 0
+    commands = all_commands(case, random) if whole else some_commands(case, random, COMMANDS_OF_A_CASE)
+    for arguments in commands:
+        check_command(arguments, directory)
+    return len(commands)
+
+
+# --- logs, kernel by kernel ------------------------------------------------------------------------------------------
+
+EVERYTHING = "{baseOffset} {crc} {offset} {timestamp} {keySize} {valueSize} {headers:json} {key:json} {value}\n"
+DEEP = LogOptions(deep=True, print_data=True)
+
+
+def renderings() -> list[Rendering]:
+    """How a log can be printed: as the documentation shows it, as JSON's texts, as releases did."""
+    found = [Rendering(program_of(EVERYTHING, EVERYTHING, EVERYTHING))]
+    for options in (DEEP, LogOptions()):
+        found.append(Rendering(documented_program(options)))
+        for release in map(parse_release, RELEASES):
+            rule = GapRule.ALL_RECORDS if options.deep else GapRule.PLAIN_MESSAGES
+            found.append(Rendering(release_program(release, options), gap_rule=rule, as_kafka=True))
+    return found
+
+
+_RENDERINGS = renderings()
+
+
+class LogRead(NamedTuple):
+    """What a kernel gives of a log: runs and damages, columns, and the log printed."""
+
+    items: list[object]
+    columns: list[object]
+    printed: list[tuple[bytes, LogSummary]]
+
+
+def check_log(path: Path, wanted: Sequence[Rendering], random: Random, grammar_share: float) -> None:
+    """Holds the kernels and the grammars equal on a log, and the sizes of what is in it to the file's."""
+    reads = []
+    for name in KERNELS:
+        os.environ[kernels.KERNEL_VARIABLE] = name
+        reads.append(read_log(path, wanted))
+    for part in LogRead._fields:
+        by_fast, by_twin = (getattr(read, part) for read in (reads[0], reads[-1]))
+        if by_fast != by_twin:
+            raise BrokenError(f"the kernels' {part} differ", _first_difference(by_fast, by_twin))
+    os.environ[kernels.KERNEL_VARIABLE] = KERNELS[0]
+    with LogFile(path) as log_file:
+        for raw, is_valid in _batches(log_file):
+            if random.random() < grammar_share:
+                check_grammar(Batch.parse(raw, 0, is_valid=is_valid))
+
+
+def read_log(path: Path, wanted: Sequence[Rendering]) -> LogRead:
+    """Reads a log by the kernel of the environment."""
+    with LogFile(path) as log_file:
+        items = [_item(item) for item in _whole(log_file.runs(), log_file.size)]
+        items += [_item(item) for item in _whole(log_file.runs_as_kafka(), log_file.size)]
+        pieces = with_bodies(log_file.runs(), log_file.size)
+        return LogRead(items, _columns(pieces), [_printed(log_file, rendering) for rendering in wanted])
+
+
+def _whole(items: Iterator[Run | Damage], size: int) -> Iterator[Run | Damage]:
+    """The items of a log, which must begin where the last one ended, up to the file's end."""
+    position = 0
+    for item in items:
+        for start, length in _extents(item):
+            if start != position:
+                raise BrokenError("sizes don't add up", f"{start} follows {position}")
+            position += length
+        yield item
+    if position != size:
+        raise BrokenError("sizes don't add up", f"{position} of {size} bytes")
+
+
+def _extents(item: Run | Damage) -> list[tuple[int, int]]:
+    """Position and size of each batch, or of the damage; one inside a batch has size 0."""
+    if isinstance(item, Damage):
+        return [(item.position, item.size)]
+    return [(item.position + item.rows[at], item.rows[at + 1]) for at in range(0, ROW * item.row_count, ROW)]
+
+
+def _item(item: Run | Damage) -> object:
+    if isinstance(item, Damage):
+        return item
+    return item.position, item.rows[: ROW * item.row_count].tobytes(), item.codecs
+
+
+def _columns(pieces: Iterable[Slice | Damage]) -> list[object]:
+    """Records, which of them are control records, and what is wrong; how runs were sliced is a kernel's own."""
+    records, problems, damages, control = list[Record](), list[RecordProblem](), list[Damage](), bytearray()
+    for piece in pieces:
+        if isinstance(piece, Damage):
+            damages.append(piece)
+            continue
+        run = piece.run
+        columns = kernels.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+        positions = [run.position + run.rows[ROW * row] for row in range(run.row_count)]
+        records += records_of(columns, positions.__getitem__)
+        control += bytes(columns.control)
+        problems += columns.problems
+        damages += [damage for _, damage in piece.damages]
+    return [records, bytes(control), problems, damages]
+
+
+def _printed(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary]:
+    pieces: list[bytes] = []
+    output = new_output(lambda piece: pieces.append(bytes(piece)))
+    summary = dump_log(log_file, rendering, output)
+    output.flush()
+    return b"".join(pieces), summary
+
+
+def _first_difference(one: Sequence[object], other: Sequence[object]) -> str:
+    for first, second in zip(one, other, strict=False):
+        if first != second:
+            return f"{first!r:.500} | {second!r:.500}"
+    return f"{len(one)} and {len(other)} items"
+
+
+# --- grammars --------------------------------------------------------------------------------------------------------
+
+
+def _batches(log_file: LogFile) -> Iterator[tuple[bytes, bool]]:
+    for item in log_file.runs():
+        if isinstance(item, Run):
+            for row in range(item.row_count):
+                start, size, valid = item.rows[ROW * row : ROW * row + ROW]
+                yield bytes(item.buffer[start : start + size]), bool(valid)
+
+
+def check_grammar(batch: Batch) -> None:
+    """Holds a batch's records to what the grammar reads; a problem to where that fails."""
+    if batch.magic not in (0, 1, 2):
+        return
+    problem = batch.problem()
+    if problem is not None and problem.problem is None:
+        return  # its body can't be decompressed: no grammar tells what is in it
+    try:
+        expected = _v2_records(batch) if batch.magic == 2 else _legacy_records(batch)
+    except ConstructError as error:
+        if problem is None or problem.problem not in (Problem.BAD_RECORD, Problem.BAD_COUNT):
+            raise BrokenError("the grammar reads less than the kernel", str(error)) from error
+        return
+    if expected is None:
+        return
+    if problem is not None:
+        raise BrokenError("the grammar reads more than the kernel", repr(problem))
+    found = [(record.key, record.value, record.offset) for record in batch.records()]
+    if found != expected:
+        raise BrokenError("records differ from the grammar's", _first_difference(found, expected))
+
+
+def _body(batch: Batch, compressed: bytes) -> bytes:
+    return decompress(batch.codec, batch.magic, memoryview(compressed)).data if batch.codec else compressed
+
+
+def _v2_records(batch: Batch) -> list[tuple[bytes | None, bytes | None, int]]:
+    body = _body(batch, batch.raw[BATCH_HEADER_SIZE:])
+    size = (BATCH_HEADER_SIZE - LOG_OVERHEAD + len(body)).to_bytes(4, "big")
+    parsed = RECORD_BATCH.parse(batch.raw[:8] + size + batch.raw[LOG_OVERHEAD:BATCH_HEADER_SIZE] + body)
+    base = parsed.header.base_offset
+    return [(record.key, record.value, _int64(base + record.offset_delta)) for record in parsed.records]
+
+
+def _int64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _legacy_records(batch: Batch) -> list[tuple[bytes | None, bytes | None, int]] | None:
+    """Only of a message that isn't a wrapper: what of an odd one Kafka reads, the kernels' tests say."""
+    parsed = LOG_ENTRY.parse(batch.raw)
+    if batch.attributes & CODEC_MASK:
+        return None
+    return [(parsed.message.key, parsed.message.value, parsed.offset)]
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def check_command(arguments: list[str], directory: Path) -> None:
+    """Holds a command to its statuses, and to the same outcome with both kernels."""
+    outcomes = []
+    for name in KERNELS:
+        found = outcome(arguments, directory, name)
+        if found.status not in STATUSES:
+            raise BrokenError(f"status {found.status}", " ".join(arguments))
+        outcomes.append(found)
+    if outcomes[0] != outcomes[-1]:
+        detail = _first_difference(outcomes[0], outcomes[-1])
+        raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
+    if arguments[0] == "salvage" and NEW in arguments:
+        _check_salvaged(outcomes[0], directory)
+
+
+def _check_salvaged(saved: Outcome, directory: Path) -> None:
+    """What was salvaged holds intact batches and nothing else."""
+    for name, content in saved.files.items():
+        if name.endswith(".log") and isinstance(content, bytes):
+            path = directory / "saved.log"
+            path.write_bytes(content)
+            with LogFile(path) as log_file:
+                if not all(map(_is_intact, log_file.runs())):
+                    raise BrokenError("what was salvaged is damaged", name)
+            path.unlink()
+
+
+def _is_intact(item: Run | Damage) -> bool:
+    return isinstance(item, Run) and 0 not in item.rows[2 : ROW * item.row_count : ROW]

@@ -1,0 +1,46 @@
+"""Programs that a test starts: signals end them as they would in a foreground, and none outlives its test."""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import IO
+
+ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+
+
+def default_signals() -> None:
+    """For `preexec_fn`: under nohup, or in the background of a shell, some are ignored, by whatever is started too."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def started(
+    command: Sequence[str | Path],
+    directory: Path,
+    *,
+    stdin: int | IO[bytes] | None = None,
+    stdout: int | None = PIPE,
+    stderr: int | None = PIPE,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Popen[bytes]]:
+    """A program that runs, as the leader of a process group; what of the group still runs at the end is killed."""
+    with Popen(
+        command,
+        cwd=directory,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
+        preexec_fn=default_signals,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:  # its number is its own until then
+                os.killpg(process.pid, signal.SIGKILL)

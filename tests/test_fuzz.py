@@ -1,0 +1,73 @@
+"""The fuzzer's own parts: pieces come back as they were, cases are the same again, finds are made small."""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kseg.kernel import KERNEL_VARIABLE
+from tests import golden
+from tests.fuzz.cases import EVERY, LOG_NAME, Case, make_case, random_of
+from tests.fuzz.minimize import minimized
+from tests.fuzz.mutations import mutated_log
+from tests.fuzz.pieces import Batch, Entry, cut, of_tokens, records_of, right, taken_apart, tokens_of, with_length
+from tests.fuzz.worker import FOUND, Worker
+
+
+@pytest.fixture(autouse=True)
+def _kernel_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KERNEL_VARIABLE, os.environ.get(KERNEL_VARIABLE, ""))
+
+
+def golden_pieces() -> list[bytes]:
+    return [piece for path in golden.files(".log") for piece in cut(path.read_bytes())]
+
+
+def test_golden_batches_come_back_as_they_were() -> None:
+    pieces = golden_pieces()
+    apart = [(piece, taken_apart(piece)) for piece in pieces]
+    plain = [(piece, each) for piece, each in apart if not (isinstance(each, Batch) and each.codec)]
+    plain = [(piece, each) for piece, each in plain if not (isinstance(each, Entry) and each.inner)]
+    assert len(plain) > 2000
+    assert [piece for piece, each in plain if right(each.built()) != piece] == []
+
+
+def test_golden_records_come_back_as_they_were() -> None:
+    bodies = [each.body for each in map(taken_apart, golden_pieces()) if isinstance(each, Batch)]
+    assert sum(map(len, map(records_of, bodies))) > 5000
+    for body in bodies:
+        assert b"".join(map(with_length, records_of(body))) == body
+        assert all(of_tokens(tokens_of(record)) == record for record in records_of(body))
+
+
+def test_most_changed_batches_are_valid() -> None:
+    """Deep code isn't reached where a CRC is wrong."""
+    random = Random(1)
+    pieces = golden_pieces()
+    logs = [cut(mutated_log(random, random.choices(pieces, k=5), pieces)) for _ in range(200)]
+    batches = [piece for log in logs for piece in log if len(piece) > 26]
+    assert sum(right(piece) == piece for piece in batches) > 0.9 * len(batches)
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, EVERY, 3 * EVERY, 8 * EVERY])
+def test_case_is_the_same_again(number: int) -> None:
+    assert make_case(random_of(3, number), number) == make_case(random_of(3, number), number)
+    assert make_case(random_of(3, number), number) != make_case(random_of(4, number), number)
+
+
+def test_find_is_made_small() -> None:
+    pieces = golden_pieces()[:300]
+    wanted = pieces[150]
+    case = Case({LOG_NAME: b"".join(pieces), "other": b"text"}, is_partition=True)
+    smaller = minimized(case, lambda case: wanted[30:40] in case.files.get(LOG_NAME, b""), 2000)
+    assert smaller.size < 200
+
+
+def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
+    monkeypatch.setattr("tests.fuzz.cases.EVERY", 1)
+    worker = Worker(1, 1, tmp_path / "progress", tmp_path / "found")
+    status = worker.work(float("inf"), 2_000_000)
+    assert status == FOUND
+    assert [path.name[:8] for path in (tmp_path / "found").iterdir()] == ["status-2"]

@@ -1,0 +1,155 @@
+"""Whatever value an option or argument is given: a result, or one line and status 2; never a traceback."""
+
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from kseg.cli import COMMANDS, cli
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import consumer_offsets
+from tests import run
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+ODD = (
+    "",
+    " ",
+    "..",
+    "../..",
+    "~",
+    ".:.",
+    ":",
+    "a:",
+    ":b",
+    "..a:b",
+    "a:..b",
+    "os:",
+    "os:path..x",
+    "\0",
+    "a\0b:c\0d",
+    "\x1b[2J\x9b",
+    "\n",
+    "\u202e",
+    "\ud800",
+    "\udcff",
+    "é日本😀",
+    "\u0663",
+    "²",
+    "1_0",
+    "0x10",
+    "-1",
+    "1e999",
+    "nan",
+    "9" * 30,
+    "-" + "9" * 30,
+    "9" * 5000,
+    "+99:99",
+    "-2400",
+    "0000-00-00",
+    "9999-12-31T23:59:59.999+00:01",
+    "0001-01-01T00:00+23:59",
+    "%",
+    "{",
+    "}{offset",
+    "[",
+    "(?P<",
+    "((a+)+)+",
+    "=",
+    "key=..a:b",
+    "value=",
+    "gzip:\u0663",
+    "zstd:" + "9" * 5000,
+    "Fetch:²",
+    "Fetch:" + "9" * 5000,
+    ",",
+    "a,,b",
+    "hex:zz",
+    "base64:é",
+    "x" * 5000,
+)
+BASES: dict[str, tuple[str, ...]] = {
+    "dump": ("t-0",),
+    "ls": ("t-0",),
+    "lookup": ("t-0", "--offset", "0"),
+    "verify": ("t-0",),
+    "salvage": ("t-0", "-o", "out"),
+    "reindex": ("t-0", "-o", "out"),
+    "explain": (f"t-0/{0:020}.log",),
+    "build": ("lines", "--format", "text", "-o", "out/t-0"),
+    "slice": ("t-0", "-o", "out"),
+    "retain": ("t-0", "--dry-run"),
+    "compact": ("t-0", "--dry-run"),
+    "where": ("--key", "k", "--partitions", "3"),
+    "protocol": ("hex",),
+    "groups": ("__consumer_offsets-0",),
+    "txns": ("t-0",),
+    "metadata": ("__cluster_metadata-0",),
+    "export": ("t-0", "out", "--dry-run"),
+    "spark-export": ("t-0", "out", "--dry-run"),
+    "completion": ("bash",),
+}
+"""Arguments with which each command does something small."""
+
+
+WRITING = ("salvage", "reindex", "build", "slice", "retain", "compact", "export", "spark-export")
+
+
+def parameters() -> list[tuple[str, str]]:
+    """Each command with each of its options that take a value, and each argument, by the click tree."""
+    context = click.Context(cli)
+    found = []
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        for parameter in command.params:
+            if isinstance(parameter, click.Argument):
+                found.append((name, parameter.name or ""))
+            elif isinstance(parameter, click.Option) and not parameter.is_flag:
+                found.append((name, max(parameter.opts, key=len)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("inputs")
+    write_segment(directory / "t-0", [NewBatch([NewRecord(b"k", b'{"a":1}', headers=[("h", b"x")])])])
+    key = build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": "g", "topic": "t", "partition": 0})
+    value = build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5})
+    write_segment(directory / "__consumer_offsets-0", [NewBatch([NewRecord(b"\0\1" + key, b"\0\3" + value)])])
+    write_segment(directory / "__cluster_metadata-0", [])
+    (directory / "lines").write_text("one\n")
+    (directory / "hex").write_text("00000012 00120000 00000001 00086d79 2d617070 2d31")
+    return directory
+
+
+def with_value(command: str, parameter: str, value: str) -> list[str]:
+    """The command line with one value put in the place of an argument, or given by an option."""
+    base = list(BASES[command])
+    if parameter.startswith("--"):
+        return [command, *base, f"{parameter}={value}"]
+    arguments = 0 if base[0].startswith("-") else 1
+    return [command, *base[arguments:], "--", value]
+
+
+def test_each_command_has_arguments_here() -> None:
+    assert list(BASES) == list(COMMANDS)
+
+
+@pytest.mark.parametrize(("command", "parameter"), [pytest.param(*each, id=" ".join(each)) for each in parameters()])
+def test_odd_values_are_taken_or_refused_in_a_line(command: str, parameter: str, inputs: Path, tmp_path: Path) -> None:
+    writes = command in WRITING
+    directory = tmp_path / "deep" / "deeper" / "inputs"
+    shutil.copytree(inputs, directory)
+    for value in ODD:
+        arguments = with_value(command, parameter, value)
+        ran = run.kseg(arguments, directory)
+        assert ran.status in (0, 1, 2), arguments
+        if ran.status == 2:
+            lines = ran.stderr.decode().splitlines()
+            assert lines, arguments
+            assert all(line.startswith("kseg: ") for line in lines), (arguments, lines)
+            assert len(lines) == 1 or "," in value or command == "ls", (arguments, lines)
+        if writes:
+            shutil.rmtree(directory)
+            shutil.copytree(inputs, directory)

@@ -1,0 +1,94 @@
+"""The same damage gives the same exit status, whichever command reads it: one table says which."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kseg.formats.codes import DamageKind
+from kseg.log.findings import FINDINGS, status_of
+from tests import golden
+from tests.log import edits
+from tests.run import kseg
+
+LOGS = golden.damaged_files(".log")
+# Headers and records that contradict each other without damage, or offsets that are missing: verify alone judges
+# these. Salvage, which goes by headers, tells of some of them too.
+OF_VERIFY_ALONE = {
+    "091-flip-offset",
+    "114-last-offset-delta-small",
+    "115-last-offset-delta-large",
+    "116-last-offset-delta-negative",
+    "198-bomb-record",
+    "220-offset-lower",
+    "223-offset-negative",
+    "243-inner-torn",
+}
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.parent.name)
+def test_damaged_log_has_the_same_status_for_all_commands(log: Path, tmp_path: Path) -> None:
+    name = log.parent.name
+    shutil.copytree(log.parent, tmp_path / name)
+    for beside in (tmp_path / name).iterdir():
+        if beside.suffix != ".log":
+            beside.unlink()  # what is wrong beside logs is no damage of theirs
+    statuses = {
+        command[0]: kseg([*command], tmp_path).status
+        for command in (
+            ["dump", name],
+            ["verify", name],
+            ["export", name, "out"],
+            ["salvage", name, "--dry-run"],
+            ["dump", "-o", "json", name],
+        )
+    }
+    if name in OF_VERIFY_ALONE:
+        assert statuses["verify"] == 1
+    else:
+        assert len(set(statuses.values())) == 1, statuses
+
+
+def test_every_kind_of_damage_stands_in_the_table_of_findings() -> None:
+    assert {str(kind) for kind in DamageKind} <= FINDINGS.keys()
+    assert {kind for kind in DamageKind if status_of(str(kind)) == 0} == {DamageKind.ZERO_TAIL}
+
+
+COMMANDS = (["dump"], ["dump", "-o", "json"], ["verify"], ["export"], ["salvage", "--dry-run"])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_zero_tail_is_wrong_only_where_a_segment_follows(command: list[str], tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path / "disk", "3.6.2/plain-1")
+    destination = [str(tmp_path / "out"), "--overwrite"] if command == ["export"] else []
+    first, *_, last = edits.logs(partition)
+    with last.open("ab") as log:
+        log.write(bytes(4096))
+    assert kseg([*command, partition.name, *destination], partition.parent).status == 0
+    with first.open("ab") as log:
+        log.write(bytes(4096))
+    assert kseg([*command, partition.name, *destination], partition.parent).status == 1
+
+
+def test_json_of_messages_with_a_wrong_crc_ends_with_1() -> None:
+    ran = kseg(["dump", "-o", "json", "236-inner-crc"], golden.ROOT / "damaged")
+    objects = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.status == 1
+    assert [each["isValid"] for each in objects if each["type"] == "record"].count(False) == 1
+    assert [each["kind"] for each in objects if each["type"] == "damage"] == ["bad-record"]
+
+
+def test_shallow_says_that_records_were_not_looked_at() -> None:
+    ran = kseg(["dump", "--shallow", "066-codec-5"], golden.ROOT / "damaged")
+    assert ran.status == 0
+    assert b"batches weren't looked at" in ran.stderr
+    quiet = kseg(["dump", "--shallow", "-q", "066-codec-5"], golden.ROOT / "damaged")
+    assert quiet.stderr == b""
+
+
+def test_offsets_that_fall_are_told_where_records_are_printed() -> None:
+    ran = kseg(["dump", "217-reordered"], golden.ROOT / "damaged")
+    assert ran.status == 1
+    assert b"offsets-fall: offset " in ran.stderr

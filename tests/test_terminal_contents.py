@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 HARMFUL = {*control_characters(), "\r"} - {"\n"}
-EVERY = "".join(sorted(HARMFUL)) + "\x1b[2J\x1b]0;owned\x07\x9b31m"
+STYLE = "\x1b[35;1;7m"
+"""None of kseg's own."""
+EVERY = "".join(sorted(HARMFUL)) + f"\x1b[2J\x1b]0;owned\x07\x9b31m{STYLE}"
 """In a text: what must not reach a terminal."""
-TOPIC = os.fsdecode("t\x1b]0;owned\x07\n\x9b31m\u202e".encode() + b"\x9b2J\xff")
+TOPIC = os.fsdecode(f"t{STYLE}\x1b]0;owned\x07\n\x9b31m\u202e".encode() + b"\x9b2J\xff")
 """The same in the name of a directory, bytes that are no UTF-8 with it."""
 BYTES = b"\x9b2J\xff\x1b[2J\r\x07"
 
@@ -45,7 +47,9 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_segment(directory / "__consumer_offsets-0", [NewBatch([_commit()])])
     write_segment(directory / "__transaction_state-0", [NewBatch([_transaction()])])
     write_segment(directory / "__cluster_metadata-0", [NewBatch([_topic()])])
-    (directory / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={EVERY.replace(chr(0), '')}\n")
+    (directory / "meta.properties").write_text(
+        f"version=1\nnode.id=1\nn{STYLE}=1\ncluster.id={EVERY.replace(chr(0), '')}\n"
+    )
     (directory / "frames").write_bytes(framed(_produce()) + framed(b"\x9b\x1b" * 30))
     return directory
 
@@ -138,7 +142,7 @@ def test_nothing_of_a_file_controls_the_terminal(arguments: tuple[str, ...], dis
     shown = in_terminal(disk, *arguments, columns=400)  # which fails on what is no UTF-8
     assert shown
     assert not set(plain(shown).replace("\r\n", "\n")) & HARMFUL
-    assert "\x1b[31m" not in shown or arguments[0] != "dump"
+    assert STYLE not in shown
 
 
 PIPED_CASES = [
@@ -213,3 +217,12 @@ class _Kept(io.RawIOBase):
     def write(self, piece: "ReadableBuffer", /) -> int:
         self.content += piece
         return memoryview(piece).nbytes
+
+
+@pytest.mark.parametrize("arguments", [case for case in CASES if "table" in case], ids=lambda case: ascii(case)[:70])
+def test_a_pager_gets_nothing_of_a_file_either(arguments: tuple[str, ...], disk: Path, tmp_path: Path) -> None:
+    in_terminal(disk, *arguments, KSEG_PAGER=f"sh -c 'cat >>{tmp_path}/paged'")
+    paged = (tmp_path / "paged").read_bytes().decode()
+    assert len(paged.splitlines()) > 2
+    assert not set(plain(paged)) & HARMFUL
+    assert STYLE not in paged

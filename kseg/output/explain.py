@@ -132,7 +132,9 @@ def svg_picture(items: "Iterable[Item]", title: str) -> str:
 def _print_item(item: "Item", console: "Console") -> None:
     from rich.text import Text
 
-    console.print(Text(f"{item.title}: position {item.position}, {item.size} bytes", style="bold"), soft_wrap=True)
+    console.print(
+        Text(f"{printable(item.title)}: position {item.position}, {item.size} bytes", style="bold"), soft_wrap=True
+    )
     if item.problem is not None:
         console.print(Text(f"  {printable(item.problem)}", style="bold red"), soft_wrap=True)
     for line in _lines(item.fields, 1, [0]):
@@ -169,7 +171,7 @@ def _field_line(field: Field, depth: int, style: str) -> "Text":
         value = f"{value[:_VALUE_SHOWN]}… ({field.size} bytes)"
     line = Text(f"{field.position:>10}  ")
     line.append(f"{hex_text:<38}", style)
-    line.append(f"{'  ' * depth}{field.name:<{32 - 2 * depth}} ", style)
+    line.append(f"{'  ' * depth}{printable(field.name):<{32 - 2 * depth}} ", style)
     line.append(f"{field.kind:<14} ", "dim")
     line.append(value)
     if field.meaning:
@@ -191,10 +193,10 @@ def _details(field: Field, depth: int) -> Iterator["Text"]:
         covered = f"covers bytes {check.start} to {check.end - 1}; {outcome}"
         yield _note(covered, depth + 1, "dim" if check.holds else "bold red")
     elif field.problem is not None:
-        yield _note(printable(field.problem), depth + 1, "bold red")
+        yield _note(field.problem, depth + 1, "bold red")
 
 
 def _note(text: str, depth: int, style: str) -> "Text":
     from rich.text import Text
 
-    return Text(f"{' ' * 50}{'  ' * depth}{text}", style=style)
+    return Text(f"{' ' * 50}{'  ' * depth}{printable(text)}", style=style)

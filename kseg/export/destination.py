@@ -77,6 +77,7 @@ class LocalDestination:
 
     def __init__(self, path: str) -> None:
         self._root = Path(path).absolute()
+        self._missing = [each for each in (self._root, *self._root.parents) if not os.path.exists(each)]  # noqa: PTH110
         self.url = str(self._root)
         self.claims_safely = True
 
@@ -157,7 +158,7 @@ class LocalDestination:
             _repeated(move)
 
     def delete(self, name: str) -> None:
-        """Removes a file, and folders that it leaves empty."""
+        """Removes a file, and folders that it leaves empty: the destination too, if it wasn't there before."""
         path = self._path(name)
         with _written(path):
             path.unlink(missing_ok=True)
@@ -165,6 +166,8 @@ class LocalDestination:
             while path.parent != self._root:
                 path = path.parent
                 path.rmdir()
+            for folder in self._missing:
+                folder.rmdir()
 
     def names(self, folder: str = "") -> Iterator[str]:
         """The files below a folder; symbolic links to folders aren't followed."""

@@ -5,11 +5,12 @@ The bounds are generous: what they keep out takes several times as much.
 
 import json
 import random
+import zlib
 from pathlib import Path
 
 import pytest
 
-from tests.kernel.made import BatchHeader, Record, batch
+from tests.kernel.made import BatchHeader, Record, batch, varint
 from tests.run import bounded
 
 LOG = f"{0:020}.log"
@@ -73,3 +74,61 @@ def test_salvage_of_a_leader_epoch_for_each_batch_ends(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", *(single(n, leader_epoch=n % 7) for n in range(MANY)))
     ran = bounded(["salvage", "-o", "saved", "orders-0"], tmp_path)
     assert ran.status == 0, ran.stderr
+
+
+# --- headers ---------------------------------------------------------------------------------------------------------
+
+HEADERS = 6_000_000
+
+
+def gzipped(body: bytes) -> bytes:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return compressor.compress(body) + compressor.flush()
+
+
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A partition with a batch of some KiB that holds a record of six million headers without names and values."""
+    directory = tmp_path_factory.mktemp("headers")
+    record = b"\0\0\0\x01\x01" + varint(HEADERS) + bytes(2 * HEADERS)
+    body = gzipped(varint(len(record)) + record)
+    path = write(directory / "orders-0", batch(BatchHeader(0, attributes=1, count=1), body=body))
+    assert path.stat().st_size < 20_000
+    return directory
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--redact headers",
+        "--redact headers -o json",
+        "--redact values -o json",
+        "--redact keys --redact headers -o csv",
+        "--header name",
+        "--header name=value",
+        "-o csv",
+        "-o table",
+        "--fields headers -o csv",
+        "--value-decoder string -o json",
+        "--key-decoder hex --print-data-log",
+    ],
+)
+def test_empty_headers_cost_little_each(options: str, headers: Path) -> None:
+    ran = bounded(["dump", *options.split(), f"orders-0/{LOG}"], headers, seconds=6, memory=None)
+    assert ran.status == 0, ran.stderr
+
+
+def test_redacted_headers_of_very_many_are_those_of_json(tmp_path: Path) -> None:
+    many = [(b"name", b"" if n % 3 else b"%d" % n) for n in range(5000)]
+    write(tmp_path, batch(BatchHeader(0), [Record(value=b"v", headers=many)]))
+    ran = bounded(["dump", "-o", "json", "--redact", "headers", "--redact-key", "k", LOG], tmp_path)
+    [record] = [row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "record"]
+    found = [header["value"] for header in record["headers"]]
+    assert [len(value) for value in found] == [len(value) for _, value in many]
+    assert all(value != text.decode() for value, (_, text) in zip(found, many, strict=True) if text)
+
+
+def test_row_too_large_for_a_table_is_left_out_and_said(headers: Path) -> None:
+    ran = bounded(["dump", "-o", "table", f"orders-0/{LOG}"], headers)
+    assert ran.status == 0
+    assert b"1 records left out, longer than 8388608 bytes" in ran.stderr

@@ -151,8 +151,7 @@ def check_decoders(options: "DumpOptions") -> None:
 
 
 def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
-    from kseg.batch import Header
-    from kseg.decode.decoded import decoded_text, json_able, json_bytes
+    from kseg.decode.decoded import decoded_text, json_able, json_bytes, named
     from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
     needed = DecoderOptions(options.schema, options.message, options.schema_registry)
@@ -171,16 +170,16 @@ def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
         return decoded_text(decoded.value, pretty=decoder_name == PRETTY_JSON)
 
     def read(key: bytes | None, value: bytes | None, _: int, headers: "Headers") -> Texts:
-        named = [Header(name.decode("utf-8", "replace"), content) for name, content in headers]
-        of_keys = _apply(of_key, key, named)
-        of_values = _apply(of_value, value, named)
+        told = named(headers)
+        of_keys = _apply(of_key, key, told)
+        of_values = _apply(of_value, value, told)
         key_text, value_text = shown(of_keys, options.key_decoder), shown(of_values, options.value_decoder)
         return Texts(key_text, value_text, of_keys and of_keys.reason, of_values and of_values.reason)
 
     return read
 
 
-def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "list[Header]") -> "Decoded | None":
+def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "Sequence[Header]") -> "Decoded | None":
     return None if decoder is None or data is None else decoder(data, headers)
 
 

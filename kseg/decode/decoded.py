@@ -3,12 +3,12 @@
 import json
 import math
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from importlib import import_module
 from types import ModuleType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
 from kseg.batch import Header
@@ -22,6 +22,7 @@ Headers = Sequence[Header]
 
 MOST_NESTED = 200
 """Levels of a value that is shown."""
+_MANY_HEADERS = 1000
 MAXIMUM_REASON = 200
 """Characters of a reason that are worth a line."""
 
@@ -42,6 +43,33 @@ ValueDecoder = Callable[[bytes, Headers], Decoded]
 
 Read = Callable[[bytes, Headers], Json | bytes]
 """The same, but it raises NotDecodable."""
+
+
+def named(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
+    """A record's headers with their names as text; one that isn't UTF-8 as Java would read it."""
+    if len(headers) > _MANY_HEADERS:
+        return NamedHeaders(headers)
+    return [Header(name.decode("utf-8", "replace"), value) for name, value in headers]
+
+
+class NamedHeaders(Sequence[Header]):
+    """Very many headers whose names are text: made when they are asked for, which most decoders never do."""
+
+    def __init__(self, headers: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._headers = headers
+
+    def __len__(self) -> int:
+        return len(self._headers)
+
+    def __iter__(self) -> Iterator[Header]:
+        return (Header(name.decode("utf-8", "replace"), value) for name, value in self._headers)
+
+    @overload
+    def __getitem__(self, index: int) -> Header: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Header]: ...
+    def __getitem__(self, index: int | slice) -> Header | list[Header]:
+        return list(self)[index]
 
 
 class NotDecodable(KsegError):

@@ -43,10 +43,13 @@ class Indexed(NamedTuple):
 
 def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
     """The message with its schema id; None if there is none."""
-    for header in reversed(headers):
+    last: bytes | None = None
+    for header in headers:
         if header.key == SCHEMA_ID_HEADER[part] and header.value is not None:
-            found = _schema_id(header.value)
-            return None if found is None else found._replace(payload=data)
+            last = header.value
+    if last is not None:
+        found = _schema_id(last)
+        return None if found is None else found._replace(payload=data)
     return _schema_id(data)
 
 

@@ -151,7 +151,7 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
         from kseg.dump.redacted_headers import with_redacted_headers
 
         pieces = with_bodies(runs, log_file.stored_size, rendering.limit)
-        return with_redacted_headers(pieces, rendering.redactor, rendering.limit)
+        return with_redacted_headers(pieces, rendering.redactor)
     if rendering.is_deep:
         return with_bodies(runs, log_file.stored_size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)

@@ -5,7 +5,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.codecs import DEFAULT_LIMIT
 from kseg.control_characters import json_bytes_escaped, json_escaped
 from kseg.formats.names import parse_partition_directory
 from kseg.releases import LATEST
@@ -130,15 +129,13 @@ def redacting_decoder(redaction: "Redaction | None", *, keeps_raw: bool) -> Reda
     return RedactingDecoder(_undecoded, redaction, keeps_raw=keeps_raw)
 
 
-def redacted_slices(
-    pieces: "Iterator[Slice | Damage]", redaction: "Redaction | None", limit: int = DEFAULT_LIMIT
-) -> "Iterator[Slice | Damage]":
-    """The slices with the values of headers replaced, if that is asked for; `limit` as it was for the bodies."""
+def redacted_slices(pieces: "Iterator[Slice | Damage]", redaction: "Redaction | None") -> "Iterator[Slice | Damage]":
+    """The slices with the values of headers replaced, if that is asked for."""
     if redaction is None or "headers" not in redaction.parts:
         return pieces
     from kseg.dump.redacted_headers import with_redacted_headers
 
-    return with_redacted_headers(pieces, redaction.redactor(), limit)
+    return with_redacted_headers(pieces, redaction.redactor())
 
 
 def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordDecoder | None:
@@ -177,8 +174,7 @@ def check_decoders(options: "DumpOptions") -> None:
 
 
 def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
-    from kseg.batch import Header
-    from kseg.decode.decoded import decoded_text, json_able, json_bytes
+    from kseg.decode.decoded import decoded_text, json_able, json_bytes, named
     from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
     needed = DecoderOptions(options.schema, options.message, options.schema_registry)
@@ -197,16 +193,16 @@ def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
         return decoded_text(decoded.value, pretty=decoder_name == PRETTY_JSON)
 
     def read(key: bytes | None, value: bytes | None, _: int, headers: "Headers") -> Texts:
-        named = [Header(name.decode("utf-8", "replace"), content) for name, content in headers]
-        of_keys = _apply(of_key, key, named)
-        of_values = _apply(of_value, value, named)
+        told = named(headers)
+        of_keys = _apply(of_key, key, told)
+        of_values = _apply(of_value, value, told)
         key_text, value_text = shown(of_keys, options.key_decoder), shown(of_values, options.value_decoder)
         return Texts(key_text, value_text, of_keys and of_keys.reason, of_values and of_values.reason)
 
     return read
 
 
-def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "list[Header]") -> "Decoded | None":
+def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "Sequence[Header]") -> "Decoded | None":
     return None if decoder is None or data is None else decoder(data, headers)
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kseg.output.growing_table import Cell, GrowingTable
 
 
+LARGEST_LINE = 1 << 23
+"""Bytes of a record as JSON that become a row of a table: Python's objects of them take many times as many."""
+
+
 def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]:
     """The names of the columns."""
     if options.fields:
@@ -41,6 +45,9 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         output = new_output(rows.take)
         summary = read_log(path, context, rendering, output=output)
         output.flush()
+        if rows.left_out:
+            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
+            context.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
         if context.is_following:
             rows.table.print_rows()
     else:
@@ -66,15 +73,35 @@ class TableRows:
 
     def __init__(self, table: "GrowingTable", names: tuple[str, ...]) -> None:
         self.table = table
+        self.left_out = 0
         self._names = names
-        self._rest = b""
+        self._rest: list[bytes] = []
+        self._rest_size = 0
 
     def take(self, piece: memoryview) -> None:
         """Takes some bytes, which may end inside a line."""
-        *lines, self._rest = (self._rest + bytes(piece)).split(b"\n")
+        *lines, rest = bytes(piece).split(b"\n")
         for line in lines:
-            members = json.loads(line)
+            self._keep(line)
+            self._add_row()
+        self._keep(rest)
+
+    def _keep(self, part: bytes) -> None:
+        """Remembers a part of a line, unless the line is too long."""
+        self._rest_size += len(part)
+        if self._rest_size <= LARGEST_LINE:
+            self._rest.append(part)
+        else:
+            self._rest.clear()
+
+    def _add_row(self) -> None:
+        if self._rest_size <= LARGEST_LINE:
+            members = json.loads(b"".join(self._rest))
             self.table.add([_cell(members, name) for name in self._names])
+        else:
+            self.left_out += 1
+        self._rest.clear()
+        self._rest_size = 0
 
 
 def _cell(members: dict[str, object], name: str) -> "Cell":

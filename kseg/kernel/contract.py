@@ -27,6 +27,8 @@ class Bodies(Protocol):
 
     def __setitem__(self, index: int, body: bytes) -> None: ...
 
+    def __getitem__(self, index: int) -> bytes | None: ...
+
     def decompress(
         self, buffer: memoryview, rows: Rows, first: int, functions: "LibraryFunctions", limit: int, enough: int
     ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
@@ -494,6 +496,15 @@ class Kernel(Protocol):
         bodies: "_Bodies | Sequence[bytes | None] | None",
     ) -> Columns:
         """The records of rows first … last - 1, control records too; arguments as for Renderer.render."""
+
+    def replace_header_values(
+        self, records: bytearray, start: int, end: int, count: int, replace: Callable[[bytes], bytes]
+    ) -> None:
+        """Replaces the values of headers of v2 records where they stand, by others of the same size.
+
+        Of the first `count` records that lie from `start` to `end`, as far as they can be read: those that `render`
+        shows. Nothing is called for values that are empty or null.
+        """
 
     def crc32c(self, data: memoryview) -> int:
         """CRC-32C of some bytes."""

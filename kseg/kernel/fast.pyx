@@ -9,7 +9,7 @@ length of its own (records, inner messages, compressed bodies) is read through `
 cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, memset
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -61,6 +61,7 @@ cdef enum:
     NOTHING = 100  # operations of the kernel's own: only a literal,
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
+    MANY_HEADERS = 1000
     SHORT = 32  # literals up to this size are copied by one copy of this size; what it writes too much is written over
     WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON
 
@@ -339,6 +340,27 @@ cdef class Output:
 
     cdef int make_room(self) except -1 with gil:
         return self._flush()
+
+
+@cython.final
+cdef class Doubling:
+    """Puts text into an output with its quotes doubled."""
+
+    cdef Output out
+
+    def __init__(self, Output out):
+        self.out = out
+
+    def write(self, const uint8_t[::1] text):
+        """Takes some text."""
+        cdef const uint8_t* at = &text[0]
+        cdef const uint8_t* end = at + text.shape[0]
+        cdef const uint8_t* stop
+        while at < end:
+            stop = min(at + PIECE, end)
+            self.out.need(PIECE * WIDEST)
+            self.out.used += put_doubled(self.out.buffer + self.out.used, at, stop)
+            at = stop
 
 
 cdef extern from *:
@@ -1156,6 +1178,10 @@ cdef inline bint is_part(const uint8_t* at, int64_t size, const uint8_t* part, i
     return False
 
 
+cdef inline bint is_same(Bytes* text, Bytes* other) noexcept nogil:
+    return text.size == other.size and (text.size <= 0 or memcmp(text.at, other.at, text.size) == 0)
+
+
 cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
     """The number's bits mixed evenly: splitmix64."""
     number += 0x9E3779B97F4A7C15U
@@ -1172,7 +1198,8 @@ cdef class Filter:
     cdef bint has_share, asks_python
     cdef uint64_t share
     cdef Bytes key, key_part, value_part
-    cdef list headers
+    cdef Bytes* headers  # name and value of each; a value of size -1 asks nothing
+    cdef Py_ssize_t header_count
     cdef object predicate, owner
 
     def __cinit__(self, wanted):
@@ -1184,9 +1211,18 @@ cdef class Filter:
         self.key = bytes_or_null(wanted.key)
         self.key_part = bytes_or_null(wanted.key_part)
         self.value_part = bytes_or_null(wanted.value_part)
-        self.headers = list(wanted.headers)
+        self.header_count = len(wanted.headers)
+        self.headers = <Bytes*>malloc((2 * self.header_count + 1) * sizeof(Bytes))
+        if self.headers == NULL:
+            raise MemoryError()
+        for i, (name, value) in enumerate(wanted.headers):
+            self.headers[2 * i] = from_object(name)
+            self.headers[2 * i + 1] = bytes_or_null(value)
         self.predicate = wanted.predicate
-        self.asks_python = bool(self.headers) or self.predicate is not None
+        self.asks_python = self.predicate is not None
+
+    def __dealloc__(self):
+        free(self.headers)
 
     cdef bint takes(self, Line* line) except -1 nogil:
         cdef int64_t offset = line.slots[OFFSET], timestamp = line.slots[TIMESTAMP]
@@ -1201,22 +1237,33 @@ cdef class Filter:
             return False
         if not self.has_part(&line.texts[0], &self.key_part) or not self.has_part(&line.texts[1], &self.value_part):
             return False
+        if self.header_count and not self.has_headers(line):
+            return False
         if not self.asks_python:
             return True
         with gil:
-            if self.headers and not self.has_headers(line):
-                return False
-            return self.predicate is None or bool(
-                self.predicate(to_object(line.texts[0]), to_object(line.texts[1]))
-            )
+            return bool(self.predicate(to_object(line.texts[0]), to_object(line.texts[1])))
 
     cdef inline bint has_part(self, Bytes* text, Bytes* part) noexcept nogil:
         return part.size < 0 or (text.size >= part.size and is_part(text.at, text.size, part.at, part.size))
 
-    cdef bint has_headers(self, Line* line) except -1:
-        found = set(headers_of(line))
-        names = {name for name, _ in found}
-        return all(name in names if value is None else (name, value) in found for name, value in self.headers)
+    cdef bint has_headers(self, Line* line) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.header_count):
+            if not self.has_header(line, &self.headers[2 * i], &self.headers[2 * i + 1]):
+                return False
+        return True
+
+    cdef bint has_header(self, Line* line, Bytes* name, Bytes* value) noexcept nogil:
+        cdef Cursor headers = line.headers
+        cdef Bytes found_name, found_value
+        cdef int64_t i
+        for i in range(line.slots[HEADER_COUNT]):
+            found_name = sized(&headers, varint(&headers))
+            found_value = sized(&headers, varint(&headers))
+            if is_same(&found_name, name) and (value.size < 0 or is_same(&found_value, value)):
+                return True
+        return False
 
 
 cdef Bytes bytes_or_null(object text) except *:
@@ -1227,11 +1274,15 @@ cdef Bytes bytes_or_null(object text) except *:
     return null if text is None else from_object(text)
 
 
-cdef list headers_of(Line* line):
-    """A record's headers as (key, value)."""
+cdef object headers_of(Line* line):
+    """A record's headers as (key, value); very many are read when they are asked for."""
     cdef Cursor headers = line.headers
     cdef int64_t i
     cdef list found = []
+    if line.slots[HEADER_COUNT] > MANY_HEADERS:
+        from kseg.kernel.twin_headers import ManyHeaders
+
+        return ManyHeaders((<const char*>headers.at)[:headers.end - headers.at], 0, line.slots[HEADER_COUNT])
     for i in range(line.slots[HEADER_COUNT]):
         key = to_object(sized(&headers, varint(&headers)))
         found.append((key, to_object(sized(&headers, varint(&headers)))))
@@ -1265,8 +1316,6 @@ cdef class Renderer:
     cdef bint has_filter
     cdef int64_t to_skip, limit
     cdef Output scratch
-    cdef bytearray scratch_text
-    cdef bytes headers_text
     cdef readonly bint is_full
     cdef public int64_t records
     cdef public list problems, gaps
@@ -1295,8 +1344,7 @@ cdef class Renderer:
             self.limit = -1 if record_filter.limit is None else record_filter.limit
             self.is_full = self.limit == 0
         self.waiting = NULL
-        self.scratch_text = bytearray()
-        self.scratch = Output(self.scratch_text.extend, 0) if has_csv_headers(program) else None
+        self.scratch = Output(Doubling(output).write, 0) if has_csv_headers(program) else None
         self.has_control_decoder = decode_control is not None
         self.decode, self.decode_control = decode, decode_control
         self.gap_rule = gap_rule
@@ -1642,21 +1690,50 @@ cdef class Renderer:
         return 0
 
     cdef int put_csv_headers(self, Output out) except -1 nogil:
-        """The JSON of the headers as a field."""
-        cdef Bytes text
+        """The JSON of the headers as a field: it is UTF-8 always."""
+        out.need(LONGEST_NUMBER)
+        out.buffer[out.used] = c'"'
+        out.used += 1
         if self.line.slots[HEADER_COUNT] == 0:
-            out.need(LONGEST_NUMBER)
-            memcpy(out.buffer + out.used, b'"[]"', 4)
-            out.used += 4
-            return 0
-        with gil:
-            self.scratch_text.clear()
-        self.put_json_headers(self.scratch)
-        with gil:
-            self.scratch._flush()
-            self.headers_text = bytes(self.scratch_text)
-            text = from_object(self.headers_text)
-        return put_csv(out, text, False)  # a list is no formula
+            memcpy(out.buffer + out.used, b"[]", 2)
+            out.used += 2
+        else:
+            self.put_json_headers(self.scratch)
+            with gil:
+                self.scratch._flush()
+        out.need(LONGEST_NUMBER)
+        out.buffer[out.used] = c'"'
+        out.used += 1
+        return 0
+
+
+# --- redacting -------------------------------------------------------------------------------------------------------
+
+def replace_header_values(uint8_t[::1] records, Py_ssize_t start, Py_ssize_t end, int64_t count, replace):
+    """Replaces the values of the records' headers where they stand; see the contract."""
+    cdef Line line
+    cdef Cursor body, headers
+    cdef Bytes value
+    cdef int64_t i, k
+    cdef bytes replaced
+    if not 0 <= start <= end <= records.shape[0]:
+        raise IndexError("records outside the buffer")
+    if start == end:
+        return
+    memset(&line, 0, sizeof(Line))
+    body.at, body.end, body.failed = &records[0] + start, &records[0] + end, False
+    for i in range(count):
+        if body.at == body.end or not read_record(&body, &line):
+            return
+        headers = line.headers
+        for k in range(line.slots[HEADER_COUNT]):
+            sized(&headers, varint(&headers))
+            value = sized(&headers, varint(&headers))
+            if value.size > 0:
+                replaced = replace(to_object(value))
+                if PyBytes_GET_SIZE(replaced) != value.size:
+                    raise ValueError("what replaces a value must have its size")
+                memcpy(<uint8_t*>value.at, PyBytes_AS_STRING(replaced), value.size)
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -2091,6 +2168,13 @@ cdef class Bodies:
             elif self.objects[first + i] is not None:
                 result[i] = from_object(self.objects[first + i])
         return 0
+
+    def __getitem__(self, Py_ssize_t index):
+        if not 0 <= index < self.count:
+            raise IndexError("no such body")
+        if self.starts[index] < 0:
+            return self.objects[index]
+        return (<const char*>self.arena.memory)[self.starts[index]:self.starts[index] + self.sizes[index]]
 
     def decompress(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, functions, int64_t limit,
                    int64_t enough):

@@ -34,6 +34,7 @@ from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
+from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
 from kseg.kernel.twin_values import (
     CODEC,
@@ -66,6 +67,7 @@ __all__ = [
     "columns",
     "crc32c",
     "find_header",
+    "replace_header_values",
     "scan",
     "select",
 ]

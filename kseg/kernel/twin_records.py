@@ -1,8 +1,7 @@
 """Reads v2 batches, their records and control records: the twin's."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import overload
 
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -15,6 +14,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
 from kseg.kernel.contract import Headers, Problem, RecordProblem
+from kseg.kernel.twin_headers import LONGEST_VARINT, ManyHeaders, header, nullable_bytes, varint, varlong
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
     BASE_SEQUENCE,
@@ -51,7 +51,6 @@ _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62
 """A number between these and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
 _MANY_HEADERS = 1000
-_LONGEST_VARINT, _LONGEST_VARLONG = 5, 10
 _FLAGS = [
     (
         int(bool(attributes & TRANSACTIONAL_MASK)),
@@ -373,9 +372,9 @@ def read_record(body: bytes, start: int, batch: BatchValues) -> tuple[RecordValu
     Source: DefaultRecord.readFrom.
     """
     try:
-        size, at = _varint(body, start)
+        size, at = varint(body, start)
     except EOFError:
-        return None, min(start + _LONGEST_VARINT, len(body))
+        return None, min(start + LONGEST_VARINT, len(body))
     if not 0 <= size <= len(body) - at:
         return None, at
     end = at + size
@@ -386,11 +385,11 @@ def read_record(body: bytes, start: int, batch: BatchValues) -> tuple[RecordValu
 
 
 def _record(record: bytes, batch: BatchValues) -> RecordValues:
-    timestamp_delta, at = _varlong(record, 1)
+    timestamp_delta, at = varlong(record, 1)
     attributes = record[0] - ((record[0] & 0x80) << 1)
-    offset_delta, at = _varint(record, at)
-    key, at = _nullable_bytes(record, at)
-    value, at = _nullable_bytes(record, at)
+    offset_delta, at = varint(record, at)
+    key, at = nullable_bytes(record, at)
+    value, at = nullable_bytes(record, at)
     headers, at = _headers(record, at)
     if at != len(record):
         raise EOFError
@@ -420,97 +419,14 @@ def _record(record: bytes, batch: BatchValues) -> RecordValues:
 
 
 def _headers(record: bytes, at: int) -> tuple[Headers, int]:
-    count, at = _varint(record, at)
+    count, at = varint(record, at)
     if not 0 <= count <= len(record) - at:
         raise EOFError
     if count > _MANY_HEADERS:
-        many = _ManyHeaders(record, at, count)
+        many = ManyHeaders(record, at, count)
         return many, many.end()
     headers = []
     for _ in range(count):
-        header, at = _header(record, at)
-        headers.append(header)
+        pair, at = header(record, at)
+        headers.append(pair)
     return tuple(headers), at
-
-
-def _header(record: bytes, at: int) -> tuple[tuple[bytes, bytes | None], int]:
-    key, at = _nullable_bytes(record, at)
-    if key is None:
-        raise EOFError
-    value, at = _nullable_bytes(record, at)
-    return (key, value), at
-
-
-class _ManyHeaders(Sequence[tuple[bytes, bytes | None]]):
-    """Headers that are read when they are asked for: as Python's objects they take forty times their bytes."""
-
-    def __init__(self, record: bytes, at: int, count: int) -> None:
-        self._record, self._at, self._count = record, at, count
-
-    def end(self) -> int:
-        """Where they end. Raises EOFError if one of them can't be read."""
-        record, at = self._record, self._at
-        try:
-            for number in range(2 * self._count):
-                size = record[at]
-                if size < 0x80:
-                    size = size >> 1 ^ -(size & 1)
-                    at += 1
-                else:
-                    size, at = _varint(record, at)
-                if size < 0 and number & 1 == 0:
-                    raise EOFError  # a null key
-                at += max(size, 0)
-        except IndexError as error:
-            raise EOFError from error
-        if at > len(record):
-            raise EOFError
-        return at
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
-        at = self._at
-        for _ in range(self._count):
-            header, at = _header(self._record, at)
-            yield header
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[bytes, bytes | None]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[bytes, bytes | None]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[bytes, bytes | None] | list[tuple[bytes, bytes | None]]:
-        return list(self)[index]
-
-
-def _nullable_bytes(record: bytes, at: int) -> tuple[bytes | None, int]:
-    size, at = _varint(record, at)
-    if size < 0:
-        return None, at
-    if size > len(record) - at:
-        raise EOFError
-    return record[at : at + size], at + size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag int32, and where it ends. Raises EOFError if it doesn't end in time."""
-    value, at = _base_128(data, at, _LONGEST_VARINT)
-    value &= 0xFFFFFFFF  # Kafka drops what doesn't fit of the last byte
-    return value >> 1 ^ -(value & 1), at
-
-
-def _varlong(data: bytes, at: int) -> tuple[int, int]:
-    """The same for an int64."""
-    value, at = _base_128(data, at, _LONGEST_VARLONG)
-    value &= 0xFFFFFFFF_FFFFFFFF
-    return value >> 1 ^ -(value & 1), at
-
-
-def _base_128(data: bytes, at: int, longest: int) -> tuple[int, int]:
-    value = 0
-    for index, byte in enumerate(data[at : at + longest]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value, at + index + 1
-    raise EOFError

@@ -113,6 +113,8 @@ class Replica:
 
     def _read(self, log_file: LogFile, base: int) -> None:
         pending: list[Extent] = []
+        most = PENDING
+        join: ExtentJoin | None = None
         is_behind_loss, last_offset = False, base - 1
         for item in intact_batches(log_file):
             if isinstance(item, Loss):
@@ -127,14 +129,16 @@ class Replica:
                 self.misplaced.append(extent)
                 is_behind_loss = True  # what follows isn't its neighbour
                 continue
-            if pending and not is_behind_loss and extent.first_offset == last_offset + 1:
-                pending[-1] = _joined(pending[-1], extent)
+            if join is not None and not is_behind_loss and extent.first_offset == last_offset + 1:
+                join.add(extent)
             else:
-                pending.append(extent)
+                pending += () if join is None else (join.extent(),)
+                join = ExtentJoin(extent)
             is_behind_loss, last_offset = False, extent.last_offset
-            if len(pending) > PENDING:
+            if len(pending) > most:
                 pending = [*joined_neighbours(pending[: -PENDING // 2]), *pending[-PENDING // 2 :]]
-        self.extents += pending
+                most = max(PENDING, 2 * len(pending))
+        self.extents += pending if join is None else (*pending, join.extent())
 
     def _note_compaction(self, header: BatchHeader) -> None:
         if header.magic < 2 or header.base_offset is None or header.records_count is None:
@@ -171,34 +175,56 @@ def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, e
     return extent._replace(first_offset=expected) if next(batch.records(), None) is None else extent
 
 
-def _joined(extent: Extent, following: Extent) -> Extent:
-    epochs = extent.epochs
-    for run in following.epochs:
-        if epochs and epochs[-1].epoch == run.epoch:
-            epochs = (*epochs[:-1], epochs[-1]._replace(batch_count=epochs[-1].batch_count + run.batch_count))
-        else:
-            epochs = (*epochs, run)
-    return extent._replace(
-        size=extent.size + following.size,
-        batch_count=extent.batch_count + following.batch_count,
-        last_offset=following.last_offset,
-        epochs=epochs,
-    )
+class ExtentJoin:
+    """Extents that follow one another, while they become one."""
+
+    def __init__(self, first: Extent) -> None:
+        self._first = self._last = first
+        self._size, self._batch_count = first.size, first.batch_count
+        self._epochs = list(first.epochs)
+
+    @property
+    def last(self) -> Extent:
+        """The last one."""
+        return self._last
+
+    def add(self, following: Extent) -> "ExtentJoin":
+        """Goes on with another one."""
+        self._last = following
+        self._size += following.size
+        self._batch_count += following.batch_count
+        for run in following.epochs:
+            if self._epochs and self._epochs[-1].epoch == run.epoch:
+                known = self._epochs[-1]
+                self._epochs[-1] = known._replace(batch_count=known.batch_count + run.batch_count)
+            else:
+                self._epochs.append(run)
+        return self
+
+    def extent(self) -> Extent:
+        """What they became."""
+        if self._last is self._first:
+            return self._first
+        return self._first._replace(
+            size=self._size,
+            batch_count=self._batch_count,
+            last_offset=self._last.last_offset,
+            epochs=tuple(self._epochs),
+        )
 
 
 def joined_neighbours(extents: Iterable[Extent]) -> Iterator[Extent]:
     """The same with those joined that touch in their log and whose offsets rise."""
-    joined: Extent | None = None
+    join: ExtentJoin | None = None
     for extent in extents:
-        if joined is None:
-            joined = extent
-        elif _touch(joined, extent) and extent.first_offset > joined.last_offset:
-            joined = _joined(joined, extent)
-        else:
-            yield joined
-            joined = extent
-    if joined is not None:
-        yield joined
+        if join is not None and _touch(join.last, extent) and extent.first_offset > join.last.last_offset:
+            join.add(extent)
+            continue
+        if join is not None:
+            yield join.extent()
+        join = ExtentJoin(extent)
+    if join is not None:
+        yield join.extent()
 
 
 def _touch(extent: Extent, following: Extent) -> bool:
@@ -248,21 +274,46 @@ def heaviest_chain(items: list[tuple[int, int, int]]) -> list[int]:
     return chain[::-1]
 
 
-def part_between(extent: Extent, first: int, last: int | None) -> Extent | None:
-    """The batches of an extent that lie wholly from one offset to another; None if there are none."""
-    if extent.first_offset >= first and (last is None or extent.last_offset <= last):
-        return extent
-    part: Extent | None = None
-    # Left as the first reading has left it, which is as the user wants it.
-    with LogFile(extent.log, keep_cache=False) as log_file:
+class ExtentBatches:
+    """Reads the batches of extents; a context manager. The page cache is left as the first reading has left it.
+
+    A log stays open for the next extent, which most often is of the same one.
+    """
+
+    def __init__(self) -> None:
+        self._walked: LogFile | None = None
+        self._read: LogFile | None = None
+
+    def __enter__(self) -> "ExtentBatches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for log_file in (self._walked, self._read):
+            if log_file is not None:
+                log_file.close()
+
+    def of(self, extent: Extent) -> Iterator[Extent]:
+        """Each batch of an extent as one of its own; of one extent at a time. Raises OpenError as LogFile does."""
+        if extent.batch_count == 1:
+            yield extent
+            return
+        log_file = self._walked = _opened(self._walked, extent)
         for header in _headers(log_file, extent):
-            batch = _extent(log_file, header, extent.segment_base, is_behind_loss=False)
-            if batch.first_offset < first or (last is not None and batch.last_offset > last):
-                if part is not None:
-                    break
-                continue
-            part = batch if part is None else _joined(part, batch)
-    return part
+            yield _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
+
+    def read(self, batch: Extent) -> bytes:
+        """The bytes of a batch. Raises OpenError if its log can't be opened or read."""
+        self._read = _opened(self._read, batch)
+        return self._read.read(batch.position, batch.size)
+
+
+def _opened(log_file: LogFile | None, extent: Extent) -> LogFile:
+    """An extent's log: the one that is open, if it's that."""
+    if log_file is not None and log_file.path == extent.log:
+        return log_file
+    if log_file is not None:
+        log_file.close()
+    return LogFile(extent.log, keep_cache=False)
 
 
 def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
@@ -270,18 +321,3 @@ def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
         if isinstance(item, Damage) or item.position >= extent.end:
             return
         yield item
-
-
-def batches_of(extent: Extent) -> Iterator[tuple[int, int, bytes]]:
-    """Position, last offset and bytes of each batch of an extent."""
-    with LogFile(extent.log, keep_cache=False) as log_file:
-        for header in _headers(log_file, extent):
-            yield header.position, header.last_offset, log_file.read(header.position, header.size)
-
-
-def batches_as_extents(extent: Extent) -> Iterator[tuple[Extent, bytes]]:
-    """Each batch of an extent as one of its own, and its bytes."""
-    with LogFile(extent.log, keep_cache=False) as log_file:
-        for header in _headers(log_file, extent):
-            batch = _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
-            yield batch, log_file.read(header.position, header.size)

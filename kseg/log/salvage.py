@@ -18,15 +18,14 @@ from kseg.index.rebuild import rebuild
 from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import (
     Extent,
+    ExtentBatches,
     FoundLoss,
     Replica,
-    batches_as_extents,
-    batches_of,
     credible_epochs,
     joined_neighbours,
     longest_rising,
-    part_between,
 )
+from kseg.log.filling import filled, is_mere_gap, judge_rest, with_strays
 from kseg.log.findings import id_of_damage, status_of
 from kseg.log.log_dir import Refuse, find_partitions
 from kseg.log.partition import (
@@ -167,17 +166,17 @@ def plan_salvage(
     is_compacted = any(replica.is_compacted for replica in replicas)
     kept: list[Extent] = []
     rests: list[list[Extent]] = []
-    for replica in replicas:
-        chain = longest_rising(replica.extents)
-        kept = _filled(kept, chain, is_compacted=is_compacted) if kept else chain
-        chosen = set(chain)
-        rests.append([extent for extent in replica.extents if extent not in chosen])
-        for extent in rests[-1]:
-            kept = _with_stray(kept, extent)
-        rests[-1] += replica.misplaced
-    kept = list(joined_neighbours(kept))
-    stray_count = sum(extent.batch_count for rest in rests for extent in rest)
-    duplicates, unplaced = _judge_rest(rests, kept)
+    with ExtentBatches() as batches:
+        for replica in replicas:
+            chain = longest_rising(replica.extents)
+            kept = filled(kept, chain, batches, is_compacted=is_compacted) if kept else chain
+            chosen = set(chain)
+            rests.append([extent for extent in replica.extents if extent not in chosen])
+            kept = with_strays(kept, rests[-1], batches)
+            rests[-1] += replica.misplaced
+        kept = list(joined_neighbours(kept))
+        stray_count = sum(extent.batch_count for rest in rests for extent in rest)
+        duplicates, unplaced = judge_rest(rests, kept, batches)
     partition = partitions[0]
     return Salvage(
         name,
@@ -190,46 +189,6 @@ def plan_salvage(
         tuple(unplaced),
         tuple(_holes(kept, replicas, is_compacted=is_compacted)),
     )
-
-
-def _filled(
-    kept: list[Extent], chain: list[Extent], *, is_compacted: bool, last_offset: int | None = None
-) -> list[Extent]:
-    """Extents with the holes between them filled from a chain, up to an offset."""
-    filled: list[Extent] = []
-    first = 0
-    for extent in kept:
-        if not _is_mere_gap(filled[-1] if filled else None, extent, is_compacted=is_compacted):
-            filled += _parts(chain, first, extent.first_offset - 1)
-        filled.append(extent)
-        first = extent.last_offset + 1
-    return [*filled, *_parts(chain, first, last_offset)]
-
-
-def _with_stray(kept: list[Extent], extent: Extent) -> list[Extent]:
-    """Extents with what is out of order in the log, but right in a hole between them or directly behind them."""
-    end = kept[-1].last_offset
-    kept = _filled(kept, [extent], is_compacted=False, last_offset=end)
-    following = part_between(extent, end + 1, None)
-    return kept if following is None or following.first_offset > end + 1 else [*kept, following]
-
-
-def _is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) -> bool:
-    """Whether nothing is missing before an extent but what compaction took."""
-    if before is None:
-        return is_compacted and not extent.is_behind_loss
-    if extent.first_offset == before.last_offset + 1:
-        return True
-    return is_compacted and not extent.is_behind_loss
-
-
-def _parts(chain: list[Extent], first: int, last: int | None) -> Iterator[Extent]:
-    for extent in chain:
-        if extent.last_offset < first or (last is not None and extent.first_offset > last):
-            continue
-        part = part_between(extent, first, last)
-        if part is not None:
-            yield part
 
 
 def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
@@ -262,33 +221,12 @@ def _empty_base(replica: Replica) -> int | None:
     return None if active is None or active.size else active.base_offset
 
 
-def _judge_rest(rests: Iterable[list[Extent]], kept: list[Extent]) -> tuple[int, list[Extent]]:
-    """Of intact batches outside the chains: the count of those that are kept elsewhere, and the others."""
-    duplicates, unplaced = 0, list[Extent]()
-    for extent in (extent for rest in rests for extent in rest):
-        there = {
-            raw
-            for each in kept
-            if each.first_offset <= extent.last_offset and each.last_offset >= extent.first_offset
-            for _, last_offset, raw in batches_of(each)
-            if extent.first_offset <= last_offset <= extent.last_offset
-        }
-        for batch, raw in batches_as_extents(extent):
-            if any(each.log == batch.log and each.position <= batch.position < each.end for each in kept):
-                continue
-            if raw in there:
-                duplicates += 1
-            else:
-                unplaced.append(batch)
-    return duplicates, list(joined_neighbours(unplaced))
-
-
 def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: bool) -> Iterator[Hole]:
     start = min(replica.partition.log_start_offset() for replica in replicas)
-    if kept and not _is_mere_gap(None, kept[0], is_compacted=is_compacted) and kept[0].first_offset > start:
+    if kept and not is_mere_gap(None, kept[0], is_compacted=is_compacted) and kept[0].first_offset > start:
         yield Hole(start, kept[0].first_offset - 1, kept[0].first_offset, _reason(kept[0]))
     for before, extent in pairwise(kept):
-        if not _is_mere_gap(before, extent, is_compacted=is_compacted):
+        if not is_mere_gap(before, extent, is_compacted=is_compacted):
             yield Hole(before.last_offset + 1, extent.first_offset - 1, extent.first_offset, _reason(extent))
     yield from _hole_at_end(kept, replicas, start)
 

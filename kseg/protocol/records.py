@@ -31,7 +31,7 @@ def record_lines(
 ) -> tuple[bytes, list[Damage]]:
     """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes."""
     text = bytearray()
-    slices = redacted_slices(_slices(records, options.deep), redaction, LARGEST_BODY)
+    slices = redacted_slices(_slices(records, options.deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=False)
     damages = _render(slices, documented_program(options), decoder, text)
     return bytes(text), damages
@@ -42,7 +42,7 @@ def record_objects(
 ) -> tuple[list[dict[str, object]], list[Damage]]:
     """Objects as of `kseg dump -o json`, without a file's name, and what is wrong; each damage is an object too."""
     text = bytearray()
-    slices = redacted_slices(_slices(records, deep), redaction, LARGEST_BODY)
+    slices = redacted_slices(_slices(records, deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=True)
     damages = _render(slices, json_program("", records=deep), decoder, text)
     objects = [json.loads(line) for line in bytes(text).split(b"\n")[:-1]]

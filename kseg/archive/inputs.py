@@ -22,7 +22,7 @@ from kseg.archive.members import (
     read_members,
     read_piece,
 )
-from kseg.archive.paths import MAX_UNPACKED, STANDARD_INPUT, split_path
+from kseg.archive.paths import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, split_path
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
@@ -49,7 +49,7 @@ class Inputs:
         self,
         say: Callable[[str], None],
         *,
-        max_unpacked: int = MAX_UNPACKED,
+        max_unpacked: int | None = None,
         standard_input: BinaryIO | None = None,
         input_name: str = "log",
         beside: str = "",
@@ -58,13 +58,15 @@ class Inputs:
 
         Args:
             say: is told of each problem.
-            max_unpacked: bytes that come out of all archives at most.
+            max_unpacked: bytes that come out of all archives at most; None for MAX_UNPACKED or SHARE_OF_FREE of what
+                is free in the temporary directory when the first is unpacked, whichever is less.
             standard_input: what `-` stands for.
             input_name: what it holds, an archive aside: a FileKind, or the whole name of a file of Kafka's.
             beside: a partition that is unpacked too where it lies beside one that is read.
         """
         self._say = say
-        self._left = self._limit = max_unpacked
+        self._max_unpacked = max_unpacked
+        self._left = self._limit = 0
         self._standard_input = standard_input
         self._input_name = input_name
         self._beside = beside
@@ -123,6 +125,7 @@ class Inputs:
                 self._root = str(self._stack.enter_context(scratch_directory()))
             except OSError as error:
                 raise ArchiveError(f"there's no temporary directory to unpack into: {error.strerror}", name) from error
+            self._left = self._limit = self._max_unpacked or _default_limit(self._root)
         self._count += 1
         directory = f"{self._root}/{self._count}"
         os.mkdir(directory)  # noqa: PTH102
@@ -175,11 +178,8 @@ class Inputs:
         try:
             while piece := read_piece(source):
                 self._spend(len(piece), name)
-                for at in range(0, len(piece), _BLOCK):
-                    block = piece[at : at + _BLOCK]
-                    if block.count(0) < len(block):
-                        target.seek(position + at)
-                        target.write(block)
+                if piece.count(0) < len(piece):
+                    _write_content(piece, target, position)
                 position += len(piece)
         finally:
             target.truncate(position)
@@ -255,6 +255,15 @@ class _Peeked:
         """Standard input stays open."""
 
 
+def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
+    """Writes the blocks of a piece that aren't zeros."""
+    for at in range(0, len(piece), _BLOCK):
+        block = piece[at : at + _BLOCK]
+        if block.count(0) < len(block):
+            target.seek(position + at)
+            target.write(block)
+
+
 def _innermost(directory: str) -> str:
     """The directory that holds more than another one: archives often have everything in a folder of their own name."""
     while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
@@ -263,6 +272,11 @@ def _innermost(directory: str) -> str:
             break
         directory = inner
     return directory
+
+
+def _default_limit(directory: str) -> int:
+    """Bytes that may be unpacked where the user says nothing: the file system is left to others for the most part."""
+    return min(MAX_UNPACKED, int(shutil.disk_usage(directory).free * SHARE_OF_FREE))
 
 
 def _needed(inner: str) -> str:
@@ -277,15 +291,17 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
 
     Of the directory's disk the checkpoints are read too, and the partition `beside` it.
     """
-    path, disk = PurePosixPath(inner), PurePosixPath(needed).parent
-    if needed and path.parent == disk and path.name in KIND_OF_NAME:
-        return not is_directory
-    if needed and not any(path.is_relative_to(each) for each in (needed, disk / beside if beside else needed)):
-        return False
+    parent, _, name = inner.rpartition("/")
+    if needed:
+        disk = needed.rpartition("/")[0]
+        if parent == disk and name in KIND_OF_NAME:
+            return not is_directory
+        wanted = (needed, f"{disk}/{beside}".lstrip("/") if beside else needed)
+        if not any(inner == each or inner.startswith(f"{each}/") for each in wanted):
+            return False
     if is_directory:
-        return parse_partition_directory(path) is not None
-    in_partition = parse_partition_directory(path.parent) is not None
-    return in_partition or parse_file_name(path).kind is not FileKind.UNKNOWN
+        return parse_partition_directory(name) is not None
+    return parse_partition_directory(parent) is not None or parse_file_name(name).kind is not FileKind.UNKNOWN
 
 
 def _inner_path(member: str, archive: str) -> str | None:

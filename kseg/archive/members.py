@@ -4,6 +4,7 @@ import io
 import tarfile
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +18,9 @@ TAR_MAGIC_END = 262
 """Bytes of which `is_archive` needs to know a tar."""
 _LARGEST_HEADER = 1 << 20
 """Bytes that names and attributes of one member of a tar may take."""
-_TAIL = 1 << 15
+_TAR_READ = 1 << 16
+"""Bytes of a tar that are read at once."""
+_TAIL = 2 * _TAR_READ
 _GZIP, _ZSTD, _TAR, _TAR_AT = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"ustar", 257
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TYPE, _FILES = 0o170000, (0, 0o100000)
@@ -106,7 +109,8 @@ class _Metered:
         self._stream = stream
         self.allowed: int | None = None
         self._total = 0
-        self._tail = b""
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
 
     def read(self, size: int) -> bytes:
         """So many bytes, fewer at the end."""
@@ -116,20 +120,24 @@ class _Metered:
                 raise ValueError(f"the header of a member is larger than {_LARGEST_HEADER} bytes")
         piece = self._stream.read(size)
         self._total += len(piece)
-        self._tail = (self._tail + piece)[-_TAIL:]
+        self._tail.append(piece)
+        self._tail_size += len(piece)
+        while self._tail_size - len(self._tail[0]) >= _TAIL:
+            self._tail_size -= len(self._tail.popleft())
         return piece
 
     def is_end(self, position: int) -> bool:
         """Whether the block of zeros that ends a tar stands there."""
-        at = position - self._total + len(self._tail)
-        block = self._tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""
+        tail = b"".join(self._tail)
+        at = position - self._total + len(tail)
+        block = tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""
         return len(block) == tarfile.BLOCKSIZE and not any(block)
 
 
 def _tar_members(stream: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
     metered = _Metered(stream)
     metered.allowed = _LARGEST_HEADER
-    with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|") as tar:
+    with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|", bufsize=_TAR_READ) as tar:
         info = _next_member(tar, metered)
         while info is not None:
             yield Member(

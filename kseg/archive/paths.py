@@ -7,6 +7,8 @@ ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")
 """Names of archives, which stand for directories: `bundle.tar.gz/orders-0` is one of a partition."""
 MAX_UNPACKED = 16 << 30
 """Bytes that come out of archives and standard input at most, where no other limit is given."""
+SHARE_OF_FREE = 0.25
+"""And no more than this share of what is free in the temporary directory."""
 
 
 def leads_inside(path: str) -> bool:

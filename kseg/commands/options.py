@@ -40,8 +40,7 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
         @click.option(
             "--max-unpacked",
             type=Number(1, _LARGEST_UNPACKED),
-            default=MAX_UNPACKED,
-            show_default=True,
+            show_default=f"{MAX_UNPACKED}, but no more than a quarter of what is free in TMPDIR",
             help="Bytes that archives and standard input may become; they are kept in TMPDIR meanwhile.",
         )
         @click.option(
@@ -53,7 +52,7 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
             help="What - is: log, index, timeindex, txnindex, snapshot, checkpoint, or a file's whole name.",
         )
         @wraps(command)
-        def reading(*arguments: Any, max_unpacked: int, input_name: str, **options: Any) -> Any:
+        def reading(*arguments: Any, max_unpacked: int | None, input_name: str, **options: Any) -> Any:
             if not any(_leads_inside(options[name]) for name in parameters):
                 return command(*arguments, **options)
             return _with_inputs(partial(command, *arguments), parameters, options, max_unpacked, input_name)
@@ -63,7 +62,6 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
     return decorate
 
 
-_MAX_UNPACKED = 16 << 30
 _LARGEST_UNPACKED = 1 << 50
 
 
@@ -78,7 +76,7 @@ def _with_inputs(
     command: Callable[..., Any],
     parameters: tuple[str, ...],
     options: dict[str, Any],
-    max_unpacked: int,
+    max_unpacked: int | None,
     input_name: str,
 ) -> Any:
     from kseg.archive.inputs import Inputs

@@ -203,7 +203,7 @@ def _gunzip(body: memoryview, most: int) -> bytes:
             if not window:
                 raise _BodyError("the stream ends early")
             at += len(window)
-            while window and size <= most:
+            while window and not inflate.eof and size <= most:  # at the end zlib may call what follows unconsumed too
                 pieces.append(inflate.decompress(window, min(most + 1 - size, at_once)))
                 size += len(pieces[-1])
                 window, at_once = inflate.unconsumed_tail, usual

@@ -107,6 +107,17 @@ def test_what_follows_a_gzip_member_and_is_none_is_left_out_as_java_does() -> No
     assert body_of(GZIP, gzip.compress(DATA) + b"no member") == Body(DATA)
 
 
+@pytest.mark.parametrize(
+    ("behind", "more"),
+    [(gzip.compress(b"k"), b"k"), (bytes(7), b""), (b"no member", b"")],
+    ids=["a smaller member", "zeros", "text"],
+)
+def test_what_follows_a_large_gzip_member_is_not_read_for_ever(behind: bytes, more: bytes) -> None:
+    """The last bytes tell how much is asked for at first: here less than comes out, so that more calls follow."""
+    data = b"compressible " * 100_000
+    assert body_of(GZIP, gzip.compress(data) + behind) == Body(data + more)
+
+
 @pytest.mark.parametrize("members", [500, 20_000])
 def test_any_number_of_gzip_members_is_one_body(members: int) -> None:
     assert body_of(GZIP, gzip.compress(b"k") * members) == Body(b"k" * members)

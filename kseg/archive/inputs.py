@@ -5,6 +5,7 @@ Nothing in an archive decides where something is written, and no more comes out 
 
 import io
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -146,6 +146,7 @@ class LogFile:
     ) -> None:
         self.path = path
         self._descriptor, self.file_size = descriptor, size
+        self._is_closed = False
         self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
@@ -164,6 +165,7 @@ class LogFile:
                 self._cache.drop()
             os.close(self._descriptor)
             self._descriptor = -1
+            self._is_closed = True
 
     def __enter__(self) -> "LogFile":
         return self
@@ -231,6 +233,8 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
+        if self._is_closed:
+            raise OpenError("is closed", self.path)
         if start == 0:
             self._budget = self._full_budget
         if self._descriptor < 0 and self.size == 0:

@@ -39,18 +39,18 @@ def zeros(tmp_path: Path) -> Path:
 
 READING = {
     "ls orders-0": 0,
-    f"dump orders-0/{LOG}": 1,
-    f"dump -o json orders-0/{LOG}": 1,
-    f"dump --like 4.3 orders-0/{LOG}": 1,
-    "dump --redact values --tail 1 orders-0": 1,
-    "verify orders-0": 1,
+    f"dump orders-0/{LOG}": 0,
+    f"dump -o json orders-0/{LOG}": 0,
+    f"dump --like 4.3 orders-0/{LOG}": 0,
+    "dump --redact values --tail 1 orders-0": 0,
+    "verify orders-0": 0,
     "salvage --dry-run orders-0": 0,
     "salvage -o saved orders-0": 0,
     "lookup --offset 0 orders-0": 0,
     "lookup --offset 5 orders-0": 1,
     "lookup --timestamp latest orders-0": 0,
     f"explain orders-0/{LOG}": 1,
-    "txns orders-0": 1,
+    "txns orders-0": 0,
     "reindex -o new orders-0": 0,
     "retain --retention-ms 1 orders-0": 0,
 }
@@ -64,9 +64,10 @@ def test_log_of_a_tebibyte_that_is_a_hole_is_read_in_no_time(line: str, zeros: P
 
 
 def test_export_of_a_tebibyte_that_is_a_hole_gives_its_records(zeros: Path) -> None:
-    ran = bounded(["export", ".", "out"], zeros, memory=None)
+    out = zeros.with_name(f"{zeros.name}-out")
+    ran = bounded(["export", ".", str(out)], zeros, memory=None)
     assert ran.status == 0, ran.stderr
-    assert list((zeros / "out").rglob("*.parquet"))
+    assert list(out.rglob("*.parquet"))
 
 
 def records(ran: Run) -> list[str]:
@@ -132,7 +133,7 @@ INDEXES = {
         "verify .",
         "dump NAME",
         "explain --batch 0 NAME",
-        "reindex -o new .",
+        "reindex --dry-run .",
         f"dump --isolation read_committed {LOG}",
         "txns .",
     ],

@@ -93,6 +93,12 @@ class EntryFile:
                 yield slot, (piece := self.block(slot, min(last - slot, ENTRIES_AT_ONCE)))
                 slot += len(piece)
 
+    def check_readable(self, count: int) -> None:
+        """Reads the first `count` entries, holes aside. Raises UnreadableError if the disk can't give them."""
+        for start, end in stored_stretches(self._descriptor, 0, self._start + count * self._struct.size):
+            for position in range(start, end, BYTES_AT_ONCE):
+                self.read(position, min(BYTES_AT_ONCE, end - position))
+
     def content_behind(self, slot: int) -> int | None:
         """Where the first byte behind an entry stands that isn't zero; None if only zeros follow."""
         return self.first_content(self._start + (slot + 1) * self._struct.size, self.size)

@@ -181,8 +181,7 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
     """
     path = Path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
-    for _ in file.pieces(count):
-        pass
+    file.check_readable(count)
     if file.trailing:
         sentence = f"{file.size} bytes; the last {file.trailing} are no whole entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)

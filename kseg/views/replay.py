@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kseg.batch import Batch, Record
-from kseg.formats.codes import NO_TIMESTAMP, ControlType
+from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
 from kseg.log.partition import PartitionLog
 from kseg.log_file import Damage
@@ -104,6 +104,8 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
     for files in partition.segments:
         with files.open_log() as log_file:
             for item in scan_log(log_file):
+                if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
+                    continue
                 if isinstance(item, Damage):
                     place = f"{files.path.name} at position {item.position}"
                     yield Unreadable(name, None, f"{place}: {item.kind}: {item.size} bytes, {item.detail}")

@@ -9,7 +9,7 @@ from kseg.batch import Record
 from kseg.decode.topic import topic_partitions
 from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
-from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType
+from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
@@ -145,6 +145,8 @@ class PartitionTransactions:
 
     def _ended_in(self, log_file: LogFile) -> Iterator[Transaction]:
         for item in walk_headers(log_file):
+            if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
+                continue
             if isinstance(item, Damage):
                 place = f"{log_file.path.name} at position {item.position}"
                 reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"

@@ -77,8 +77,9 @@ test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under Addre
 
 SECONDS := 600
 SEED :=
+FOUND := $(CURDIR)/tests/found# where finds are kept; those there are read again by the tests
 fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
-	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(CURDIR)/tests/found $(FUZZ)
+	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(FOUND) $(FUZZ)
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

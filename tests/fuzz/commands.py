@@ -160,14 +160,19 @@ def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
     """Runs kseg with a kernel; what it writes is taken away again."""
     os.environ["KSEG_KERNEL"] = kernel
     try:
-        ran = run.kseg(arguments, directory)
-        return Outcome(*ran, _files(directory / NEW))
+        status, stdout, stderr = run.kseg(arguments, directory)
+        return Outcome(
+            status, _NOW.sub(b"", stdout) if arguments[0] == "salvage" else stdout, stderr, _files(directory / NEW)
+        )
     finally:
         shutil.rmtree(directory / NEW, ignore_errors=True)
 
 
-_OF_A_RUN = re.compile(rb'[0-9a-f]{8}-\d+-[0-9a-f]{12}|"(seconds|modifiedMs)": *[0-9.]+')
-"""What differs between two runs of an export: names of attempts, and times."""
+_OF_A_RUN = re.compile(rb'[0-9a-f]{8}-\d+-[0-9a-f]{12}|"(seconds|modifiedMs)": *[0-9.]+|"run": *"[0-9a-f]+"')
+"""What differs between two runs of an export: its name, those of attempts, and times."""
+
+_NOW = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+"""What differs between two reports of a salvage: when it ran and when its files were written."""
 
 
 def _files(directory: Path) -> dict[str, object]:

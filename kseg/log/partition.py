@@ -122,8 +122,9 @@ class PartitionLog:
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
-    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. largest_timestamps: what lookups found,
-    by base offset: the largest time, and what is wrong with the time index.
+    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. has_time_indexes: whether any segment has
+    one, as brokers before 0.10.1 wrote none. largest_timestamps: what lookups found, by base offset: the largest time,
+    and what is wrong with the time index.
 
     A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
     it is opened. Source: UnifiedLog, LogSegments.
@@ -189,16 +190,12 @@ class PartitionLog:
         self.orphans = tuple(segment for segment in found if segment.log is None)
         self.snapshots = dict(sorted(self.snapshots.items()))
         self.base_offsets = [segment.base_offset for segment in self.segments]
+        self.has_time_indexes = any(segment.time_index is not None for segment in self.segments)
 
     @property
     def size(self) -> int:
         """Bytes of all logs."""
         return sum(segment.size for segment in self.segments)
-
-    @property
-    def has_time_indexes(self) -> bool:
-        """Whether any segment has a time index: brokers before 0.10.1 wrote none."""
-        return any(segment.time_index is not None for segment in self.segments)
 
     @property
     def active_segment(self) -> SegmentFiles | None:

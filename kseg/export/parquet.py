@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -137,8 +137,19 @@ class _ParquetFile:
     def _flush(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            with self._named_on_error():
+                self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
+
+    @contextmanager
+    def _named_on_error(self) -> Iterator[None]:
+        """Names the file in what the system refuses: pyarrow doesn't know how it is called."""
+        try:
+            yield
+        except OSError as error:
+            raise KsegError(
+                f"can't be written: {error.strerror or error}", f"{self._place.url}/{self._path}"
+            ) from error
 
     def abandon(self) -> None:
         """Closes and removes a file that nobody will ask for; the sweep finds what can't be removed now."""
@@ -152,8 +163,9 @@ class _ParquetFile:
         order = self._order
         origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
         self._writer.add_key_value_metadata({"kseg": json.dumps(origin)})
-        self._writer.close()
-        size = self._sink.tell()
+        with self._named_on_error():
+            self._writer.close()
+            size = self._sink.tell()
         self._stack.close()
         return {
             "attempt": self._path,

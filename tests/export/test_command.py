@@ -1,6 +1,7 @@
 """`kseg export`: what it prints, and how it ends."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_failfast_ends_with_2_in_one_line(tmp_path: Path) -> None:
     ran = kseg("export", "--mode", "failfast", "damaged/210-wiped-batch", tmp_path / "out")
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert b"at position 237: bad-length" in ran.stderr
+
+
+def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        ran = kseg("export", "logs/4.3.1", tmp_path / "out", "--topic", "zstd", "--processes", "1", "-q")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    assert ran.stderr.startswith(b"kseg: %b/out/_kseg/attempts/" % bytes(tmp_path))
+    assert ran.stderr.endswith(b".parquet: can't be written: File too large\n")
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_json_has_partitions_damages_and_a_summary(tmp_path: Path) -> None:

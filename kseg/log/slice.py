@@ -155,7 +155,8 @@ class _Slice:
         if header.is_control or not (keys or has_offset):
             return None
         batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
-        dropped = {record.offset for record in batch.records() if record.offset in offsets or record.key in keys}
+        records = batch.records(on_damage=lambda damage: _refuse(damage, log_file))
+        dropped = {record.offset for record in records if record.offset in offsets or record.key in keys}
         if not dropped:
             return None
         self.sliced.dropped += len(dropped)

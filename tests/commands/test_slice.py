@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.kernel.made import BatchHeader, batch
 
 SOURCE = str(golden.ROOT / "docs" / "test-1-0")
 
@@ -59,3 +60,12 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
 
 def test_nothing_is_written_into_the_source(tmp_path: Path) -> None:
     assert kseg(tmp_path, SOURCE, "-o", f"{SOURCE}/piece").status == 2
+
+
+def test_a_batch_that_can_not_be_searched_for_a_key_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
+    ran = run.kseg(["slice", "t-0", "--drop-key", "k", "-o", "out"], tmp_path)
+    assert ran.status == 1
+    assert ran.stderr.startswith(b"kseg: t-0/00000000000000000000.log: at position 0: unknown codec 5 ")
+    assert ran.stderr.endswith(b": `kseg salvage` saves what is intact\n")

@@ -200,14 +200,20 @@ class Op(IntEnum):
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
     "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
+    JSON_VALUE = 17
+    "Text a as a JSON string, escaped as JSON_TEXT, what isn't UTF-8 in Base64 as CSV_TEXT has it; null for null."
 
 
 class Template(NamedTuple):
-    """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on)."""
+    """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on).
+
+    is_raw: TEXT and HEADER_KEYS give bytes as they are, not what Java makes of them.
+    """
 
     ops: tuple[int, ...]
     literals: bytes
     words: tuple["Words", ...]
+    is_raw: bool = False
 
 
 class Words(NamedTuple):

@@ -42,7 +42,7 @@ cdef enum:
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
-    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME, CSV_SAFE_TEXT
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME, CSV_SAFE_TEXT, JSON_VALUE
 
 cdef enum:
     SLOTS = 36
@@ -731,32 +731,64 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
     return out - start
 
 
-cdef int put_java(Output out, Bytes text) except -1 nogil:
+cdef int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
+    """A text as Java decodes it, or as it is."""
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
+    cdef Py_ssize_t size
     while at < end:
         out.need(PIECE * WIDEST)
+        if is_raw:
+            size = min(PIECE, end - at)
+            memcpy(out.buffer + out.used, at, size)
+            out.used += size
+            at += size
+            continue
         out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
     return 0
 
 
 cdef int put_json(Output out, Bytes text) except -1 nogil:
     """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
-    cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = end_of(text)
-    cdef const uint8_t* stop
     cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
         memcpy(out.buffer + out.used, b'":null', 6)
         out.used += 6
         return 0
-    kind = text_kind(at, end)
+    kind = text_kind(text.at, end_of(text))
     if kind == NOT_UTF8:
         memcpy(out.buffer + out.used, b"Base64", 6)
         out.used += 6
-    memcpy(out.buffer + out.used, b'":"', 3)
-    out.used += 3
+    memcpy(out.buffer + out.used, b'":', 2)
+    out.used += 2
+    return put_json_string(out, text, kind)
+
+
+cdef int put_json_value(Output out, Bytes text) except -1 nogil:
+    """A JSON string; null for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
+    cdef int kind
+    out.need(LONGEST_NUMBER)
+    if text.size < 0:
+        memcpy(out.buffer + out.used, b"null", 4)
+        out.used += 4
+        return 0
+    kind = text_kind(text.at, end_of(text))
+    return put_json_string(out, text, NOT_UTF8 if has_base64_mark(text) else kind, True)
+
+
+cdef inline bint has_base64_mark(Bytes text) noexcept nogil:
+    return text.size >= 7 and memcmp(text.at, b"base64:", 7) == 0
+
+
+cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False) except -1 nogil:
+    """A text in quotes, in Base64 if it is of the kind NOT_UTF8: is_marked puts `base64:` before that."""
+    cdef const uint8_t* at = text.at
+    cdef const uint8_t* end = end_of(text)
+    cdef const uint8_t* stop
+    out.need(LONGEST_NUMBER)
+    memcpy(out.buffer + out.used, b'"base64:', 8)
+    out.used += 8 if is_marked and kind == NOT_UTF8 else 1
     while at < end:
         stop = min(at + PIECE - PIECE % 3, end)
         out.need(PIECE * WIDEST)
@@ -792,7 +824,7 @@ cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
     cdef bint readable
     if text.size < 0:
         return 0
-    readable = text_kind(at, end) != NOT_UTF8 and not (text.size >= 7 and memcmp(at, b"base64:", 7) == 0)
+    readable = text_kind(at, end) != NOT_UTF8 and not has_base64_mark(text)
     out.need(LONGEST_NUMBER)
     memcpy(out.buffer + out.used, b'"base64:', 8)
     out.used += 1 if readable else 8
@@ -843,9 +875,11 @@ cdef struct Template:
     WordTable* words
     const uint8_t* literals
     Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
+    bint is_raw  # texts are given as they are
 
 
 SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
+TEXT_OPS = (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, JSON_VALUE, CSV_TEXT, CSV_SAFE_TEXT)
 SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME, TIME)
 
 
@@ -882,7 +916,8 @@ cdef class CompiledTemplate:
     cdef Py_ssize_t word_tables
 
     def __cinit__(self, template):
-        flat, literals, words = template
+        flat, literals, words, is_raw = template
+        self.template.is_raw = is_raw
         self.word_tables = len(words)
         cdef int32_t literal, literal_size, code, a, b
         cdef Py_ssize_t i
@@ -907,7 +942,7 @@ cdef class CompiledTemplate:
             raise IndexError("no such table of words")
         if code in SLOT_OPS and not 0 <= a < SLOTS:
             raise IndexError("no such slot")
-        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, CSV_TEXT, CSV_SAFE_TEXT) and not 0 <= a < TEXTS:
+        if code in TEXT_OPS and not 0 <= a < TEXTS:
             raise IndexError("no such text")
         if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
@@ -1631,17 +1666,23 @@ cdef class Renderer:
                 pass
             elif code == TEXT and 3 * line.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
                 source = line.texts[op.a].at
-                at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
+                if template.is_raw:
+                    memcpy(at, source, line.texts[op.a].size)
+                    at += line.texts[op.a].size
+                else:
+                    at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
             elif code == HEADER_KEYS and line.slots[HEADER_COUNT] == 0:
                 pass
             elif code != NOTHING:
                 out.used = at - out.buffer
                 if code == TEXT:
-                    put_java(out, line.texts[op.a])
+                    put_text(out, line.texts[op.a], template.is_raw)
                 elif code == JSON_TEXT:
                     put_json(out, line.texts[op.a])
+                elif code == JSON_VALUE:
+                    put_json_value(out, line.texts[op.a])
                 elif code == HEADER_KEYS:
-                    self.put_header_keys(out)
+                    self.put_header_keys(out, template.is_raw)
                 elif code == JSON_HEADERS:
                     self.put_json_headers(out)
                 elif code in (CSV_TEXT, CSV_SAFE_TEXT):
@@ -1654,7 +1695,7 @@ cdef class Renderer:
                 at = out.buffer + out.used
             op += 1
 
-    cdef int put_header_keys(self, Output out) except -1 nogil:
+    cdef int put_header_keys(self, Output out, bint is_raw) except -1 nogil:
         cdef Cursor headers = self.line.headers
         cdef int64_t i
         for i in range(self.line.slots[HEADER_COUNT]):
@@ -1662,7 +1703,7 @@ cdef class Renderer:
             if i:
                 out.buffer[out.used] = c","
                 out.used += 1
-            put_java(out, sized(&headers, varint(&headers)))
+            put_text(out, sized(&headers, varint(&headers)), is_raw)
             sized(&headers, varint(&headers))
         return 0
 

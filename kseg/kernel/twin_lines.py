@@ -62,7 +62,8 @@ _NULL_BITS = {
     Text.KEY_ERROR: NULL_KEY_ERROR,
     Text.VALUE_ERROR: NULL_VALUE_ERROR,
 }
-_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.CSV_TEXT, Op.CSV_SAFE_TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
+_SHOWN_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.JSON_VALUE, Op.CSV_TEXT, Op.CSV_SAFE_TEXT)
+_TEXT_OPS = (*_SHOWN_TEXT_OPS, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
 _FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
 """Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
 
@@ -103,6 +104,14 @@ def _json_text(text: bytes | None) -> bytes:
     except UnicodeDecodeError:
         return b'Base64":"%b"' % b2a_base64(text, newline=False)
     return b'":"%b"' % json_bytes_escaped(_json_escaped(text))
+
+
+def _json_value(text: bytes | None) -> bytes:
+    """A JSON string, or null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
+    if text is None:
+        return b"null"
+    marked = _marked(text)
+    return b'"%b"' % json_bytes_escaped(_json_escaped(text if marked is None else marked))
 
 
 def _json_escaped(text: bytes) -> bytes:
@@ -149,13 +158,17 @@ def _csv_text(text: bytes | None) -> bytes:
     """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
     if text is None:
         return b""
+    marked = _marked(text)
+    return b'"%b"' % (text.replace(b'"', b'""') if marked is None else marked)
+
+
+def _marked(text: bytes) -> bytes | None:
+    """Base64 behind a mark of what isn't UTF-8, or begins with that mark itself; None for other texts."""
     try:
         text.decode()
     except UnicodeDecodeError:
-        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
-    if text.startswith(_BASE64_MARK):
-        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
-    return b'"%b"' % text.replace(b'"', b'""')
+        return _BASE64_MARK + b2a_base64(text, newline=False)
+    return _BASE64_MARK + b2a_base64(text, newline=False) if text.startswith(_BASE64_MARK) else None
 
 
 def _csv_safe_text(text: bytes | None) -> bytes:
@@ -227,7 +240,7 @@ class Formats(dict[object, Format]):
         """The line of some values."""
         text, pick = self[self.pick_shape(values)]
         line: bytes = text % pick(values)
-        return line if line.isascii() else java_text(line)
+        return line if self.template.is_raw or line.isascii() else java_text(line)
 
     def lines(self, records: Sequence[Values]) -> bytes:
         """The lines of some records' values."""
@@ -235,7 +248,7 @@ class Formats(dict[object, Format]):
             return self.line(records[0])
         pick_shape = self.pick_shape
         lines = b"".join([(found := self[pick_shape(record)])[0] % found[1](record) for record in records])
-        return lines if lines.isascii() else java_text(lines)
+        return lines if self.template.is_raw or lines.isascii() else java_text(lines)
 
 
 @lru_cache(maxsize=256)
@@ -248,12 +261,12 @@ class LineTemplate:
     """A compiled template of the contract, for lines whose first `known` values are the same in all of a batch.
 
     Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
-    any sequence that they leave open. Literals are UTF-8. `reach`: the values from there on are not needed.
-    `shows_decoded`: the texts of `decode_all` are.
+    any sequence that they leave open. Literals are UTF-8, unless the template is raw. `reach`: the values from there on
+    are not needed. `shows_decoded`: the texts of `decode_all` are.
     """
 
     def __init__(self, template: Template, known: int) -> None:
-        codes, self._literals, self._words = template
+        codes, self._literals, self._words, self.is_raw = template
         self._known = known
         self._operations = [(Op(codes[i]), codes[i + 1], codes[i + 2]) for i in range(0, len(codes), 3)]
         self._frames: dict[object, _Frame] = {}
@@ -293,7 +306,7 @@ class LineTemplate:
     def _frame(self, decided: "_Decided") -> _Frame:
         parts = self._parts(decided)
         # what stands before a line may be the text that ends the last one
-        if any(_is_text(before) and _is_text(part) for before, part in pairwise([_TEXT, *parts])):
+        if not self.is_raw and any(_is_text(before) and _is_text(part) for before, part in pairwise([_TEXT, *parts])):
             parts = [_decoded_alone(part) for part in parts]
         sources = [part.source for part in parts if isinstance(part, _Hole)]
         known = [source for source in sources if source.place < self._known]
@@ -343,6 +356,8 @@ class LineTemplate:
                 return None if _is_null(a, decided) else _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)]))
             case Op.JSON_TEXT:
                 return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_text))
+            case Op.JSON_VALUE:
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_value))
             case Op.HEADER_KEYS:
                 return _Hole(b"%b", _Source(HEADERS, _header_keys)) if decided[_FORM] & HAS_HEADERS else None
             case Op.JSON_HEADERS:
@@ -375,7 +390,7 @@ def _shown_place(code: Op, a: int) -> int:
     match code:
         case Op.INTEGER | Op.WORD | Op.JSON_TIME | Op.TIME:
             return a
-        case Op.TEXT | Op.JSON_TEXT | Op.CSV_TEXT | Op.CSV_SAFE_TEXT:
+        case Op.TEXT | Op.JSON_TEXT | Op.JSON_VALUE | Op.CSV_TEXT | Op.CSV_SAFE_TEXT:
             return _TEXT_PLACES[Text(a)]
         case Op.HEADER_KEYS | Op.JSON_HEADERS | Op.CSV_HEADERS:
             return HEADERS

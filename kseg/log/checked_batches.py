@@ -118,7 +118,7 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
 def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
     """What is wrong with a control batch's first record whose key or value isn't of its kind, as the kernel judges."""
     batch = Batch.parse(raw, header.position, is_valid=True)
-    for index, record in enumerate(batch.records()):
+    for index, record in enumerate(batch.records(on_damage="skip")):
         if not is_control_record(record.key, record.value):
             detail = f"control record {index} has no key or value of its kind"
             return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)

@@ -172,7 +172,7 @@ def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss
 def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
     """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
     batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
-    return extent._replace(first_offset=expected) if next(batch.records(), None) is None else extent
+    return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent
 
 
 class ExtentJoin:

@@ -1,6 +1,6 @@
 """`kseg txns`: transactions of partitions, and of their coordinators."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
@@ -12,13 +12,15 @@ from kseg.commands.options import (
     color_option,
     csv_safe_option,
     output_option,
+    paths_argument,
     quiet_option,
     raw_option,
     reads_archives,
 )
 from kseg.commands.parameters import long_number
-from kseg.log.log_dir import partitions_at
+from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
+from kseg.log.replicas import one_of_each
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
@@ -31,6 +33,7 @@ from kseg.views.columns import (
     StableRow,
     TransactionRow,
 )
+from kseg.views.coordinators import Coordinators, Judge, abort_command
 from kseg.views.rows import RowWriter
 from kseg.views.transactions import MAXIMUM_TIMEOUT_MS, TOPIC, PartitionTransactions, coordinator_transactions
 
@@ -39,13 +42,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@paths_argument
 @click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended.")
 @click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
 @click.option(
     "--now",
     metavar="TIME",
-    help="Time to judge open ones by: ISO 8601 or milliseconds; the partition's last by itself.",
+    help="Time to judge open ones by: ISO 8601, milliseconds or now; without it their age is unknown.",
 )
 @click.option(
     "--max-transaction-timeout",
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
     metavar="MS",
     default=MAXIMUM_TIMEOUT_MS,
     show_default=True,
-    help="An open one hangs if its last record is older, as transaction.max.timeout.ms.",
+    help="With --now: none whose last record is younger hangs, as transaction.max.timeout.ms.",
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
@@ -62,11 +65,11 @@ if TYPE_CHECKING:
 @raw_option
 @quiet_option
 @color_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def txns(
     command: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
     only_open: bool,
     topic: str,
     now: str | None,
@@ -82,21 +85,26 @@ def txns(
     \b
     Examples:
       kseg txns orders-0/
-      kseg txns kafka-logs/ --open --bootstrap-server kafka:9092
+      kseg txns disk1/ disk2/ --open --now now --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
-    Those that are open hold the last stable offset back; for each the line that aborts it is printed.
+    PATHS are partition directories, log directories, or parents of these, a broker's disks for example; none means the
+    current directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one
+    hangs.
 
-    PATH is a partition directory, or a log directory: then all of its partitions are read; none means the current
-    directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one hangs.
+    Open ones hold the last stable offset back. One hangs if no coordinator will end it: __transaction_state, in the
+    log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`; the line that
+    aborts it follows with the reason. Without that topic it isn't known, but for the age that --now gives.
     """
-    reading = _Reading(None if now is None else parse_time(now), timeout_ms, bootstrap_server, only_open=only_open)
     refuse = Refusals()
-    found = [place for place in partitions_at(path, refuse) if fnmatchcase(place.topic or place.path.name, topic)]
+    found = list(find_partitions(paths, refuse))
     # Directories on their way in or out repeat what others tell, unless one of them is asked for.
-    places = [place for place in found if place.state is None or len(found) == 1]
-    coordinators = [place for place in places if place.topic == TOPIC]
-    others = [place for place in places if place.topic != TOPIC]
+    places = one_of_each(place for place in found if place.state is None or len(found) == 1)
+    chosen = [place for place in places if fnmatchcase(place.topic or place.directory_name, topic)]
+    coordinators = [place for place in chosen if place.topic == TOPIC]
+    others = [place for place in chosen if place.topic != TOPIC]
+    reading = _Reading(places, None if now is None else parse_time(now), timeout_ms, only_open=only_open)
+    reading.bootstrap_server = bootstrap_server
     writer = RowWriter(output, color, csv_safe=csv_safe)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
@@ -105,26 +113,39 @@ def txns(
     if output != "csv":
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     if writer.is_for_people:
-        for line in reading.abort_commands:
+        for line in reading.abort_lines:
             write_line(line)
     flush_stdout()
     if not quiet:
         for unreadable in reading.unreadable:
             talk(f"kseg: {unreadable.line()}")
+        if reading.unjudged:
+            talk(f"kseg: {_unjudged_text(reading.unjudged)}")
+        if found and not writer.count:
+            talk("kseg: no transactions" if not only_open else "kseg: no open transactions")
     command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
+
+
+def _unjudged_text(reasons: Sequence[str]) -> str:
+    return (
+        f"{len(reasons)} open transactions can't be judged: {reasons[0]}; give all log directories of the cluster,"
+        " or ask `kafka-transactions.sh find-hanging`"
+    )
 
 
 class _Reading:
     """Reads partitions one after another, and remembers what is said at the end."""
 
-    def __init__(self, now: int | None, timeout_ms: int, bootstrap_server: str, *, only_open: bool) -> None:
+    def __init__(self, places: Iterable[PartitionLog], now_ms: int | None, timeout_ms: int, *, only_open: bool) -> None:
         self._only_open = only_open
-        self._now = now
-        self._timeout_ms = timeout_ms
-        self._bootstrap_server = bootstrap_server
+        self._now_ms = now_ms
+        self._coordinators = Coordinators(place.path.absolute().parent for place in places)
+        self._judge = Judge(self._coordinators, now_ms, timeout_ms)
+        self.bootstrap_server = ""
         self.found_hanging = False
         self.stable_rows: list[StableRow] = []
-        self.abort_commands: list[str] = []
+        self.abort_lines: list[str] = []
+        self.unjudged: list[str] = []
         self.unreadable: list[Unreadable] = []
 
     def coordinator_rows(self, partitions: Iterable[PartitionLog]) -> Iterator[CoordinatorRow]:
@@ -133,10 +154,8 @@ class _Reading:
             view = coordinator_transactions(partition)
             self.unreadable += view.unreadable
             for transaction in view.transactions:
-                row = CoordinatorRow(transaction, view.last_timestamp if self._now is None else self._now)
-                self.found_hanging |= row.is_hanging
                 if transaction.is_open or not self._only_open:
-                    yield row
+                    yield CoordinatorRow(transaction, self._now_ms)
 
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
         """The transactions of other partitions."""
@@ -147,14 +166,24 @@ class _Reading:
         has_any = False
         for transaction in found.transactions():
             has_any = True
-            at_ms = found.last_timestamp if self._now is None else self._now
-            row = TransactionRow(transaction, at_ms, self._timeout_ms, self._bootstrap_server)
-            self.found_hanging |= row.is_hanging
-            if row.abort_command is not None:
-                self.abort_commands.append(row.abort_command)
-            if transaction.is_open or not self._only_open:
-                yield row
+            if not transaction.is_open and not self._only_open:
+                yield TransactionRow(transaction, None, self._now_ms)
+        yield from self._open_rows(found)
         self.unreadable += found.unreadable
         if has_any:
             counts = (found.last_stable_offset, found.log_end_offset, len(found.open_transactions))
             self.stable_rows.append(StableRow(partition.topic, partition.partition, *counts))
+
+    def _open_rows(self, found: PartitionTransactions) -> Iterator[TransactionRow]:
+        verdicts = self._judge.verdicts(found.partition, found.open_transactions)
+        for opened, verdict in verdicts.items():
+            self.found_hanging |= bool(verdict.is_hanging)
+            line = None
+            if not verdict.is_certain:
+                self.unjudged.append(verdict.reason)
+            elif verdict.is_hanging:
+                line = abort_command(opened, self.bootstrap_server, by_offset=self._coordinators.are_kraft)
+            if line is not None:
+                place = f"{opened.topic}-{opened.partition} from offset {opened.first_offset}"
+                self.abort_lines += [f"# {place}: {verdict.reason}", line]
+            yield TransactionRow(opened, verdict, self._now_ms, line)

@@ -27,6 +27,7 @@ from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.talk import talk
+from kseg.views.judged_findings import FindingsJudge
 
 
 @click.command()
@@ -82,7 +83,8 @@ def verify(
     done = 0
     with ProgressBar(progress) as bar:
         on_read = bar.counting("verify", plan.size)
-        for verified in verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read):
+        found = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+        for verified in map(FindingsJudge(plan).judged, found):
             _write(verified, output)
             for note in () if quiet else verified.notes:
                 talk(f"kseg: {note}")

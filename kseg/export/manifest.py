@@ -234,7 +234,7 @@ _COUNTS = (
 )
 _TALLY = members(
     {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
-    {"open_from": _MAYBE_OFFSET, **dict.fromkeys(_COUNTS, _COUNT)},
+    {"open_from": _MAYBE_OFFSET, "notes": list_of(text), **dict.fromkeys(_COUNTS, _COUNT)},
 )
 _SOURCE = members(
     {

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,10 @@ from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
 from kseg.export.redacted import BatchRedactor
 from kseg.export.tally import Tally
-from kseg.export.transactions import Transactions, read_transactions
 from kseg.formats.codes import TRANSACTIONAL_MASK
 from kseg.index.headers import parse_header
-from kseg.kernel.contract import ROW, START, Columns
+from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
+from kseg.log.isolation import ReadCommitted, read_committed
 from kseg.log.partition import PartitionLog
 from kseg.log.selected import RecordPicker
 from kseg.log_file import Damage
@@ -45,7 +46,7 @@ class OrderReader:
         self._checksums = checksums
         self.sources: list[dict[str, Any]] = []
         self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
-        self._transactions: Transactions | None = None
+        self._transactions: ReadCommitted | None = None
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
@@ -181,13 +182,20 @@ class OrderReader:
         replica = self.order.replica
         if remote.is_remote(replica):
             with remote.local_directory(replica, TRANSACTION_FILES) as directory:
-                self._transactions = read_transactions(PartitionLog(directory))
+                self._transactions = self._read_transactions(directory)
+                self.tally.notes = [note.replace(str(directory), replica) for note in self._transactions.notes]
         else:
-            self._transactions = read_transactions(PartitionLog(replica))
+            self._transactions = self._read_transactions(Path(replica))
+            self.tally.notes = list(self._transactions.notes)
         stable = self._transactions.last_stable_offset
         if stable is not None and stable < self._accounts.end:
             self._accounts.end = stable
             self.tally.open_from = stable
+
+    def _read_transactions(self, directory: Path) -> ReadCommitted:
+        place, offsets = PartitionLog(directory), self.order.offsets
+        first = LEAST if offsets.first is None else offsets.first
+        return read_committed(place.segments, place, first, MOST if offsets.end is None else offsets.end)
 
     def _find_latest(self) -> dict[bytes, int]:
         """The last offset of each key, of an order that holds a whole partition."""

@@ -22,7 +22,7 @@ class PartitionReport:
     whose text couldn't be had. gaps: offsets that have no record, as compaction leaves
     them; holes: those gaps that lie between orders, where a missing segment would show. lost: offsets lost to damage,
     None if damage was met behind which none is known. damages: where. recovered: offsets damaged in one copy and taken
-    from another. bytes: of log; seconds: of all tasks.
+    from another. bytes: of log; seconds: of all tasks. notes: which file wasn't believed about transactions, and why.
     """
 
     topic: str
@@ -47,6 +47,7 @@ class PartitionReport:
     seconds: float = 0.0
     holes: list[tuple[int, int]] = field(default_factory=list)
     damages: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
     @property
@@ -133,6 +134,7 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         if result["replica"] not in report.copies:
             report.copies.append(result["replica"])
     report.open_from = next((tally.open_from for tally in tallies if tally.open_from is not None), None)
+    report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
     _account_for_offsets(report, tallies)
     return report
 

@@ -39,7 +39,8 @@ class Tally:
     offsets known to be damage's. disordered: records whose offset isn't above all before. undecoded: keys
     and values written whose text couldn't be had. first_offset, next_offset:
     what was looked at, the second not included; None if nothing was. open_from: where the oldest open transaction
-    begins, if reading ended there.
+    begins, if reading ended there. notes: which file of the partition wasn't believed about its transactions, and what
+    isn't committed yet.
     """
 
     read: int = 0
@@ -56,6 +57,7 @@ class Tally:
     next_offset: int | None = None
     open_from: int | None = None
     losses: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def unexplained(self) -> int:
         """Offsets and records that the counts don't account for; 0 if all is well."""

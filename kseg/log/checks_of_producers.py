@@ -14,7 +14,7 @@ from kseg.log.findings import Findings
 from kseg.log.partition import PartitionLog, SegmentFiles
 
 MAXIMUM_TRANSACTION_MS = 900_000
-"""`transaction.max.timeout.ms`: no transaction that lives stays open for longer."""
+"""`transaction.max.timeout.ms`: a transaction that is open for longer is worth a word, though brokers may allow it."""
 _SEQUENCES = 0x7FFFFFFF
 
 
@@ -147,11 +147,10 @@ class ProducerChecks:
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
         first_offset = self._states.open_transactions.get(producer_id)
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
-        finding_id = "hanging-transaction" if waited > MAXIMUM_TRANSACTION_MS else "open-transaction"
-        since = f", for {waited} ms at least" if finding_id == "hanging-transaction" else ""
+        since = f", for {waited} ms at least" if waited > MAXIMUM_TRANSACTION_MS else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}"
         self._findings.add(
-            finding_id, transaction.file, sentence, position=transaction.position, offsets=(first_offset, None)
+            "open-transaction", transaction.file, sentence, position=transaction.position, offsets=(first_offset, None)
         )
 
     def _compare_transactions(self, segment: SegmentFiles) -> None:

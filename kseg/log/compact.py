@@ -20,7 +20,7 @@ from kseg.log.compact_filter import BatchCleaner, Gone, Retention
 from kseg.log.compact_map import OffsetMap
 from kseg.log.compact_plan import CompactSettings, Plan, group_segments, plan_compaction
 from kseg.log.compact_transactions import Aborted, CleanedTransactions
-from kseg.log.isolation import read_isolation
+from kseg.log.isolation import read_committed
 from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles
 from kseg.log.side_files import rebuilt_side_files
 from kseg.log_file import Damage
@@ -82,7 +82,7 @@ def compact_partition(
         OSError: where the system can't read or write.
     """
     plan = plan_compaction(partition, settings)
-    isolation = read_isolation(partition.segments, partition)
+    isolation = read_committed(partition.segments, partition)
     aborted = [
         Aborted(*span, producer_id=producer_id) for producer_id, spans in isolation.aborted.items() for span in spans
     ]

@@ -193,15 +193,15 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "open-transaction": FindingKind(
         _NOTE,
-        "A transaction has no marker yet that ends it.",
+        "A transaction has no marker yet that ends it; its coordinator will end it, or isn't known here.",
         "None while its producer lives: consumers with read_committed wait at its first offset.",
-        "Nothing, unless it stays.",
+        "Nothing, unless it stays: `kseg txns PATH --open` tells more, with the log directories of all brokers.",
     ),
     "hanging-transaction": FindingKind(
         _WARNING,
-        "A transaction has been open for longer than a broker allows (15 minutes, `transaction.max.timeout.ms`).",
+        "A transaction has no marker that ends it, and `__transaction_state` beside it says that none will come.",
         "Consumers with read_committed wait at its first offset for ever, and compaction stops there.",
-        "`kafka-transactions.sh find-hanging`, then `abort` with the topic, partition and start offset.",
+        "`kseg txns PATH --open` prints the line that aborts it (`kafka-transactions.sh abort`).",
     ),
     # indexes
     "index-missing": FindingKind(

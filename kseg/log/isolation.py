@@ -1,36 +1,36 @@
-"""What a consumer with `read_committed` doesn't get: aborted transactions, and what follows an open one.
+"""What a consumer with `read_committed` gets: nothing of aborted transactions, and nothing from an open one on.
 
-Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset.
+The log decides: its markers say how a transaction ended. Transaction indexes and producer snapshots are compared with
+it, and believed only about what the log can't tell: where it is damaged, and what began before its first batch.
+Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset, ProducerStateManager.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import AbortedTransaction
-from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_state import read_end_marker
+from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
-from kseg.kernel.contract import LEAST
+from kseg.kernel.contract import LEAST, MOST
 from kseg.log.partition import PartitionLog, SegmentFiles
-from kseg.log.segment_search import SegmentStep, seek_offset
-from kseg.log_file import LogFile
+from kseg.log_file import Damage, LogFile
 
-ENTRIES_SOUGHT = 100
-"""Entries of a transaction index that are looked up in the log one by one; for more its headers are read once."""
 Span = tuple[int, int]
-SCANNED = "the log is scanned for aborted transactions instead; `kseg reindex` rebuilds it"
+OpenTransactions = dict[int, int]
+"""First offsets of open transactions, by producer id."""
+DECIDES = "the log decides; `kseg reindex` rebuilds it"
 
 
-class Isolation(NamedTuple):
+class ReadCommitted(NamedTuple):
     """Aborted transactions by producer id, as rising (first offset, offset of the marker); and how far one may read.
 
-    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open. `notes` say what was
-    scanned, and why.
+    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the end of what
+    was asked for. `notes` say which file wasn't believed, and what isn't committed yet.
     """
 
     aborted: dict[int, list[Span]]
@@ -52,123 +52,231 @@ def _base_of(segment: SegmentFiles) -> int:
     return segment.base_offset
 
 
-def read_isolation(
-    segments: Sequence[SegmentFiles], partition: PartitionLog | None = None, first_offset: int = LEAST
-) -> Isolation:
-    """The transactions of segments that follow one another, as far as they touch offsets from the first one on.
+def read_committed(
+    segments: Sequence[SegmentFiles],
+    partition: PartitionLog | None = None,
+    first_offset: int = LEAST,
+    end_offset: int = MOST,
+) -> ReadCommitted:
+    """The transactions of segments that follow one another, as far as they decide about offsets of a range.
 
-    Aborted ones are those of each segment's .txnindex, if every entry has its marker in the log. If a segment has none
-    that can be used, headers are read, from a producer snapshot on that can be. Open ones are those of the newest such
-    snapshot and of the headers behind it. Raises OpenError if a log can't be opened.
+    Headers are read from a producer snapshot on that the log confirms, or from the first segment, until all that began
+    below the end is decided. Raises OpenError if a log can't be opened.
 
     Args:
         segments: all of a partition, or one alone.
         partition: whose snapshots can be used; None for none.
         first_offset: the first one wanted.
+        end_offset: the first one that isn't wanted any more.
     """
-    notes: list[str] = []
-    aborted: defaultdict[int, set[Span]] = defaultdict(set)
-    first_slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
-    indexed = [_indexed(segment, notes) for segment in segments[first_slot:]]
-    is_indexed = all(entries is not None for entries in indexed)
-    begun, start = _open_at_snapshot(partition, len(segments) if is_indexed else first_slot + 1)
-    for entry in chain.from_iterable(entries or () for entries in indexed if is_indexed):
-        aborted[entry.producer_id].add((entry.first_offset, entry.last_offset))
-    has_transactions = False
-    for segment in segments:
-        if segment.base_offset >= start:
-            for producer_id, span in _aborted_in(segment, begun):
-                has_transactions = True
-                if span is not None:
-                    aborted[producer_id].add(span)
-    missing = sum(segment.transaction_index is None for segment in segments[first_slot:])
-    if missing and has_transactions:
-        notes.append(f"{segments[0].path.parent}: {missing} of {len(indexed)} .txnindex are missing: {SCANNED}")
-    spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
-    return Isolation(spans, min(begun.values(), default=None), tuple(notes))
-
-
-def _open_at_snapshot(partition: PartitionLog | None, count: int) -> tuple[dict[int, int], int]:
-    """First offsets of open transactions by producer, of a snapshot, and the offset where it ends; none at LEAST.
-
-    It is the newest that can be used, of those that end where one of the first `count` segments begins.
-    """
-    if partition is not None:
-        for offset in reversed(partition.base_offsets[:count]):
-            try:
-                states = partition.read_producer_states(offset)
-            except KsegError:
-                continue
-            if states is not None:
-                return dict(states.open_transactions), offset
-    return {}, LEAST
-
-
-def _indexed(segment: SegmentFiles, notes: list[str]) -> list[AbortedTransaction] | None:
-    """The entries of a segment's transaction index; None if it has none, or one that the log doesn't bear out."""
-    if segment.transaction_index is None:
-        return None
-    path = segment.transaction_index.path
-    try:
-        with TransactionIndex(path, segment.base_offset) as index, segment.open_log() as log_file:
-            entries = list(index.entries())
-            problem = index.sanity_problem()
-            if problem is None:
-                problem = _first_problem(entries, segment, log_file)
-    except KsegError as error:
-        notes.append(f"{error}: {SCANNED}")
-        return None
-    if problem is not None:
-        notes.append(f"{path}: {problem}: {SCANNED}")
-        return None
-    return entries
-
-
-def _first_problem(entries: list[AbortedTransaction], segment: SegmentFiles, log_file: LogFile) -> str | None:
-    """What the log says against the first entry that it doesn't bear out; None if there is none."""
-    if len(entries) <= ENTRIES_SOUGHT:
-        found = (_entry_problem(entry, segment, log_file) for entry in entries)
-        return next((problem for problem in found if problem is not None), None)
-    headers = (header for header in walk_headers(log_file) if isinstance(header, BatchHeader))
-    aborts = {(header.producer_id, header.last_offset) for header in headers if _is_abort(log_file, header)}
-    wrong = (entry for entry in entries if (entry.producer_id, entry.last_offset) not in aborts)
-    return next(map(_no_abort, wrong), None)
-
-
-def _is_abort(log_file: LogFile, header: BatchHeader) -> bool:
-    marker = read_end_marker(log_file, header) if header.is_control else None
-    return marker is not None and marker.control_type is ControlType.ABORT
-
-
-def _no_abort(entry: AbortedTransaction) -> str:
-    return f"no abort of producer {entry.producer_id} at offset {entry.last_offset}"
-
-
-def _entry_problem(entry: AbortedTransaction, segment: SegmentFiles, log_file: LogFile) -> str | None:
-    step = SegmentStep(segment)
-    seek_offset(log_file, step, entry.last_offset, [])
-    for header in walk_headers(log_file, step.scan_position):
-        if isinstance(header, BatchHeader) and header.last_offset >= entry.last_offset:
-            is_named = (header.producer_id, header.last_offset) == (entry.producer_id, entry.last_offset)
-            if is_named and _is_abort(log_file, header):
-                return None
+    reading = _Reading(end_offset)
+    slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
+    start = 0 if partition is None else _confirmed_slot(partition, slot, reading)
+    carried = {} if partition is None or start else _carried_in(partition, reading)
+    reading.begun.update(carried)
+    for segment in segments[start:]:
+        reading.read(segment, has_index=partition is not None)
+        if reading.is_decided:
             break
-    return _no_abort(entry)
+    open_from = min((first for first in reading.begun.values() if first < end_offset), default=None)
+    if open_from is not None and segments:
+        place = segments[0].path.parent
+        reading.notes.append(f"{place}: a transaction is open: nothing from offset {open_from} on is committed")
+    spans = {producer_id: sorted(found) for producer_id, found in reading.aborted.items()}
+    return ReadCommitted(spans, open_from, tuple(dict.fromkeys(reading.notes)))
 
 
-def _aborted_in(segment: SegmentFiles, begun: dict[int, int]) -> Iterator[tuple[int, Span | None]]:
-    """Producers of transactional batches in a segment, with the aborted transaction where one ends.
+def read_last_stable_offset(partition: PartitionLog) -> int | None:
+    """The first offset of the oldest open transaction of a partition; None if none is open.
 
-    `begun`, the first offsets of open transactions, is kept up to date.
+    Reads the headers of the last segments alone if a snapshot is confirmed there. Raises OpenError.
     """
-    with segment.open_log() as log_file:
-        for header in walk_headers(log_file):
-            if not isinstance(header, BatchHeader) or not header.is_transactional:
-                continue
-            if not header.is_control:
-                begun.setdefault(header.producer_id, header.base_offset or 0)
-                yield header.producer_id, None
-            elif marker := read_end_marker(log_file, header):
-                first = begun.pop(header.producer_id, header.last_offset)
-                is_aborted = marker.control_type is ControlType.ABORT
-                yield header.producer_id, (first, header.last_offset) if is_aborted else None
+    if not partition.segments:
+        return None
+    return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
+
+
+class _Reading:
+    """Transactions while headers go by. begun: those that are open; aborted: spans by producer."""
+
+    def __init__(self, end_offset: int) -> None:
+        self.begun: OpenTransactions = {}
+        self.aborted: defaultdict[int, list[Span]] = defaultdict(list)
+        self.notes: list[str] = []
+        self.is_decided = False
+        self._end_offset = end_offset
+
+    def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
+        """Reads a segment; `has_index`: its transaction index is to be compared."""
+        with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
+            for header in _headers_and_lost_aborts(log_file, index):
+                if isinstance(header, AbortedTransaction):
+                    self.begun.pop(header.producer_id, None)
+                    self.aborted[header.producer_id].append((header.first_offset, header.last_offset))
+                    continue
+                first = header.last_offset if header.base_offset is None else header.base_offset
+                if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
+                    self.is_decided = True
+                    return
+                if header.is_transactional:
+                    self._add(log_file, header, first, index)
+
+    def _add(self, log_file: LogFile, header: BatchHeader, first: int, index: "_IndexBeside") -> None:
+        if not header.is_control:
+            self.begun.setdefault(header.producer_id, first)
+            return
+        ended = _ended(log_file, header, index)
+        if ended is None:
+            return
+        begun = self.begun.pop(header.producer_id, None)
+        if ended is ControlType.ABORT:
+            index.confirm(header, has_records=begun is not None)
+            if begun is not None:
+                self.aborted[header.producer_id].append((begun, header.last_offset))
+
+
+def _headers_and_lost_aborts(log_file: LogFile, index: "_IndexBeside") -> Iterator[BatchHeader | AbortedTransaction]:
+    """The headers of a log; and of its index those aborts whose markers lie where the log is damaged."""
+    is_damaged = False
+    for item in walk_headers(log_file):
+        if isinstance(item, Damage):
+            is_damaged = True
+            continue
+        first = item.last_offset if item.base_offset is None else item.base_offset
+        yield from index.entries_below(first, is_damaged=is_damaged)
+        is_damaged = False
+        yield item
+    yield from index.entries_below(MOST, is_damaged=is_damaged)
+
+
+def _ended(log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> ControlType | None:
+    """How a control batch ends its producer's transaction; None if it doesn't. The index tells of a damaged one."""
+    marker = read_end_marker(log_file, header)
+    if index.names(header) and not is_intact(log_file, header):
+        return ControlType.ABORT
+    return None if marker is None else marker.control_type
+
+
+class _IndexBeside:
+    """A segment's transaction index, gone through entry by entry along with the log; says where the two differ."""
+
+    def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
+        self._path = segment.path.with_suffix(".txnindex")
+        self._notes = notes
+        self._is_wanted = is_wanted
+        self._has_differed = False
+        self._index: TransactionIndex | None = None
+        self._entries: Iterator[AbortedTransaction] = iter(())
+        self._next: AbortedTransaction | None = None
+        if is_wanted and segment.transaction_index is not None:
+            self._open(segment.base_offset)
+            self._advance()
+
+    def __enter__(self) -> "_IndexBeside":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    def _open(self, base_offset: int) -> None:
+        try:
+            self._index = TransactionIndex(self._path, base_offset)
+            problem = self._index.sanity_problem()
+            self._entries = self._index.entries()
+        except KsegError as error:
+            problem = error.message
+        if problem is not None:
+            self._differ(problem)
+
+    def _advance(self) -> None:
+        try:
+            self._next = next(self._entries, None)
+        except KsegError as error:
+            self._next = None
+            self._differ(error.message)
+
+    def _differ(self, problem: str) -> None:
+        """Notes the first difference; more of them would say the same."""
+        if not self._has_differed:
+            self._has_differed = True
+            self._notes.append(f"{self._path}: {problem}: {DECIDES}")
+
+    def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
+        """Passes to the entries of an offset; gives those passed, if the log is damaged there, else they are wrong."""
+        while self._next is not None and self._next.last_offset < offset:
+            if is_damaged:
+                yield self._next
+            else:
+                self._differ(f"no abort of producer {self._next.producer_id} at offset {self._next.last_offset}")
+            self._advance()
+
+    def names(self, header: BatchHeader) -> bool:
+        """Whether the next entry is that of a marker."""
+        entry = self._next
+        return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+
+    def confirm(self, header: BatchHeader, *, has_records: bool) -> None:
+        """Passes over the entry of an abort that the log has; where records were aborted it must be there."""
+        if self.names(header):
+            self._advance()
+        elif has_records and self._index is not None:
+            self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
+        elif has_records and self._is_wanted:
+            self._differ("missing, and the log has aborted transactions")
+
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+
+def _confirmed_slot(partition: PartitionLog, slot: int, reading: _Reading) -> int:
+    """The last segment, up to `slot`, that reading may begin with; `reading` takes what is open there.
+
+    A snapshot is confirmed if the one of the segment before and that segment's headers lead to the same open
+    transactions: one file that is stale, of another log, or wrong, misleads nobody. Compaction, which takes markers
+    too, can part the two: then reading begins further down.
+    """
+    for number in range(slot, 0, -1):
+        opened = _open_at(partition, partition.base_offsets[number])
+        before = _open_at(partition, partition.base_offsets[number - 1])
+        if before is None and partition.base_offsets[number - 1] == 0:
+            before = {}
+        if opened is None or before is None:
+            continue
+        since = _Reading(MOST)
+        since.begun.update(before)
+        since.read(partition.segments[number - 1], has_index=False)
+        if since.begun == opened:
+            reading.begun.update(opened)
+            return number
+    return 0
+
+
+def _carried_in(partition: PartitionLog, reading: _Reading) -> OpenTransactions:
+    """Transactions open where the log begins, of which it may hold nothing: those that the first snapshot has.
+
+    The last one must have them too, or have seen their end.
+    """
+    base = partition.base_offsets[0] if partition.segments else 0
+    offsets = [offset for offset in partition.snapshots if offset >= base]
+    found = [opened for offset in offsets if (opened := _open_at(partition, offset)) is not None]
+    if base == 0 or not found:
+        return {}
+    first, last = found[0], found[-1]
+    carried = {producer_id: begun for producer_id, begun in last.items() if begun < base}
+    return {producer_id: begun for producer_id, begun in carried.items() if first.get(producer_id) == begun}
+
+
+def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
+    """Open transactions of the snapshot that ends at an offset; None if there is none that can be of this log."""
+    states = _read_states(partition, offset)
+    if states is None or any(state.last_offset >= offset for state in states.producers.values()):
+        return None
+    return None if any(begun >= offset for begun in states.open_transactions.values()) else states.open_transactions
+
+
+def _read_states(partition: PartitionLog, offset: int) -> ProducerStates | None:
+    try:
+        return partition.read_producer_states(offset)
+    except KsegError:
+        return None

@@ -73,6 +73,9 @@ ABSENCE_TEXTS = {
 }
 
 
+BELOW_LOG_START = "{}: offset {} lies below the log start offset {}: it is still in the log, but no broker gives it"
+
+
 class Candidate(NamedTuple):
     """A segment that came into question; with its largest time if the search was by time."""
 
@@ -130,10 +133,15 @@ def lookup_offset(partition: PartitionLog, offset: int) -> Lookup:
     Raises OpenError if a log can't be opened.
     """
     answer = Lookup(partition, offset, is_time=False)
+    return _look_up(answer, offset, max(offset, answer.log_start_offset))
+
+
+def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
+    """Answers with the record of an offset; where there is none, its neighbour is sought from the wanted one on."""
+    partition = answer.partition
     if not partition.segments:
         answer.absence = Absence.EMPTY
         return answer
-    wanted = max(offset, answer.log_start_offset)
     slot = partition.floor_slot(wanted) or 0
     match = _search_offset(answer, partition.segments[slot:], wanted)
     if match is not None and match.record.offset == offset:
@@ -290,18 +298,17 @@ def lookup_selected(
     """The first record at or behind a target that is selected, and the way to it.
 
     Of special times, `earliest` is the first record that is selected, `latest` the last one, `max-timestamp` the first
-    of those with the largest time. Raises OpenError if a log can't be opened.
+    of those with the largest time. As in a dump and in an export, what is in the log is found, below the log start
+    offset too; that is said. Raises OpenError if a log can't be opened.
     """
-    problems: list[str] = []
-    offset = _selected_offset(partition, target, selection, problems, is_time=is_time)
+    answer = Lookup(partition, target, is_time=is_time)
+    offset = _selected_offset(partition, target, selection, answer.problems, is_time=is_time)
     if offset is None:
-        answer = Lookup(partition, target, is_time=is_time)
         answer.absence = Absence.NOT_SELECTED if partition.segments else Absence.EMPTY
-    else:
-        answer = lookup_offset(partition, offset)
-        answer.target, answer.is_time = target, is_time
-    answer.problems += problems
-    return answer
+        return answer
+    if offset < answer.log_start_offset:
+        answer.problems.append(BELOW_LOG_START.format(partition.path, offset, answer.log_start_offset))
+    return _look_up(answer, offset, offset)
 
 
 def _selected_offset(
@@ -309,14 +316,13 @@ def _selected_offset(
 ) -> int | None:
     from kseg.log.selected import first_selected, last_selected, latest_selected
 
-    start = max(selection.first_offset, partition.log_start_offset())
     if isinstance(target, SpecialTime):
         search = {SpecialTime.LATEST: last_selected, SpecialTime.MAX_TIMESTAMP: latest_selected}.get(
             target, first_selected
         )
-        return search(partition.path, selection._replace(from_offset=start), problems.append)
+        return search(partition.path, selection, problems.append)
     if is_time:
-        wanted = selection._replace(from_offset=start, from_time=max(target, selection.from_time or 0))
+        wanted = selection._replace(from_time=max(target, selection.from_time or 0))
     else:
-        wanted = selection._replace(from_offset=max(target, start))
+        wanted = selection._replace(from_offset=max(target, selection.first_offset))
     return first_selected(partition.path, wanted, problems.append)

@@ -141,11 +141,16 @@ class PartitionLog:
             OpenError: if the directory can't be listed.
         """
         self.path = Path(path)
-        name = parse_partition_directory(self.path.absolute())
+        name = parse_partition_directory(self.directory_name)
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints
         self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
         self._take(_list_files(self.path))
+
+    @property
+    def directory_name(self) -> str:
+        """The directory's own name, also where it was given as `.`, for messages."""
+        return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
 
     @property
     def topic(self) -> str | None:

@@ -11,7 +11,7 @@ from kseg.formats.codes import MAGIC_POSITION, TRANSACTIONAL_MASK, Codec
 from kseg.formats.positions import FLAGS_POSITION, PRODUCER_ID_POSITION, stored_offset
 from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
-from kseg.log.isolation import Isolation, read_isolation
+from kseg.log.isolation import ReadCommitted, read_committed
 from kseg.log.partition import FoundFile, PartitionLog, SegmentFiles, entry_problem
 from kseg.log.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log_file import Damage, LogFile, Run
@@ -56,7 +56,7 @@ class Selector:
         """Lists the directory as it is now. Raises OpenError if it can't be listed."""
         self.partition = PartitionLog(self._directory)
         self._segments = {segment.path.name: segment for segment in self.partition.segments}
-        self._isolation: Isolation | None = None
+        self._isolation: ReadCommitted | None = None
 
     def segment(self, path: Path) -> SegmentFiles | None:
         """The partition's segment of a log; None for a log that no broker would read."""
@@ -106,19 +106,17 @@ class Selector:
         self._say_once(problems)
         return step.scan_position
 
-    def isolation(self, path: Path) -> Isolation:
+    def isolation(self, path: Path) -> ReadCommitted:
         """The transactions of the partition, read once; of a log that is no segment of it its own."""
         segment = self.segment(path)
         if segment is None:
             status = path.stat()
             file = FoundFile(path.parent, path.name, status.st_size, status.st_mtime_ns // 1_000_000)
-            return read_isolation([SegmentFiles(0, file)])
+            return read_committed([SegmentFiles(0, file)])
         if self._isolation is None:
-            self._isolation = read_isolation(self.partition.segments, self.partition, self.selection.first_offset)
+            first, last = self.selection.first_offset, self.selection.last_offset
+            self._isolation = read_committed(self.partition.segments, self.partition, first, min(last, MOST - 1) + 1)
             self._say_once(self._isolation.notes)
-            stable = self._isolation.last_stable_offset
-            if stable is not None:
-                self._say_once((f"{path.parent}: a transaction is open: nothing from offset {stable} on is committed",))
         return self._isolation
 
     def last_offset(self, path: Path) -> int:
@@ -187,7 +185,7 @@ def _size_of(run: Run) -> int:
     return run.rows[last + START] + run.rows[last + SIZE] - run.rows[START]
 
 
-def _committed(run: Run, isolation: Isolation) -> Run:
+def _committed(run: Run, isolation: ReadCommitted) -> Run:
     """A run without the batches of aborted transactions."""
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):

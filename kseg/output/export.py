@@ -121,7 +121,7 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
 
 
 def report_lines(report: _Report) -> Iterator[str]:
-    """A report as a table, with the damages below it."""
+    """A report as a table, with damages and notes below it."""
     has_unselected = any(partition.unselected for partition in report.partitions)
     columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
     yield from aligned_lines(columns, report.partitions)
@@ -129,6 +129,7 @@ def report_lines(report: _Report) -> Iterator[str]:
         for loss in map(asdict, partition.damages):
             offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
+    yield from (note for partition in report.partitions for note in partition.notes)
     sums = _sums(report)
     yield (
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {sums['damages']} damages; "

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from kseg.errors import UsageError
 from kseg.export.options import Isolation, OffsetRange, Selection
 from kseg.export.source import Copies, Replica
-from kseg.export.transactions import read_transactions
+from kseg.log.isolation import read_last_stable_offset
 from kseg.spark.reader import OrderExecutor, split
 from kseg.spark.request import Request, best
 
@@ -79,7 +79,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader):
         place = replica.open()
         end = place.read_log_end_offset()
         if self.options.isolation is Isolation.READ_COMMITTED:
-            stable = read_transactions(place).last_stable_offset
+            stable = read_last_stable_offset(place)
             end = end if stable is None else min(end, stable)
         return end
 

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 from kseg.output.table import TableColumn
 from kseg.times import duration_text, iso_time, short_time
 from kseg.views.cluster import Broker, Config, Controller, Endpoint, Feature, Partition, SupportedFeature, Topic
+from kseg.views.coordinators import Verdict
 from kseg.views.groups import AssignedTopic, Group, GroupMember, OffsetCommit
 from kseg.views.rows import NOT_SHOWN, Section
 from kseg.views.transactions import CoordinatorTransaction, Transaction
@@ -137,44 +138,53 @@ MEMBERS: Section[MemberRow] = Section(
 
 
 class TransactionRow(NamedTuple):
-    """A transaction, the time that it is judged at, and the server that would be told to abort it."""
+    """A transaction of a partition, and the verdict on it if it is open.
+
+    now_ms: the time to judge at, None if none was given. abort_command: the line that aborts it, if it hangs.
+    """
 
     transaction: Transaction
-    at_ms: int
-    timeout_ms: int
-    bootstrap_server: str
+    verdict: Verdict | None
+    now_ms: int | None
+    abort_command: str | None = None
 
     @property
-    def is_hanging(self) -> bool:
-        """Whether it is open for longer than any may be."""
-        return self.transaction.is_hanging(self.at_ms, self.timeout_ms)
+    def is_hanging(self) -> bool | None:
+        """Whether nobody will end it; None if that can't be known."""
+        return False if self.verdict is None else self.verdict.is_hanging
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id of the producer, of one that is open, if it is known."""
+        coordinator = None if self.verdict is None else self.verdict.coordinator
+        return None if coordinator is None else coordinator.transactional_id
 
     @property
     def duration_ms(self) -> int | None:
-        """How long it took or has been open."""
-        return self.transaction.duration_ms(self.at_ms)
-
-    @property
-    def abort_command(self) -> str | None:
-        """The line that aborts it, if it is open."""
-        return self.transaction.abort_command(self.bootstrap_server)
+        """How long it took or has been open: as its coordinator has it; of one that hangs, since its last record."""
+        if self.verdict is None:
+            return self.transaction.duration_ms
+        if self.verdict.coordinator is not None and self.verdict.is_hanging is False:
+            return self.verdict.coordinator.duration_ms(self.now_ms)
+        last = self.transaction.last_timestamp
+        return None if self.now_ms is None or last is None else max(0, self.now_ms - last)
 
 
 class CoordinatorRow(NamedTuple):
-    """What a coordinator knew of a transactional id, and the time that it is judged at."""
+    """What a coordinator knew of a transactional id; now_ms: the time to judge at, None if none was given."""
 
     transaction: CoordinatorTransaction
-    at_ms: int
+    now_ms: int | None
 
     @property
-    def is_hanging(self) -> bool:
-        """Whether its coordinator should have ended it."""
-        return self.transaction.is_hanging(self.at_ms)
+    def is_overdue(self) -> bool | None:
+        """Whether its coordinator is to abort it."""
+        return self.transaction.is_overdue(self.now_ms)
 
     @property
     def duration_ms(self) -> int | None:
         """How long it took or has been open."""
-        return self.transaction.duration_ms(self.at_ms)
+        return self.transaction.duration_ms(self.now_ms)
 
 
 class StableRow(NamedTuple):
@@ -187,10 +197,19 @@ class StableRow(NamedTuple):
     open_transactions: int
 
 
-def _hanging_style(row: TransactionRow | CoordinatorRow) -> str:
+def _transaction_style(row: TransactionRow) -> str:
     if row.is_hanging:
         return "red"
     return "yellow" if row.transaction.is_open else ""
+
+
+def _coordinator_style(row: CoordinatorRow) -> str:
+    return "yellow" if row.transaction.is_open else ""
+
+
+def _duration(row: TransactionRow | CoordinatorRow) -> str:
+    is_known = row.duration_ms is not None or not row.transaction.is_open
+    return duration_text(row.duration_ms) if is_known else "unknown"
 
 
 def _outcome(row: TransactionRow) -> str:
@@ -219,11 +238,18 @@ TRANSACTIONS: Section[TransactionRow] = Section(
         _iso_time("last", lambda row: row.transaction.last_timestamp),
         _timestamp("end", NOT_SHOWN, lambda row: row.transaction.end_timestamp),
         _iso_time("end", lambda row: row.transaction.end_timestamp),
-        _column("durationMs", "TOOK", lambda row: row.duration_ms, lambda row: duration_text(row.duration_ms)),
+        _column("durationMs", "TOOK", lambda row: row.duration_ms, _duration),
         _number("coordinatorEpoch", "COORD", lambda row: row.transaction.coordinator_epoch),
+        _column("transactionalId", NOT_SHOWN, lambda row: row.transactional_id),
+        _column(
+            "reason",
+            "WHY",
+            lambda row: None if row.verdict is None else row.verdict.reason,
+            lambda row: "" if row.verdict is None else row.verdict.reason,
+        ),
         _column("abortCommand", NOT_SHOWN, lambda row: row.abort_command),
     ),
-    _hanging_style,
+    _transaction_style,
 )
 COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
     "coordinatorTransaction",
@@ -235,12 +261,12 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
         _number("producerEpoch", "EPOCH", lambda row: row.transaction.producer_epoch),
         _column("state", "STATE", lambda row: row.transaction.state),
         _column("isOpen", NOT_SHOWN, lambda row: row.transaction.is_open),
-        _column("isHanging", "HANGING", lambda row: row.is_hanging, lambda row: "yes" if row.is_hanging else ""),
+        _column("isOverdue", "OVERDUE", lambda row: row.is_overdue, lambda row: "yes" if row.is_overdue else ""),
         _timestamp("start", "BEGAN", lambda row: row.transaction.start_timestamp),
         _iso_time("start", lambda row: row.transaction.start_timestamp),
         _timestamp("lastUpdate", "CHANGED", lambda row: row.transaction.last_update_timestamp),
         _iso_time("lastUpdate", lambda row: row.transaction.last_update_timestamp),
-        _column("durationMs", "TOOK", lambda row: row.duration_ms, lambda row: duration_text(row.duration_ms)),
+        _column("durationMs", "TOOK", lambda row: row.duration_ms, _duration),
         _number("timeoutMs", "TIMEOUT MS", lambda row: row.transaction.timeout_ms),
         _number("previousProducerId", NOT_SHOWN, lambda row: _unless_negative(row.transaction.previous_producer_id)),
         _number("nextProducerId", NOT_SHOWN, lambda row: _unless_negative(row.transaction.next_producer_id)),
@@ -253,7 +279,7 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
             lambda row: ",".join(f"{topic}-{partition}" for topic, partition in row.transaction.partitions),
         ),
     ),
-    _hanging_style,
+    _coordinator_style,
 )
 STABLE_OFFSETS: Section[StableRow] = Section(
     "partition",

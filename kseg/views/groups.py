@@ -146,7 +146,7 @@ def partition_groups(partition: PartitionLog, at_ms: int | None = None) -> Group
             try:
                 found += _entries(record)
             except MessageError as error:
-                unreadable.append(Unreadable(partition.path.name, record.offset, error.message))
+                unreadable.append(Unreadable(partition.directory_name, record.offset, error.message))
         return found
 
     groups: dict[str, list[_Entry]] = {}

@@ -1,5 +1,6 @@
 """The cluster's metadata beside partitions: `__cluster_metadata` in their log directory, read once."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,12 @@ from kseg.views.topic_ids import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata
+
+
+def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | None:
+    """How many partitions a topic has, as metadata tell; None if they don't know it."""
+    counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
+    return counts[0] if counts and counts[0] else None
 
 
 class MetadataBeside:
@@ -21,16 +28,21 @@ class MetadataBeside:
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
         """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
-        log_dir = partition.path.absolute().parent
+        return self.of_log_dir(partition.path.absolute().parent)
+
+    def of_log_dir(self, log_dir: Path) -> "ClusterMetadata | None":
+        """The metadata in a log directory; None if there are none, or they aren't or can't be read."""
         if log_dir not in self._known:
             self._known[log_dir] = self._read(log_dir / f"{METADATA_TOPIC}-0")
         return self._known[log_dir]
 
+    def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
+        """The metadata in the first of some log directories that has any; a broker keeps them in one of its own."""
+        return next((found for found in map(self.of_log_dir, log_dirs) if found is not None), None)
+
     def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
         """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
-        metadata = self.of(partition)
-        counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
-        return counts[0] if counts and counts[0] else None
+        return partition_count(self.of(partition), topic)
 
     def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
         """A topic's own settings by name, as the metadata beside a partition tell; none if these don't know it."""

@@ -109,7 +109,7 @@ class LatestRecords:
 
 def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
     """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
-    name = partition.path.name
+    name = partition.directory_name
     for files in partition.segments:
         with files.open_log() as log_file:
             for item in scan_log(log_file):

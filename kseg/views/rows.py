@@ -1,6 +1,6 @@
 """Rows of views as text, JSON, CSV or rich tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -46,7 +46,7 @@ def _flat(value: object) -> object:
 
 
 class RowWriter:
-    """Writes sections in one form; in CSV there may be only one."""
+    """Writes sections in one form; in CSV there may be only one. count: rows written so far."""
 
     def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False) -> None:
         """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide.
@@ -54,6 +54,7 @@ class RowWriter:
         csv_safe: no spreadsheet takes a text for a formula; raises UsageError with another form.
         """
         check_csv_safe(csv_safe, form)
+        self.count = 0
         self._form = form
         self._color = color
         self._csv_safe = csv_safe
@@ -65,6 +66,7 @@ class RowWriter:
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Writes a section; for people it has a title, and is left out if it is empty."""
+        rows = self._counted(rows)
         if self._form == "json":
             from kseg.output.json_lines import write_json
 
@@ -76,6 +78,11 @@ class RowWriter:
                 writer.write(section.as_values(row))
         elif found := list(rows):
             self._write_for_people(section, found)
+
+    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.count += 1
+            yield row
 
     def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
         if self._form == "table":

@@ -40,8 +40,9 @@ class Transaction:
 
     `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
     `first_timestamp` None too if it began before the log does. `batches` and `records` count what the log still has of
-    it. `end_offset`, `end_timestamp` and `coordinator_epoch` are its marker's, None while it is open. Timestamps are
-    milliseconds since 1970.
+    it. `end_offset` and `end_timestamp` are its marker's, None while it is open; `coordinator_epoch` is that of the
+    producer's last marker, None before the first. Timestamps are milliseconds since 1970; those of records are as their
+    producer set them unless `has_broker_times`.
     """
 
     topic: str | None
@@ -58,32 +59,23 @@ class Transaction:
     last_timestamp: int | None = None
     end_timestamp: int | None = None
     coordinator_epoch: int | None = None
+    has_broker_times: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether no marker ends it: it holds the last stable offset back."""
         return self.outcome is Outcome.OPEN
 
-    def duration_ms(self, at_ms: int) -> int | None:
-        """How long it took, or has been open at a time; None if its beginning isn't known."""
-        end = at_ms if self.end_timestamp is None else self.end_timestamp
-        return None if self.first_timestamp is None else max(0, end - self.first_timestamp)
-
-    def is_hanging(self, at_ms: int, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> bool:
-        """Whether it is open although its last record is longer ago than any transaction may last.
-
-        Source: TransactionsCommand.FindHangingTransactionsCommand, whose default this is.
-        """
-        return self.is_open and self.last_timestamp is not None and at_ms - self.last_timestamp > timeout_ms
-
-    def abort_command(self, bootstrap_server: str) -> str | None:
-        """The line that aborts it; None if it isn't open, or its topic or first offset isn't known."""
-        if not self.is_open or self.topic is None or self.partition is None or self.first_offset is None:
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took; None while it is open, or if its records' times aren't the broker's as its marker's is."""
+        if self.end_timestamp is None or self.first_timestamp is None or not self.has_broker_times:
             return None
-        return (
-            f"kafka-transactions.sh --bootstrap-server {bootstrap_server} abort"
-            f" --topic {self.topic} --partition {self.partition} --start-offset {self.first_offset}"
-        )
+        return max(0, self.end_timestamp - self.first_timestamp)
+
+    def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> bool:
+        """Whether its last record is longer ago than that. Source: FindHangingTransactionsCommand, and its default."""
+        return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
 
 class PartitionTransactions:
@@ -100,6 +92,7 @@ class PartitionTransactions:
         self.last_timestamp = NO_TIMESTAMP
         self.unreadable: list[Unreadable] = []
         self._open: dict[int, Transaction] = {}
+        self._coordinator_epochs: dict[int, int] = {}
 
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
@@ -130,7 +123,7 @@ class PartitionTransactions:
         try:
             states = self.partition.read_producer_states(base_offset)
         except KsegError as error:
-            self.unreadable.append(Unreadable(self.partition.path.name, None, error.message))
+            self.unreadable.append(Unreadable(self.partition.directory_name, None, error.message))
             return
         for producer_id, first_offset in ({} if states is None else states.open_transactions).items():
             state = states.producers[producer_id] if states is not None else None
@@ -139,7 +132,11 @@ class PartitionTransactions:
                 yield (
                     producer_id,
                     replace(
-                        bare, first_offset=first_offset, last_offset=state.last_offset, last_timestamp=state.timestamp
+                        bare,
+                        first_offset=first_offset,
+                        last_offset=state.last_offset,
+                        last_timestamp=state.timestamp,
+                        coordinator_epoch=None if state.coordinator_epoch < 0 else state.coordinator_epoch,
                     ),
                 )
 
@@ -150,7 +147,7 @@ class PartitionTransactions:
             if isinstance(item, Damage):
                 place = f"{log_file.path.name} at position {item.position}"
                 reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
-                self.unreadable.append(Unreadable(self.partition.path.name, None, reason))
+                self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
                 continue
             self.log_end_offset = item.last_offset + 1
             self.last_timestamp = max(self.last_timestamp, item.max_timestamp)
@@ -162,8 +159,14 @@ class PartitionTransactions:
                 yield self._ended(item, marker)
 
     def _new(self, header: BatchHeader) -> Transaction:
-        topic, partition = self.partition.topic, self.partition.partition
-        return Transaction(topic, partition, header.producer_id, header.producer_epoch)
+        return Transaction(
+            self.partition.topic,
+            self.partition.partition,
+            header.producer_id,
+            header.producer_epoch,
+            coordinator_epoch=self._coordinator_epochs.get(header.producer_id),
+            has_broker_times=header.is_log_append_time,
+        )
 
     def _add_records(self, header: BatchHeader) -> None:
         known = self._open.get(header.producer_id)
@@ -182,6 +185,7 @@ class PartitionTransactions:
 
     def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
         known = self._open.pop(header.producer_id, None) or self._new(header)
+        self._coordinator_epochs[header.producer_id] = marker.coordinator_epoch
         return replace(
             known,
             outcome=Outcome.ABORTED if marker.control_type is ControlType.ABORT else Outcome.COMMITTED,
@@ -224,16 +228,22 @@ class CoordinatorTransaction:
         """Whether markers are still to be written."""
         return self.state in OPEN_STATES
 
-    def duration_ms(self, at_ms: int) -> int | None:
-        """How long it took up to its last change, or has been open at a time; None if none was begun."""
-        if self.start_timestamp == NO_TIMESTAMP:
+    def duration_ms(self, now_ms: int | None) -> int | None:
+        """How long it took up to its last change, or has been open by now; None if that isn't known."""
+        end = now_ms if self.is_open else self.last_update_timestamp
+        if self.start_timestamp == NO_TIMESTAMP or end is None:
             return None
-        return max(0, (at_ms if self.is_open else self.last_update_timestamp) - self.start_timestamp)
+        return max(0, end - self.start_timestamp)
 
-    def is_hanging(self, at_ms: int) -> bool:
-        """Whether its coordinator should have ended it by then."""
-        duration = self.duration_ms(at_ms)
-        return self.is_open and duration is not None and duration > self.timeout_ms
+    def is_overdue(self, now_ms: int | None) -> bool | None:
+        """Whether it is open for longer than its producer allowed, so that its coordinator is to abort it.
+
+        None if that isn't known.
+        """
+        if not self.is_open:
+            return False
+        duration = self.duration_ms(now_ms)
+        return None if duration is None else duration > self.timeout_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +288,7 @@ def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) 
         try:
             found.append(_coordinator_transaction(record, partition.partition))
         except MessageError as error:
-            unreadable.append(Unreadable(partition.path.name, record.offset, error.message))
+            unreadable.append(Unreadable(partition.directory_name, record.offset, error.message))
     found.sort(key=lambda transaction: transaction.transactional_id)
     times = [record.timestamp for record in replay.latest.values()]
     return CoordinatorView(tuple(found), max(times, default=NO_TIMESTAMP), replay.later_count, tuple(unreadable))

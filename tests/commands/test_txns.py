@@ -4,7 +4,12 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from tests import golden
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.run import kseg
@@ -12,7 +17,7 @@ from tests.run import kseg
 LOGS = golden.ROOT / "logs"
 
 
-def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, object]]:
+def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, Any]]:
     return [json.loads(line) for line in kseg(["txns", "-o", "json", *arguments], directory).stdout.splitlines()]
 
 
@@ -26,21 +31,22 @@ def write_two(tmp_path: Path) -> None:
 def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -> None:
     write_two(tmp_path)
     run = kseg(["txns", "orders-4"], tmp_path)
-    assert (run.status, run.stderr) == (0, b"")
+    assert run.status == 0
     lines = run.stdout.decode().splitlines()
     assert [" ".join(line.split()) for line in lines[2:4]] == [
-        "orders 4 7 0 committed 0 0 1 1 1970-01-01 00:00:01.000 1.000s 7",
-        "orders 4 8 1 open 2 3 2 1970-01-01 00:00:03.000 0ms",
+        "orders 4 7 0 committed 0 0 1 1 1970-01-01 00:00:01.000 7",
+        "orders 4 8 1 open 2 3 2 1970-01-01 00:00:03.000 unknown __transaction_state isn't here",
     ]
-    assert lines[-2].split() == ["orders", "4", "2", "4", "1"]
-    assert lines[-1] == (
-        "kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic orders --partition 4 --start-offset 2"
+    assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
+    assert run.stderr == (
+        b"kseg: 1 open transactions can't be judged: __transaction_state isn't here; give all log directories of the"
+        b" cluster, or ask `kafka-transactions.sh find-hanging`\n"
     )
 
 
 def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
     write_two(tmp_path)
-    opened, partition = objects(["orders-4", "--open", "--bootstrap-server", "kafka:1"], tmp_path)
+    opened, partition = objects(["orders-4", "--open"], tmp_path)
     assert opened == {
         "type": "transaction",
         "topic": "orders",
@@ -48,7 +54,7 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
         "producerId": 8,
         "producerEpoch": 1,
         "state": "open",
-        "isHanging": False,
+        "isHanging": None,
         "blocksLastStableOffset": True,
         "firstOffset": 2,
         "lastOffset": 3,
@@ -61,10 +67,11 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
         "lastTime": "1970-01-01T00:00:03.000Z",
         "endTimestamp": None,
         "endTime": None,
-        "durationMs": 0,
+        "durationMs": None,
         "coordinatorEpoch": None,
-        "abortCommand": "kafka-transactions.sh --bootstrap-server kafka:1 abort"
-        " --topic orders --partition 4 --start-offset 2",
+        "transactionalId": None,
+        "reason": "__transaction_state isn't here",
+        "abortCommand": None,
     }
     assert partition == {
         "type": "partition",
@@ -76,14 +83,166 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
     }
 
 
-def test_an_open_one_hangs_at_a_later_time(tmp_path: Path) -> None:
+def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted(tmp_path: Path) -> None:
     write_two(tmp_path)
     run = kseg(["txns", "orders-4", "--now", "1970-01-01T00:15:03.001", "-o", "csv", "--open"], tmp_path)
     assert run.status == 1
     (row,) = csv.DictReader(io.StringIO(run.stdout.decode()))
-    assert (row["isHanging"], row["durationMs"]) == ("true", "900001")
+    assert (row["isHanging"], row["durationMs"], row["abortCommand"]) == ("true", "900001", "")
     assert kseg(["txns", "orders-4", "--now", "903000"], tmp_path).status == 0
     assert kseg(["txns", "orders-4", "--now", "3002", "--max-transaction-timeout", "1"], tmp_path).status == 1
+    assert b"kafka-transactions.sh" not in kseg(["txns", "orders-4", "--now", "now"], tmp_path).stdout
+
+
+# --- judged by the coordinator ---------------------------------------------------------------------------------------
+
+EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 5
+
+
+def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, list[int]]], number: int = 0) -> None:
+    """Transactional ids in `__transaction_state`: name, producer id, status, partitions by topic."""
+    records = []
+    for name, producer_id, status, partitions in states:
+        key = build_message(TRANSACTION_LOG_KEY, 0, {"transactionalId": name})
+        value = {
+            "producerId": producer_id,
+            "producerEpoch": 1,
+            "transactionTimeoutMs": 60_000,
+            "transactionStatus": status,
+            "transactionPartitions": [
+                {"topic": topic, "partitionIds": numbers} for topic, numbers in partitions.items()
+            ],
+            "transactionLastUpdateTimestampMs": 5000,
+            "transactionStartTimestampMs": 4000,
+        }
+        records.append(NewRecord(b"\0\0" + key, b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)))
+    write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(records)])
+
+
+def opened(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    (row,) = (row for row in objects(["orders-4", "--open", *arguments], tmp_path) if row["type"] == "transaction")
+    return row
+
+
+def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [3, 4]}))
+    run = kseg(["txns", ".", "--open", "--now", "now"], tmp_path)
+    assert (run.status, run.stderr) == (0, b"")
+    assert b"abort" not in run.stdout
+    row = opened(tmp_path, "--now", "64001")
+    assert (row["isHanging"], row["reason"], row["transactionalId"]) == (False, "Ongoing as pay", "pay")
+    coordinator = objects([".", "--open", "--now", "64001"], tmp_path)[0]
+    assert row["durationMs"] == coordinator["durationMs"] == 60_001
+    assert coordinator["isOverdue"] is True
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (("pay", 9, ONGOING, {"orders": [4]}), "no transactional id has producer 8"),
+        (("pay", 8, ONGOING, {"orders": [3]}), "pay is Ongoing, without this partition"),
+        (("pay", 8, PREPARE_COMMIT, {"orders": [3]}), "pay is PrepareCommit, without this partition"),
+        (("pay", 8, COMPLETE_ABORT, {}), "pay is CompleteAbort, without this partition"),
+        (("pay", 8, EMPTY, {}), "pay is Empty, without this partition"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_one_that_no_coordinator_will_end_hangs(state: tuple[Any, ...], reason: str, tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, state)
+    row = opened(tmp_path)
+    assert (row["isHanging"], row["reason"], row["durationMs"]) == (True, reason, None)
+    run = kseg(["txns", "orders-4", "--open"], tmp_path)
+    assert run.status == 1
+    assert run.stdout.decode().splitlines()[-2] == f"# orders-4 from offset 2: {reason}"
+    young = opened(tmp_path, "--now", "903000")
+    assert (young["isHanging"], young["abortCommand"]) == (False, None)
+    assert opened(tmp_path, "--now", "903001")["isHanging"] is True
+
+
+def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    alone = kseg(["verify", "orders-4"], tmp_path)
+    assert (alone.status, alone.stdout.endswith(b"open since offset 2; __transaction_state isn't here\nok\n")) == (
+        0,
+        True,
+    )
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
+    living = kseg(["verify", "orders-4"], tmp_path)
+    assert living.status == 0
+    assert b"note open-transaction: producer 8: open since offset 2; Ongoing as pay\n" in living.stdout
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
+    hanging = kseg(["verify", "orders-4"], tmp_path)
+    assert hanging.status == 1
+    assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
+
+
+def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path)
+    line = "kafka-transactions.sh --bootstrap-server kafka:1 abort --topic orders --partition 4"
+    server = ("--bootstrap-server", "kafka:1")
+    command = opened(tmp_path, *server)["abortCommand"]
+    assert command == f"{line} --producer-id 8 --producer-epoch 1 --coordinator-epoch 0"
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert opened(tmp_path, *server)["abortCommand"] == f"{line} --start-offset 2"
+
+
+def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> None:
+    first = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
+    write_segment(tmp_path / "orders-4", [first, marker(COMMIT, first), first._replace(base_offset=2)])
+    write_coordinator(tmp_path)
+    assert str(opened(tmp_path)["abortCommand"]).endswith("--coordinator-epoch 7")
+
+
+def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, number=2)
+    row = opened(tmp_path)
+    assert (row["isHanging"], row["reason"]) == (None, "only 1 of 3 partitions of __transaction_state are here")
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}), number=2)
+    assert opened(tmp_path)["isHanging"] is True
+
+
+def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path)
+    log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
+    log.rename(log.with_name(f"{9:020}.log"))
+    assert opened(tmp_path)["reason"] == "__transaction_state-0 is here from offset 9 on alone"
+
+
+def test_coordinators_may_lie_on_another_disk(tmp_path: Path) -> None:
+    write_two(tmp_path / "disk1")
+    write_coordinator(tmp_path / "disk2", ("pay", 8, ONGOING, {"orders": [4]}))
+    for paths in (["."], ["disk1", "disk2"], ["disk2", "disk1/orders-4"]):
+        (row,) = (row for row in objects([*paths, "--open"], tmp_path) if row["type"] == "transaction")
+        assert row["reason"] == "Ongoing as pay"
+
+
+def test_of_two_replicas_one_is_shown(tmp_path: Path) -> None:
+    write_two(tmp_path / "broker1")
+    write_segment(tmp_path / "broker2" / "orders-4", [NewBatch([NewRecord(b"k", b"v", 1000)], 0, 7, 0, True)])
+    rows = objects(["broker2", "broker1"], tmp_path)
+    assert [(row["type"], row.get("producerId")) for row in rows] == [
+        ("transaction", 7),
+        ("transaction", 8),
+        ("partition", None),
+    ]
+
+
+def test_times_of_two_clocks_are_not_subtracted(tmp_path: Path) -> None:
+    """The marker's time is the broker's; a record's only where the topic has LogAppendTime."""
+    write_two(tmp_path)
+    assert objects(["orders-4"], tmp_path)[0]["durationMs"] is None
+
+
+def test_damage_is_told_with_the_partitions_name_also_from_inside(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    with next((tmp_path / "orders-4").glob("*.log")).open("ab") as log:
+        log.write(b"\x07" * 70)
+    assert kseg(["txns", "."], tmp_path / "orders-4").stderr.startswith(b"kseg: orders-4: 00000000000000000000.log at")
 
 
 def test_coordinators_tell_of_transactional_ids() -> None:
@@ -97,20 +256,23 @@ def test_a_log_directory_shows_both() -> None:
     assert headings == ["Transactional ids:", "Transactions:", "Last stable offsets:"]
 
 
-def test_a_table_marks_what_hangs() -> None:
-    run = kseg(["txns", "2.3.1/txn-1", "-o", "table", "--color"], LOGS)
+def test_a_table_marks_what_hangs(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path)
+    run = kseg(["txns", "orders-4", "-o", "table", "--color"], tmp_path)
     assert run.status == 1
-    assert [b"\x1b[31m" in line for line in run.stdout.splitlines() if b"hanging" in line] == [True, True]
+    assert [b"\x1b[31m" in line for line in run.stdout.splitlines() if b"hanging" in line] == [True]
 
 
 def test_topics_can_be_chosen() -> None:
     assert {row["topic"] for row in objects(["2.3.1", "--topic", "tx*"])} == {"txn"}
 
 
-def test_a_partition_without_transactions_prints_nothing(tmp_path: Path) -> None:
+def test_a_partition_without_transactions_says_so(tmp_path: Path) -> None:
     write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")])])
     run = kseg(["txns", "plain-0"], tmp_path)
-    assert (run.status, run.stdout, run.stderr) == (0, b"", b"")
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no transactions\n")
+    assert kseg(["txns", "plain-0", "-q"], tmp_path).stderr == b""
 
 
 def test_a_missing_path_is_refused(tmp_path: Path) -> None:

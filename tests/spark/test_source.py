@@ -9,6 +9,7 @@ import pytest
 from tests import golden
 from tests.export import exports
 from tests.log_files import ABORT, NewBatch, NewRecord, marker, write_segment
+from tests.transactional import committed, mutated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +101,20 @@ def test_read_committed_leaves_out_aborted_records(spark: "SparkSession", tmp_pa
     write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(b"e", b"5")], 2)])
     assert offsets(read(spark, tmp_path / "orders-0")) == [0, 2]
     assert offsets(read(spark, tmp_path / "orders-0", kafka__isolation__level="read_committed")) == [2]
+
+
+def test_no_index_or_snapshot_changes_what_is_committed(spark: "SparkSession", tmp_path: Path) -> None:
+    expected = {}
+    (tmp_path / "disk").mkdir()
+    for seed in range(204):
+        partition, _, _ = mutated(seed, tmp_path / "made" / str(seed))
+        expected[seed] = committed(partition)
+        partition.rename((tmp_path / "disk" / f"m-{seed}").absolute())
+    rows = read(spark, tmp_path / "disk", kafka__isolation__level="read_committed").select("partition", "offset")
+    found: dict[int, list[int]] = {seed: [] for seed in expected}
+    for row in rows.collect():
+        found[row.partition].append(row.offset)
+    assert {seed: sorted(offsets) for seed, offsets in found.items()} == expected
 
 
 def test_damage_fails_with_its_place_unless_it_is_let_pass(spark: "SparkSession") -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition import PartitionLog
@@ -34,6 +35,15 @@ def data(base_offset: int, producer_id: int, count: int = 1, timestamp: int = 10
     return NewBatch(records, base_offset, producer_id, epoch, is_transactional=True)
 
 
+def edit_attributes(log: Path, bits: int) -> None:
+    """Sets bits in the attributes of a log's first batch."""
+    content = bytearray(log.read_bytes())
+    content[22] |= bits
+    size = int.from_bytes(content[8:12], "big") + 12
+    content[17:21] = calc_crc32c(bytes(content[21:size])).to_bytes(4, "big")
+    log.write_bytes(content)
+
+
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     return tmp_path / "orders-4"
@@ -56,7 +66,15 @@ def test_transactions_have_their_offsets_times_and_outcomes(partition: Path) -> 
         7,
     )
     assert (opened.is_open, opened.first_offset, opened.end_offset) == (True, 8, None)
-    assert [found.duration_ms(9000) for found in (committed, aborted, opened)] == [3000, 3500, 3000]
+    assert [found.duration_ms for found in (committed, aborted, opened)] == [None, None, None]
+
+
+def test_a_transaction_took_what_the_brokers_own_times_tell(partition: Path) -> None:
+    first = data(0, 7)
+    log = write_segment(partition, [first, marker(COMMIT, first, 4000)])
+    edit_attributes(log, 0x08)
+    (found,) = transactions(partition)
+    assert (found.has_broker_times, found.duration_ms) == (True, 3000)
 
 
 def test_the_oldest_open_one_holds_the_last_stable_offset(partition: Path) -> None:
@@ -80,7 +98,7 @@ def test_without_open_ones_all_is_stable(partition: Path) -> None:
 def test_a_marker_without_records_is_told(partition: Path) -> None:
     write_segment(partition, [marker(COMMIT, data(0, 7))._replace(base_offset=5)])
     (found,) = transactions(partition)
-    assert (found.outcome, found.first_offset, found.end_offset, found.duration_ms(1)) == (
+    assert (found.outcome, found.first_offset, found.end_offset, found.duration_ms) == (
         Outcome.COMMITTED,
         None,
         5,
@@ -88,26 +106,12 @@ def test_a_marker_without_records_is_told(partition: Path) -> None:
     )
 
 
-def test_an_open_one_hangs_once_it_is_older_than_any_may_be(partition: Path) -> None:
+def test_an_open_one_is_old_once_its_last_record_is(partition: Path) -> None:
     write_segment(partition, [data(0, 7, timestamp=1000)])
     (found,) = transactions(partition)
-    assert not found.is_hanging(901_000)
-    assert found.is_hanging(901_001)
-    assert not found.is_hanging(901_001, timeout_ms=901_000)
-
-
-def test_the_line_that_aborts_names_the_first_offset(partition: Path) -> None:
-    write_segment(partition, [data(3, 7), data(4, 7)], 3)
-    (found,) = transactions(partition)
-    assert found.abort_command("kafka:9092") == (
-        "kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic orders --partition 4 --start-offset 3"
-    )
-
-
-def test_what_has_ended_needs_no_line(partition: Path) -> None:
-    first = data(0, 7)
-    write_segment(partition, [first, marker(ABORT, first)])
-    assert [found.abort_command("kafka:9092") for found in transactions(partition)] == [None]
+    assert not found.is_older_than(901_000)
+    assert found.is_older_than(901_001)
+    assert not found.is_older_than(901_001, timeout_ms=901_000)
 
 
 def test_a_transaction_that_began_before_the_log_comes_from_the_producer_snapshot() -> None:
@@ -190,12 +194,12 @@ def test_transactional_ids_are_as_the_real_tool_printed_them_last(case: GoldenCa
     } == coordinator_printed(case)
 
 
-def test_a_coordinators_open_transaction_hangs_behind_its_own_timeout() -> None:
+def test_a_coordinators_open_transaction_is_overdue_after_its_own_timeout() -> None:
     view = read_coordinator_transactions(LOGS / "3.6.2" / "__transaction_state-0")
     (opened,) = [found for found in view.transactions if found.is_open]
     assert opened.transactional_id == "left-open"
     end = opened.start_timestamp + opened.timeout_ms
-    assert (opened.is_hanging(end), opened.is_hanging(end + 1)) == (False, True)
+    assert (opened.is_overdue(end), opened.is_overdue(end + 1), opened.is_overdue(None)) == (False, True, None)
 
 
 def test_a_coordinators_state_at_a_time() -> None:

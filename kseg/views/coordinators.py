@@ -1,0 +1,187 @@
+"""Whether a partition's open transaction hangs: its coordinator's state decides, as Kafka's own tool lets it decide."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError, OpenError
+from kseg.log.log_dir import LogDir
+from kseg.log.partition import PartitionLog
+from kseg.log.replicas import one_of_each
+from kseg.views.metadata_beside import MetadataBeside, partition_count
+from kseg.views.topic_ids import METADATA_TOPIC
+from kseg.views.transactions import (
+    MAXIMUM_TIMEOUT_MS,
+    TOPIC,
+    CoordinatorTransaction,
+    PartitionTransactions,
+    Transaction,
+    coordinator_transactions,
+)
+
+
+class Verdict(NamedTuple):
+    """What is known of an open transaction: `is_hanging` None if that can't be known; the reason, in words.
+
+    coordinator: the state of its transactional id; None if none is known. is_certain: the coordinators' state decided.
+    """
+
+    is_hanging: bool | None
+    reason: str
+    coordinator: CoordinatorTransaction | None = None
+    is_certain: bool = True
+
+
+def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:
+    """The line that aborts an open transaction; None if its topic or first offset isn't known.
+
+    by_offset: all brokers are of 3.0 or later. The other form is taken by all, with coordinator epoch 0 where there was
+    no marker yet. Source: TransactionsCommand.AbortTransactionCommand.
+    """
+    if opened.topic is None or opened.partition is None or opened.first_offset is None:
+        return None
+    line = (
+        f"kafka-transactions.sh --bootstrap-server {bootstrap_server} abort"
+        f" --topic {opened.topic} --partition {opened.partition}"
+    )
+    if by_offset:
+        return f"{line} --start-offset {opened.first_offset}"
+    return (
+        f"{line} --producer-id {opened.producer_id} --producer-epoch {opened.producer_epoch}"
+        f" --coordinator-epoch {max(opened.coordinator_epoch or 0, 0)}"
+    )
+
+
+class Coordinators:
+    """The partitions of `__transaction_state` in some log directories; read when asked for.
+
+    Source: TransactionsCommand.FindHangingTransactionsCommand.
+    """
+
+    def __init__(self, log_dirs: Iterable[Path]) -> None:
+        """Takes the log directories of a cluster's brokers; those that can't be listed hold nothing."""
+        self._log_dirs = sorted({path.resolve() for path in log_dirs})
+        self._sizes: tuple[object, ...] | None = None
+        self._by_producer: dict[int, CoordinatorTransaction] = {}
+        self._problems: list[str] = []
+        self.partitions: list[PartitionLog] = []
+        self.count = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all partitions are there as a whole, as far as metadata or the partitions' numbers tell."""
+        return 0 < self.count <= len(self.partitions) and not self._problems
+
+    @property
+    def are_kraft(self) -> bool:
+        """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
+        return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
+
+    def read(self) -> None:
+        """Reads what is there, unless that was done and nothing has changed since."""
+        self.partitions = one_of_each(self._find())
+        sizes = tuple((place.path, place.size) for place in self.partitions)
+        if sizes == self._sizes:
+            return
+        self._sizes = sizes
+        self._by_producer = {}
+        self._problems = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
+        for place in self.partitions:
+            view = coordinator_transactions(place)
+            self._problems += [unreadable.line() for unreadable in view.unreadable]
+            self._by_producer |= {known.producer_id: known for known in view.transactions}
+        highest = max((place.partition or 0 for place in self.partitions), default=-1)
+        self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or highest + 1
+
+    def _find(self) -> list[PartitionLog]:
+        found = []
+        for path in self._log_dirs:
+            try:
+                places = list(LogDir(path).partitions(lambda _: None))
+            except KsegError:
+                continue
+            found += [place for place in places if place.topic == TOPIC and place.state is None]
+        return found
+
+    def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> Verdict:
+        """Judges a transaction that is open in a partition, by what was read last.
+
+        With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
+        tool has it; without coordinators that age alone decides.
+        """
+        coordinator = self._by_producer.get(opened.producer_id)
+        if coordinator is not None and (opened.topic, opened.partition) in coordinator.partitions:
+            return Verdict(False, f"{coordinator.state} as {coordinator.transactional_id}", coordinator)
+        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
+        if coordinator is None and not self.is_whole:
+            return Verdict(is_old, self._why_unknown(), is_certain=False)
+        if coordinator is None:
+            reason = f"no transactional id has producer {opened.producer_id}"
+        else:
+            reason = f"{coordinator.transactional_id} is {coordinator.state}, without this partition"
+        if is_old is False:
+            return Verdict(False, f"{reason}; its last record is not older than {timeout_ms} ms", coordinator)
+        return Verdict(True, reason, coordinator)
+
+    def _why_unknown(self) -> str:
+        if not self.partitions:
+            return f"{TOPIC} isn't here"
+        if self._problems:
+            return self._problems[0]
+        return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+
+def _is_kraft(log_dir: Path) -> bool:
+    try:
+        return LogDir(log_dir).read_properties().get("version") == "1"
+    except KsegError:
+        return False
+
+
+def _first_offset_problem(place: PartitionLog) -> str | None:
+    """A log that is only compacted begins at offset 0 for ever; one that doesn't has lost transactional ids."""
+    first = place.base_offsets[0] if place.base_offsets else None
+    return None if first == 0 else f"{place.directory_name} is here from offset {first} on alone"
+
+
+class Judge:
+    """Judges the open transactions of partitions, also while brokers go on writing to them."""
+
+    def __init__(self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> None:
+        """Takes the coordinators, a time to judge at (None: the age doesn't count), and the longest time allowed."""
+        self._coordinators = coordinators
+        self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
+
+    def verdicts(self, partition: PartitionLog, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
+        """The verdict on each open transaction of a partition.
+
+        A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
+        coordinators, read later than the partition, don't know it, and it is open still when the partition is read
+        once more. Raises OpenError if a log can't be opened.
+        """
+        found = list(opened)
+        if not found:
+            return {}
+        self._coordinators.read()
+        verdicts = {each: self._verdict(each) for each in found}
+        doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
+        if doubted:
+            still = _still_open(partition)
+            for each in doubted:
+                if (each.producer_id, each.first_offset) not in still:
+                    verdicts[each] = Verdict(False, "it ended while this was read", verdicts[each].coordinator)
+        return verdicts
+
+    def _verdict(self, opened: Transaction) -> Verdict:
+        return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
+
+
+def _still_open(partition: PartitionLog) -> set[tuple[int, int | None]]:
+    try:
+        again = PartitionTransactions(PartitionLog(partition.path))
+    except OpenError:
+        return set()
+    for _ in again.transactions():
+        pass
+    return {(each.producer_id, each.first_offset) for each in again.open_transactions}

@@ -1,0 +1,50 @@
+"""What `verify` finds of open transactions, judged by their coordinators as `txns` judges them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from kseg.errors import OpenError
+from kseg.log.findings import Finding
+from kseg.log.partition import PartitionLog
+from kseg.log.verify import VerificationPlan, Verified
+from kseg.views.coordinators import Coordinators, Judge, Verdict
+from kseg.views.transactions import PartitionTransactions
+
+OPEN, HANGING = "open-transaction", "hanging-transaction"
+
+
+class FindingsJudge:
+    """Takes what was found in partitions; tells of open transactions whether they hang, and why."""
+
+    def __init__(self, plan: VerificationPlan) -> None:
+        """Takes what is verified: the coordinators are those in the log directories that it touches."""
+        log_dirs = [each.path for each in plan.log_dirs] + [each.path.absolute().parent for each in plan.orders]
+        self._judge = Judge(Coordinators(log_dirs), None)
+
+    def judged(self, verified: Verified) -> Verified:
+        """The same, with the verdicts. What can't be read again stays as it was found."""
+        if not any(finding.id == OPEN for finding in verified.findings):
+            return verified
+        try:
+            verdicts = self._verdicts(verified.path)
+        except OpenError:
+            return verified
+        return replace(verified, findings=tuple(_judged(verified.findings, verdicts)))
+
+    def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
+        found = PartitionTransactions(PartitionLog(path))
+        for _ in found.transactions():
+            pass
+        verdicts = self._judge.verdicts(found.partition, found.open_transactions)
+        return {opened.first_offset: verdict for opened, verdict in verdicts.items()}
+
+
+def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
+    for finding in findings:
+        verdict = verdicts.get(finding.first_offset) if finding.id == OPEN else None
+        if verdict is None:
+            yield finding
+            continue
+        finding_id = HANGING if verdict.is_hanging else OPEN
+        yield replace(finding, id=finding_id, sentence=f"{finding.sentence}; {verdict.reason}")

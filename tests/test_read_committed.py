@@ -1,0 +1,128 @@
+"""Committed records are those of the log's markers, whatever the files beside it say: dump, lookup and export agree."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kseg.export.options import Isolation
+from tests.export import exports
+from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.run import kseg as run_kseg
+from tests.transactional import TRANSACTIONAL, committed, mutated, snapshot
+
+MUTATIONS = 204
+
+
+def dumped(partition: Path) -> list[int]:
+    """What `dump` gives."""
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
+    return list(map(int, ran.stdout.split()))
+
+
+def looked_up(partition: Path, wanted: int) -> int | None:
+    """The first one from an offset on that `lookup` gives."""
+    ran = run_kseg(
+        ["lookup", ".", "--offset", str(wanted), "--isolation", "read_committed", "-o", "json", "-q"], partition
+    )
+    answer = json.loads(ran.stdout)
+    return None if answer["record"] is None else int(answer["record"]["offset"])
+
+
+def exported(partition: Path, target: Path, size: int) -> list[int]:
+    """What `export` gives, with files of about so many bytes."""
+    report = exports.export([partition], target, isolation=Isolation.READ_COMMITTED, target_size=size)
+    (part,) = report.partitions
+    assert part.unexplained == 0
+    return exports.offsets(target, part.topic, part.partition)
+
+
+@pytest.mark.parametrize("seed", range(MUTATIONS))
+def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tmp_path: Path) -> None:
+    partition, changes, random = mutated(seed, tmp_path)
+    truth = committed(partition)
+    assert dumped(partition) == truth, changes
+    assert exported(partition, tmp_path / "out", random.choice((900, 1 << 28))) == truth, changes
+    for wanted in random.sample(range(truth[0] - 2, truth[-1] + 3), 3):
+        first = next((offset for offset in truth if offset >= wanted), None)
+        assert looked_up(partition, wanted) == first, (wanted, changes)
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRANSACTIONAL)
+def test_healthy_partitions_have_no_notes_but_the_open_transaction(name: str, tmp_path: Path) -> None:
+    partition = copy_partition(tmp_path, name)
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
+    assert list(map(int, ran.stdout.split())) == committed(partition)
+    assert all(b"a transaction is open" in line for line in ran.stderr.splitlines())
+
+
+def stale_entry(tmp_path: Path) -> Path:
+    """2.3.1's txn-1, with an entry of its index that names other offsets than those of the abort."""
+    partition = copy_partition(tmp_path, "2.3.1/txn-1")
+    path = sorted(partition.glob("*.txnindex"))[0]
+    entries = list(ABORTED_TRANSACTION.iter_unpack(path.read_bytes()))
+    version, producer_id, first, last, stable = entries[1]
+    entries[1] = (version, producer_id, first - 9, last - 9, stable)
+    path.write_bytes(b"".join(ABORTED_TRANSACTION.pack(*entry) for entry in entries))
+    return partition
+
+
+def test_stale_transaction_index_is_not_believed_and_every_report_says_so(tmp_path: Path) -> None:
+    partition = stale_entry(tmp_path)
+    note = b"00000000000000000006.txnindex: no abort of producer"
+    arguments = ["--isolation", "read_committed"]
+    dump = run_kseg(["dump", ".", *arguments, "--template", "{offset}"], partition)
+    assert list(map(int, dump.stdout.split())) == committed(partition)
+    assert note in dump.stderr
+    assert note in run_kseg(["lookup", ".", "--offset", "31", *arguments], partition).stderr
+    target = str(tmp_path / "out")
+    assert note in run_kseg(["export", ".", target, *arguments], partition).stdout
+    report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_text())
+    assert [part["unexplained"] for part in report["partitions"]] == [0]
+    assert note.decode() in "".join(report["partitions"][0]["notes"])
+
+
+def spoil(log: Path, position: int, size: int) -> None:
+    """Bytes of a log that are lost."""
+    data = bytearray(log.read_bytes())
+    data[position : position + size] = b"\xff" * size
+    log.write_bytes(data)
+
+
+def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path) -> None:
+    """Offsets 0-1 of a transaction that was aborted at 2, where the log is damaged now; 3 is of no transaction."""
+    aborted = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
+    log = write_segment(
+        tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(None, b"plain")], 3)]
+    )
+    exports.write_indexes(log)
+    (_, (position, size), _) = v2_batches(log)
+    spoil(log, position, size)
+    assert dumped(log.parent) == [3]
+    log.with_suffix(".txnindex").unlink()
+    assert dumped(log.parent) == []
+
+
+def test_transaction_that_began_below_the_log_start_is_open_if_both_snapshots_have_it(tmp_path: Path) -> None:
+    """Producer 9 began at offset 3, whose segment is gone; producer 5's transaction at 10 is committed."""
+    committed_batch = NewBatch([NewRecord(None, b"a")], 10, 5, 0, is_transactional=True)
+    log = write_segment(tmp_path / "orders-0", [committed_batch, marker(COMMIT, committed_batch)], 10)
+    assert dumped(log.parent) == [10]
+    for offset in (10, 12):
+        (log.parent / f"{offset:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, 3)))
+    assert dumped(log.parent) == []
+    (log.parent / f"{12:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, -1)))
+    assert dumped(log.parent) == [10]
+
+
+def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_path: Path) -> None:
+    partition = copy_partition(tmp_path, "4.3.1/compacted-txn-0")
+    first = committed(partition)[0]
+    (partition.parent / "log-start-offset-checkpoint").write_text(f"0\n1\ncompacted-txn 0 {first + 9}\n")
+    ran = run_kseg(["lookup", ".", "--offset", str(first), "--isolation", "read_committed"], partition)
+    assert ran.status == 0
+    assert f"offset {first} lies below the log start offset {first + 9}".encode() in ran.stderr

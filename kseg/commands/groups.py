@@ -9,10 +9,12 @@ from kseg.commands.options import (
     color_option,
     csv_safe_option,
     output_option,
+    paths_argument,
     quiet_option,
     raw_option,
     reads_archives,
 )
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import parse_time
@@ -22,7 +24,7 @@ from kseg.views.rows import RowWriter
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@paths_argument
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601 or milliseconds; the log's end by itself.")
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
@@ -35,11 +37,11 @@ from kseg.views.rows import RowWriter
 @raw_option
 @quiet_option
 @color_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def groups(
     command: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
     at: str | None,
     pattern: str,
     show: str | None,
@@ -56,12 +58,15 @@ def groups(
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
-    PATH is a partition directory of __consumer_offsets, or a log directory: then all of its partitions are read; none
-    means the current directory. Commits of a transaction that has not ended are shown as pending.
+    PATHS are partition directories of __consumer_offsets, log directories, or parents of these, a broker's disks for
+    example; none means the current directory. Commits of a transaction that has not ended are shown as pending. The
+    assignor of a newer group is the brokers' default where no member asks for one; topics have names instead of ids if
+    __cluster_metadata lies in one of the log directories.
 
     There is no --redact: names of groups, members and topics are what is shown.
     """
-    view = read_groups(path, None if at is None else parse_time(at))
+    refuse = Refusals()
+    view = read_groups(paths, None if at is None else parse_time(at), refuse)
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
     writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("commits" if output == "csv" else None)
@@ -75,6 +80,10 @@ def groups(
     if not quiet:
         for unreadable in view.unreadable:
             talk(f"kseg: {unreadable.line()}")
+        for note in view.notes:
+            talk(f"kseg: {note}")
+        if not writer.count:
+            talk(f"kseg: no {wanted or 'groups'} to show")
         if view.later_count:
             talk(f"kseg: {view.later_count} keys have later records only: what they were then may be compacted away")
-    command.exit(int(bool(view.unreadable)))
+    command.exit(max(refuse.status, int(bool(view.unreadable))))

@@ -11,16 +11,19 @@ from kseg.commands.options import (
     color_option,
     csv_safe_option,
     output_option,
+    paths_argument,
     quiet_option,
     raw_option,
     reads_archives,
 )
+from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.times import iso_time, parse_time
 from kseg.views.cluster import ClusterMetadata
-from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS
+from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS, PartitionRow
 from kseg.views.metadata import Until, read_cluster_metadata
+from kseg.views.replica_places import ReplicaPlaces
 from kseg.views.rows import RowWriter, Section
 
 LARGEST_OFFSET_DIGITS = 12
@@ -28,7 +31,7 @@ LARGEST_OFFSET_DIGITS = 12
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@paths_argument
 @click.option(
     "--at", metavar="OFFSET|TIME", help="As it was after that offset, or then: ISO 8601 or 13 digits of milliseconds."
 )
@@ -43,11 +46,11 @@ LARGEST_OFFSET_DIGITS = 12
 @raw_option
 @quiet_option
 @color_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def metadata(
     command: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
     at: str | None,
     topic: str,
     show: str | None,
@@ -64,31 +67,36 @@ def metadata(
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
-    PATH is the directory __cluster_metadata-0, or a log directory that has it; none means the current directory. The
-    replay begins with the newest usable checkpoint. Values of passwords are hidden.
+    PATHS are the directory __cluster_metadata-0, log directories of which one has it, or parents of these; none means
+    the current directory. The replay begins with the newest usable checkpoint. For each replica the directory is told
+    that holds it: its path if it is among PATHS, else its id. Values of passwords are hidden.
     """
-    found = read_cluster_metadata(path, _until(at))
+    refuse = Refusals()
+    found = read_cluster_metadata(paths, _until(at), refuse)
+    places = ReplicaPlaces(found.log_dirs, are_of_now=at is None)
     writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("partitions" if output == "csv" else None)
     if wanted is None and output == "json":
         _write_summary(found)
-    for section, rows in _sections(found, topic):
+    for section, rows in _sections(found, places, topic):
         if wanted in (None, section.title.lower()):
             writer.write(section, rows)
     flush_stdout()
     if not quiet:
         _talk(found)
-    command.exit(int(bool(found.unreadable) or found.missing_before is not None))
+        if not writer.count:
+            talk(f"kseg: no {wanted or 'metadata'} to show")
+    command.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))
 
 
-def _sections(found: ClusterMetadata, topic: str) -> list[tuple[Section[Any], list[Any]]]:
+def _sections(found: ClusterMetadata, places: ReplicaPlaces, topic: str) -> list[tuple[Section[Any], list[Any]]]:
     configs = (row for row in found.configs if row.resource_type != "topic" or fnmatchcase(row.resource, topic))
     return [
         (FEATURES, [*found.features]),
         (CONTROLLERS, [*found.controllers]),
         (BROKERS, [*found.brokers]),
         (TOPICS, [row for row in found.topics if fnmatchcase(row.name, topic)]),
-        (PARTITIONS, [row for row in found.partitions if fnmatchcase(row.topic, topic)]),
+        (PARTITIONS, [PartitionRow(row, places.of(row)) for row in found.partitions if fnmatchcase(row.topic, topic)]),
         (CONFIGS, [*configs]),
     ]
 

@@ -122,7 +122,7 @@ def txns(
         if reading.unjudged:
             talk(f"kseg: {_unjudged_text(reading.unjudged)}")
         if found and not writer.count:
-            talk("kseg: no transactions" if not only_open else "kseg: no open transactions")
+            talk(f"kseg: no {'open ' if only_open else ''}transactions to show")
     command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
 
 

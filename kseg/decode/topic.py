@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from kseg.errors import OpenError
 from kseg.log.log_dir import NoPartitionError, Refuse, find_log_dirs, holds_segments
@@ -9,8 +10,19 @@ from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
 
 
-def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
-    """A topic's partitions that are in use, by number: those in log directories, or parents of these, and those given.
+class TopicPlaces(NamedTuple):
+    """A topic's partitions that are in use, by number; and the log directories where they were looked for.
+
+    is_all: log directories were given, not single partitions.
+    """
+
+    partitions: tuple[PartitionLog, ...]
+    log_dirs: tuple[Path, ...]
+    is_all: bool
+
+
+def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
+    """A topic's partitions: those in log directories, or parents of these, and those given.
 
     A directory with segments is taken at its word, whatever it is called: it may have been copied from elsewhere. Of
     several replicas the one that goes furthest is taken.
@@ -18,35 +30,49 @@ def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | 
     Args:
         paths: a path or several.
         topic: its name.
-        refuse: takes the errors of paths that can't be listed while the others can; None lets them be raised.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
 
     Raises:
         OpenError: there is no such directory, or the topic is nowhere.
     """
     given = [paths] if isinstance(paths, Path) else list(paths)
     found: list[PartitionLog] = []
+    log_dirs: dict[Path, None] = {}
     errors: list[OpenError] = []
+    is_all = True
     for path in given:
         try:
-            found += _partitions_at(path, topic, refuse)
+            own = _places_at(path, topic, refuse)
         except OpenError as error:
             errors.append(error)
+            continue
+        found += own.partitions
+        log_dirs |= dict.fromkeys(own.log_dirs)
+        is_all = is_all and own.is_all
     for each in errors:
         if refuse is None or not found:
             raise each
         refuse(each)
     if not found:
         raise OpenError(f"holds neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
-    return sorted(one_of_each(found), key=lambda partition: partition.partition or 0)
+    partitions = sorted(one_of_each(found), key=lambda partition: partition.partition or 0)
+    return TopicPlaces(tuple(partitions), tuple(log_dirs), is_all)
 
 
-def _partitions_at(path: Path, topic: str, refuse: Refuse | None) -> list[PartitionLog]:
+def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
+    """The same partitions alone; arguments and errors as for `find_topic`."""
+    return list(find_topic(paths, topic, refuse).partitions)
+
+
+def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:
     if not path.is_dir():
         raise OpenError("is no directory" if path.exists() else "no such file or directory", path)
     if holds_segments(path):
-        return [PartitionLog(path)]
+        named = path.resolve() if path.name in ("", "..") else path
+        return TopicPlaces((PartitionLog(path),), (named.parent,), is_all=False)
     log_dirs = find_log_dirs(path, refuse)
     if not log_dirs:
         raise NoPartitionError(path)
     found = (partition for log_dir in log_dirs for partition in log_dir.partitions(refuse))
-    return [partition for partition in found if partition.topic == topic and partition.state is None]
+    own = tuple(partition for partition in found if partition.topic == topic and partition.state is None)
+    return TopicPlaces(own, tuple(log_dir.path for log_dir in log_dirs), is_all=True)

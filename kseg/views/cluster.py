@@ -1,7 +1,8 @@
 """A cluster as values: topics, partitions, brokers, controllers, configurations, features."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from kseg.views.replay import Unreadable
@@ -30,7 +31,10 @@ class SupportedFeature(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition: node ids of its replicas. `leader` -1 for none. `elr`: eligible leader replicas (KIP-966)."""
+    """A partition: node ids of its replicas. `leader` -1 for none. `elr`: eligible leader replicas (KIP-966).
+
+    `directories`: ids of the directories that hold the replicas, in their order; empty before 3.7.
+    """
 
     topic: str
     topic_id: str
@@ -46,6 +50,7 @@ class Partition(NamedTuple):
     last_known_elr: tuple[int, ...]
     is_recovering: bool
     """The leader was elected uncleanly and has not recovered yet."""
+    directories: tuple[str | None, ...] = ()
 
 
 class Topic(NamedTuple):
@@ -108,6 +113,7 @@ class ClusterMetadata:
     `checkpoint`: name of the snapshot that it began with, None if it began with the log. `missing_before`: the offset
     before which records are missing, as neither the log nor a checkpoint has them; None if nothing is missing.
     `unapplied`: records that refer to what is not known, or belong to a metadata transaction that has not ended.
+    `log_dirs`: the log directories where the metadata were looked for.
     """
 
     offset: int
@@ -121,6 +127,7 @@ class ClusterMetadata:
     configs: tuple[Config, ...]
     unapplied: int
     unreadable: tuple[Unreadable, ...]
+    log_dirs: tuple[Path, ...] = field(default=(), compare=False)
 
     @property
     def partitions(self) -> tuple[Partition, ...]:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from kseg.output.table import TableColumn
+from kseg.shown_paths import shown
 from kseg.times import duration_text, iso_time, short_time
 from kseg.views.cluster import Broker, Config, Controller, Endpoint, Feature, Partition, SupportedFeature, Topic
 from kseg.views.coordinators import Verdict
-from kseg.views.groups import AssignedTopic, Group, GroupMember, OffsetCommit
+from kseg.views.groups import AssignedTasks, AssignedTopic, Group, GroupMember, OffsetCommit
+from kseg.views.replica_places import ReplicaPlace
 from kseg.views.rows import NOT_SHOWN, Section
 from kseg.views.transactions import CoordinatorTransaction, Transaction
 
@@ -63,8 +65,38 @@ def _assigned_object(topic: AssignedTopic) -> dict[str, object]:
     return {"topic": topic.topic, "topicId": topic.topic_id, "partitions": list(topic.partitions)}
 
 
-def _assignment_text(assignment: tuple[AssignedTopic, ...] | None) -> str:
-    return " ".join(f"{topic.topic or topic.topic_id}:{_numbers(topic.partitions)}" for topic in assignment or ())
+def _task_object(tasks: AssignedTasks) -> dict[str, object]:
+    return {"kind": tasks.kind, "subtopologyId": tasks.subtopology_id, "partitions": list(tasks.partitions)}
+
+
+def _assignment(member: GroupMember) -> list[dict[str, object]] | None:
+    """What a member has: topics, or tasks of a streams application; None if that isn't known."""
+    return _assigned(member.assignment, member.tasks)
+
+
+def _target(member: GroupMember) -> list[dict[str, object]] | None:
+    return _assigned(member.target, member.target_tasks)
+
+
+def _assigned(
+    topics: tuple[AssignedTopic, ...] | None, tasks: tuple[AssignedTasks, ...] | None
+) -> list[dict[str, object]] | None:
+    if tasks is not None:
+        return [*map(_task_object, tasks)]
+    return None if topics is None else [*map(_assigned_object, topics)]
+
+
+def _assignment_text(topics: tuple[AssignedTopic, ...] | None, tasks: tuple[AssignedTasks, ...] | None) -> str:
+    texts = [f"{topic.topic or topic.topic_id}:{_numbers(topic.partitions)}" for topic in topics or ()]
+    texts += [f"{each.kind} {each.subtopology_id}:{_numbers(each.partitions)}" for each in tasks or ()]
+    return " ".join(texts)
+
+
+def _target_text(member: GroupMember) -> str:
+    """What a member is to have, if that is something else than it has."""
+    current = _assignment_text(member.assignment, member.tasks)
+    target = _assignment_text(member.target, member.target_tasks)
+    return "" if target == current else target
 
 
 GROUPS: Section[Group] = Section(
@@ -77,7 +109,9 @@ GROUPS: Section[Group] = Section(
         _column("state", "STATE", lambda row: row.state),
         _column("protocolType", NOT_SHOWN, lambda row: row.protocol_type),
         _column("protocol", "PROTOCOL", lambda row: row.protocol),
+        _column("assignor", "ASSIGNOR", lambda row: row.assignor),
         _number("epoch", "EPOCH", lambda row: _unless_negative(row.epoch)),
+        _number("assignmentEpoch", "TARGET", lambda row: _unless_negative(row.assignment_epoch)),
         _column("leader", NOT_SHOWN, lambda row: row.leader),
         _timestamp("state", "SINCE", lambda row: row.state_timestamp),
         _iso_time("state", lambda row: row.state_timestamp),
@@ -124,12 +158,14 @@ MEMBERS: Section[MemberRow] = Section(
             lambda row: ",".join(row.member.subscribed_topics) or row.member.subscribed_regex or "",
         ),
         _column("subscribedRegex", NOT_SHOWN, lambda row: row.member.subscribed_regex),
+        _column("assignor", NOT_SHOWN, lambda row: row.member.assignor),
         _column(
             "assignment",
             "ASSIGNED",
-            lambda row: None if row.member.assignment is None else [*map(_assigned_object, row.member.assignment)],
-            lambda row: _assignment_text(row.member.assignment),
+            lambda row: _assignment(row.member),
+            lambda row: _assignment_text(row.member.assignment, row.member.tasks),
         ),
+        _column("target", "TARGET", lambda row: _target(row.member), lambda row: _target_text(row.member)),
     ),
 )
 
@@ -319,10 +355,22 @@ def _broker_state(broker: Broker) -> str:
     return "fenced" if broker.is_fenced else "active"
 
 
-def _partition_style(partition: Partition) -> str:
-    if partition.leader < 0:
+class PartitionRow(NamedTuple):
+    """A partition, and where its replicas lie."""
+
+    partition: Partition
+    places: tuple[ReplicaPlace, ...]
+
+
+def _place_object(place: ReplicaPlace) -> dict[str, object]:
+    path = None if place.path is None else shown(str(place.path))
+    return {"replica": place.replica, "directoryId": place.directory_id, "path": path}
+
+
+def _partition_style(row: PartitionRow) -> str:
+    if row.partition.leader < 0:
         return "red"
-    return "yellow" if len(partition.isr) < len(partition.replicas) else ""
+    return "yellow" if len(row.partition.isr) < len(row.partition.replicas) else ""
 
 
 FEATURES: Section[Feature] = Section(
@@ -376,35 +424,40 @@ TOPICS: Section[Topic] = Section(
         _number("partitions", "PARTITIONS", lambda row: len(row.partitions)),
     ),
 )
-PARTITIONS: Section[Partition] = Section(
+
+
+def _broker_ids(name: str, title: str, value: Callable[[PartitionRow], tuple[int, ...]]) -> TableColumn[PartitionRow]:
+    return _column(name, title, lambda row: list(value(row)), lambda row: _numbers(value(row)))
+
+
+PARTITIONS: Section[PartitionRow] = Section(
     "partition",
     "Partitions",
     (
-        _column("topic", "TOPIC", lambda row: row.topic),
-        _column("topicId", NOT_SHOWN, lambda row: row.topic_id),
-        _number("partition", "PART", lambda row: row.partition),
+        _column("topic", "TOPIC", lambda row: row.partition.topic),
+        _column("topicId", NOT_SHOWN, lambda row: row.partition.topic_id),
+        _number("partition", "PART", lambda row: row.partition.partition),
         _column(
             "leader",
             "LEADER",
-            lambda row: _unless_negative(row.leader),
-            lambda row: "none" if row.leader < 0 else str(row.leader),
+            lambda row: _unless_negative(row.partition.leader),
+            lambda row: "none" if row.partition.leader < 0 else str(row.partition.leader),
         ),
-        _number("leaderEpoch", "EPOCH", lambda row: row.leader_epoch),
-        _number("partitionEpoch", NOT_SHOWN, lambda row: row.partition_epoch),
-        _column("replicas", "REPLICAS", lambda row: list(row.replicas), lambda row: _numbers(row.replicas)),
-        _column("isr", "ISR", lambda row: list(row.isr), lambda row: _numbers(row.isr)),
-        _column("eligibleLeaderReplicas", "ELR", lambda row: list(row.elr), lambda row: _numbers(row.elr)),
-        _column("lastKnownElr", NOT_SHOWN, lambda row: list(row.last_known_elr)),
+        _number("leaderEpoch", "EPOCH", lambda row: row.partition.leader_epoch),
+        _number("partitionEpoch", NOT_SHOWN, lambda row: row.partition.partition_epoch),
+        _broker_ids("replicas", "REPLICAS", lambda row: row.partition.replicas),
+        _broker_ids("isr", "ISR", lambda row: row.partition.isr),
+        _broker_ids("eligibleLeaderReplicas", "ELR", lambda row: row.partition.elr),
+        _column("lastKnownElr", NOT_SHOWN, lambda row: list(row.partition.last_known_elr)),
+        _broker_ids("addingReplicas", "ADDING", lambda row: row.partition.adding_replicas),
+        _broker_ids("removingReplicas", "REMOVING", lambda row: row.partition.removing_replicas),
+        _column("isRecovering", NOT_SHOWN, lambda row: row.partition.is_recovering),
         _column(
-            "addingReplicas", "ADDING", lambda row: list(row.adding_replicas), lambda row: _numbers(row.adding_replicas)
+            "directories",
+            "DIRECTORIES",
+            lambda row: [*map(_place_object, row.places)],
+            lambda row: " ".join(filter(None, (shown(place.text()) for place in row.places))),
         ),
-        _column(
-            "removingReplicas",
-            "REMOVING",
-            lambda row: list(row.removing_replicas),
-            lambda row: _numbers(row.removing_replicas),
-        ),
-        _column("isRecovering", NOT_SHOWN, lambda row: row.is_recovering),
     ),
     _partition_style,
 )

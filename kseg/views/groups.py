@@ -1,6 +1,7 @@
 """Groups and what they had committed, replayed from `__consumer_offsets`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -8,20 +9,26 @@ from typing import NamedTuple
 from kseg.batch import Record
 from kseg.decode.coordinator import CONSUMER_PROTOCOL_TYPE
 from kseg.decode.history import EARLY_SHARE_GROUP_VALUES
-from kseg.decode.topic import topic_partitions
+from kseg.decode.topic import find_topic
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 from kseg.formats.schemas.schema import Message, version_range
+from kseg.log.log_dir import Refuse
 from kseg.log.partition import PartitionLog
+from kseg.views.metadata_beside import MetadataBeside, missing_text
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__consumer_offsets"
 LEGACY_KEY_TYPE, KEY_TYPE = b"\0\0", b"\0\1"
 """Both name the same: offset commits of one group and partition."""
-STABLE_MEMBER = 0
-"""State of a member that has what it is to have. Source: MemberState."""
+STABLE_MEMBER, STABLE_STREAMS_MEMBER = 0, 1
+"""State of a member that has what it is to have. Source: modern.MemberState, streams.MemberState."""
+DEFAULT_ASSIGNORS = {"consumer": "uniform", "share": "simple"}
+"""The assignor where no member asks for one: the first of `group.consumer.assignors`, by default."""
+TASK_KINDS = {"activeTasks": "active", "standbyTasks": "standby", "warmupTasks": "warmup"}
+"""Fields of a streams member's assignment, to what its tasks are."""
 
 
 class OffsetCommit(NamedTuple):
@@ -53,10 +60,20 @@ class AssignedTopic(NamedTuple):
     partitions: tuple[int, ...]
 
 
+class AssignedTasks(NamedTuple):
+    """Tasks of a streams application that a member has: active, standby or warmup ones of a subtopology."""
+
+    kind: str
+    subtopology_id: str
+    partitions: tuple[int, ...]
+
+
 class GroupMember(NamedTuple):
     """A member of a group.
 
-    `epoch` is -1 in classic groups. `assignment` None if it isn't known, or not of the consumer protocol.
+    `epoch` is -1 in classic groups. `assignment` None if it isn't known, or not of the consumer protocol; `target` is
+    what the member is to have, None in classic groups. Members of streams groups have `tasks` and `target_tasks`
+    instead. `assignor`: the one that the member asks its coordinator for, None for none.
     """
 
     member_id: str
@@ -68,14 +85,20 @@ class GroupMember(NamedTuple):
     subscribed_topics: tuple[str, ...]
     subscribed_regex: str | None
     assignment: tuple[AssignedTopic, ...] | None
+    target: tuple[AssignedTopic, ...] | None = None
+    tasks: tuple[AssignedTasks, ...] | None = None
+    target_tasks: tuple[AssignedTasks, ...] | None = None
+    assignor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group as its coordinator would load it.
 
-    `type`: classic, consumer, share, streams. `state`: Empty, Stable; of newer groups also Assigning, Reconciling.
-    `epoch`: the generation of a classic group; -1 for one that only committed. `state_timestamp`: -1 if not known.
+    `type`: classic, consumer, share, streams. `state`: Empty, Stable; of newer groups also Assigning, Reconciling, of
+    streams groups NotReady. `epoch`: the generation of a classic group; -1 for one that only committed.
+    `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default if
+    no member asks for one; None where there is none. `state_timestamp`: -1 if not known.
     `commits` count; `pending_commits` belong to transactions that have not ended.
     """
 
@@ -91,6 +114,8 @@ class Group:
     members: tuple[GroupMember, ...] = ()
     commits: tuple[OffsetCommit, ...] = ()
     pending_commits: tuple[OffsetCommit, ...] = ()
+    assignment_epoch: int = -1
+    assignor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +123,13 @@ class GroupsView:
     """The groups of one or more partitions of `__consumer_offsets`, by name.
 
     `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
-    may have been compacted away.
+    may have been compacted away. `notes`: which partitions aren't here, in words.
     """
 
     groups: tuple[Group, ...]
     later_count: int
     unreadable: tuple[Unreadable, ...]
+    notes: tuple[str, ...] = ()
 
 
 class _Entry(NamedTuple):
@@ -116,26 +142,36 @@ class _Entry(NamedTuple):
     record: Record
 
 
-def read_groups(path: Path, at_ms: int | None = None) -> GroupsView:
-    """The groups in a partition directory of `__consumer_offsets`, or in all of a log directory, at a time.
+def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
+    """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
+
+    Topics that records name by their id have their names, if the cluster's metadata lie beside.
 
     Args:
-        path: the directory.
+        paths: a directory, or several; parents of log directories too.
         at_ms: milliseconds since 1970; None: at the log's end.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
 
     Raises:
         OpenError: there is no such directory, or no such topic in it.
     """
-    views = [partition_groups(partition, at_ms) for partition in topic_partitions(path, TOPIC)]
+    places = find_topic(paths, TOPIC, refuse)
+    metadata = MetadataBeside().of_any(places.log_dirs)
+    names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
+    views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
+    missing = missing_text(places, TOPIC, metadata)
     return GroupsView(
         tuple(sorted((group for view in views for group in view.groups), key=lambda group: group.group)),
         sum(view.later_count for view in views),
         tuple(unreadable for view in views for unreadable in view.unreadable),
+        () if missing is None else (f"{missing}: groups of the others aren't shown",),
     )
 
 
-def partition_groups(partition: PartitionLog, at_ms: int | None = None) -> GroupsView:
-    """The groups of one partition."""
+def partition_groups(
+    partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
+) -> GroupsView:
+    """The groups of one partition; `topic_names`: of topics that records name by id."""
     replay = LatestRecords(at_ms, _key_of, _time_of)
     replay.add_partition(partition)
     unreadable = list(replay.unreadable)
@@ -160,10 +196,25 @@ def partition_groups(partition: PartitionLog, at_ms: int | None = None) -> Group
             commit = _commit(entry)._replace(producer_id=producer_id)
             pending.setdefault(commit.group, []).append(commit)
     found = (
-        _group(Group(name, partition.partition), groups.get(name, []), pending.get(name, []))
+        _named(_group(Group(name, partition.partition), groups.get(name, []), pending.get(name, [])), topic_names or {})
         for name in sorted(groups.keys() | pending.keys())
     )
     return GroupsView(tuple(found), replay.later_count, tuple(unreadable))
+
+
+def _named(group: Group, topic_names: Mapping[str, str]) -> Group:
+    """A group whose members' topics have the names that are known."""
+
+    def named(topics: tuple[AssignedTopic, ...] | None) -> tuple[AssignedTopic, ...] | None:
+        if topics is None:
+            return None
+        known = (each._replace(topic=each.topic or topic_names.get(each.topic_id or "")) for each in topics)
+        return tuple(sorted(known, key=lambda each: (each.topic or "" if each.topic_id else "", each.topic_id or "")))
+
+    members = (
+        member._replace(assignment=named(member.assignment), target=named(member.target)) for member in group.members
+    )
+    return replace(group, members=tuple(members))
 
 
 def _key_of(key: bytes) -> bytes:
@@ -296,55 +347,77 @@ def _embedded(message: Message, data: bytes) -> Fields | None:
 
 
 class _NewGroup(NamedTuple):
-    """The messages of a type of groups that came with KIP-848 or later."""
+    """The messages of a type of groups that came with KIP-848 or later; `stable`: a member's state when it has all."""
 
     type: str
-    member: str
-    assignment: str
-    target: str | None
+    member: Message
+    assignment: Message
+    target_metadata: Message
+    target: Message
+    stable: int = STABLE_MEMBER
 
 
 def _new_group(kind: _NewGroup) -> "Describe":
     def describe(group: Group, entry: _Entry, entries: list[_Entry]) -> Group:
         epoch = entry.value["epoch"]
-        assigned = {other.key["memberId"]: other.value for other in entries if other.name == kind.assignment}
-        found = [other for other in entries if other.name == kind.member]
+        assigned = _by_member(entries, kind.assignment)
+        targets = _by_member(entries, kind.target)
+        found = [other for other in entries if other.name == kind.member.name]
         found.sort(key=lambda member: str(member.key["memberId"]))
-        targets = [other.value["assignmentEpoch"] for other in entries if other.name == kind.target]
-        target = targets[-1] if targets else None
+        epochs = [other.value["assignmentEpoch"] for other in entries if other.name == kind.target_metadata.name]
+        target_epoch = epochs[-1] if epochs else 0
+        ids = [member.key["memberId"] for member in found]
+        members = tuple(
+            _new_member(member, assigned.get(own), targets.get(own)) for own, member in zip(ids, found, strict=True)
+        )
+        state = _state(kind, epoch, target_epoch, [assigned.get(own) for own in ids])
+        if members and kind.type == "streams" and not _is_ready(entry, entries):
+            state = "NotReady"
         return replace(
             group,
             type=kind.type,
-            state=_state(kind, epoch, target, [assigned.get(member.key["memberId"]) for member in found]),
+            state=state,
             protocol_type=kind.type,
             epoch=epoch,
-            members=tuple(_new_member(member, assigned.get(member.key["memberId"])) for member in found),
+            assignment_epoch=target_epoch,
+            assignor=_assignor(kind, members),
+            members=members,
         )
 
     return describe
 
 
-def _state(kind: _NewGroup, epoch: int, target: int | None, assigned: list[Fields | None]) -> str:
-    """The state that a coordinator derives from epochs. Source: ConsumerGroup.maybeUpdateGroupState."""
+def _by_member(entries: list[_Entry], message: Message) -> dict[str, Fields]:
+    return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message.name}
+
+
+def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields | None]) -> str:
+    """The state that a coordinator derives from epochs. Source: ConsumerGroup.maybeUpdateGroupState, StreamsGroup."""
     if not assigned:
         return "Empty"
     if kind.type == "share":
         return "Stable"
-    if target is None or epoch > target:
+    if epoch > target_epoch:
         return "Assigning"
-    if all(value and value["state"] == STABLE_MEMBER and value["memberEpoch"] == target for value in assigned):
+    if all(value and value["state"] == kind.stable and value["memberEpoch"] == target_epoch for value in assigned):
         return "Stable"
     return "Reconciling"
 
 
-def _new_member(member: _Entry, assigned: Fields | None) -> GroupMember:
+def _is_ready(entry: _Entry, entries: list[_Entry]) -> bool:
+    """Whether a streams group's topology was found valid, with all of its topics there."""
+    topology = [other.value["epoch"] for other in entries if other.name == TOPOLOGY]
+    return bool(topology) and topology[-1] == entry.value.get("validatedTopologyEpoch", -1)
+
+
+def _assignor(kind: _NewGroup, members: tuple[GroupMember, ...]) -> str | None:
+    """The assignor that most members ask for, or the default. Source: ConsumerGroup.preferredServerAssignor."""
+    asked = Counter(member.assignor for member in members if member.assignor is not None)
+    return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNORS.get(kind.type)
+
+
+def _new_member(member: _Entry, assigned: Fields | None, target: Fields | None) -> GroupMember:
     value = member.value
-    assignment = None
-    if assigned is not None and "assignedPartitions" in assigned:
-        assignment = tuple(
-            AssignedTopic(None, topic["topicId"], tuple(topic["partitions"]))
-            for topic in assigned["assignedPartitions"]
-        )
     return GroupMember(
         member.key["memberId"],
         value.get("instanceId"),
@@ -354,10 +427,31 @@ def _new_member(member: _Entry, assigned: Fields | None) -> GroupMember:
         -1 if assigned is None else assigned["memberEpoch"],
         tuple(value.get("subscribedTopicNames", ())),
         value.get("subscribedTopicRegex") or None,
-        assignment,
+        _topics(assigned, "assignedPartitions"),
+        _topics(target, "topicPartitions"),
+        _tasks(assigned),
+        _tasks(target),
+        value.get("serverAssignor") or None,
     )
 
 
+def _topics(value: Fields | None, name: str) -> tuple[AssignedTopic, ...] | None:
+    if value is None or name not in value:
+        return None
+    return tuple(AssignedTopic(None, topic["topicId"], tuple(sorted(topic["partitions"]))) for topic in value[name])
+
+
+def _tasks(value: Fields | None) -> tuple[AssignedTasks, ...] | None:
+    if value is None or "activeTasks" not in value:
+        return None
+    return tuple(
+        AssignedTasks(kind, tasks["subtopologyId"], tuple(sorted(tasks["partitions"])))
+        for name, kind in TASK_KINDS.items()
+        for tasks in value[name]
+    )
+
+
+TOPOLOGY = consumer_offsets.STREAMS_GROUP_TOPOLOGY_VALUE.name
 Describe = Callable[[Group, _Entry, list[_Entry]], Group]
 
 DESCRIBERS: dict[str, Describe] = {
@@ -365,25 +459,29 @@ DESCRIBERS: dict[str, Describe] = {
     consumer_offsets.CONSUMER_GROUP_METADATA_VALUE.name: _new_group(
         _NewGroup(
             "consumer",
-            consumer_offsets.CONSUMER_GROUP_MEMBER_METADATA_VALUE.name,
-            consumer_offsets.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE.name,
-            consumer_offsets.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE.name,
+            consumer_offsets.CONSUMER_GROUP_MEMBER_METADATA_VALUE,
+            consumer_offsets.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+            consumer_offsets.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+            consumer_offsets.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
         )
     ),
     consumer_offsets.SHARE_GROUP_METADATA_VALUE.name: _new_group(
         _NewGroup(
             "share",
-            consumer_offsets.SHARE_GROUP_MEMBER_METADATA_VALUE.name,
-            consumer_offsets.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE.name,
-            None,
+            consumer_offsets.SHARE_GROUP_MEMBER_METADATA_VALUE,
+            consumer_offsets.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+            consumer_offsets.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+            consumer_offsets.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
         )
     ),
     consumer_offsets.STREAMS_GROUP_METADATA_VALUE.name: _new_group(
         _NewGroup(
             "streams",
-            consumer_offsets.STREAMS_GROUP_MEMBER_METADATA_VALUE.name,
-            consumer_offsets.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE.name,
-            consumer_offsets.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE.name,
+            consumer_offsets.STREAMS_GROUP_MEMBER_METADATA_VALUE,
+            consumer_offsets.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
+            consumer_offsets.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
+            consumer_offsets.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+            STABLE_STREAMS_MEMBER,
         )
     ),
 }

@@ -1,16 +1,18 @@
 """A cluster's metadata at an offset or time, replayed from `__cluster_metadata` and its newest usable checkpoint."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.batch import Batch, Record
-from kseg.decode.topic import topic_partitions
+from kseg.decode.topic import find_topic
 from kseg.errors import OpenError
 from kseg.formats.codes import ControlType
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
+from kseg.log.log_dir import Refuse
 from kseg.log.partition import PartitionLog
 from kseg.segment import open_segment
 from kseg.views.cluster import ClusterMetadata
@@ -33,15 +35,23 @@ class Until(NamedTuple):
         return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
 
 
-def read_cluster_metadata(path: Path, until: Until | None = None) -> ClusterMetadata:
-    """The cluster's metadata in the partition directory of `__cluster_metadata`, or in a log directory that has it.
+def read_cluster_metadata(
+    paths: Path | Sequence[Path], until: Until | None = None, refuse: Refuse | None = None
+) -> ClusterMetadata:
+    """The cluster's metadata in a partition directory of `__cluster_metadata`, or in log directories that have it.
 
     A log's end that was never committed is taken for committed: the files alone don't tell.
+
+    Args:
+        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is taken.
+        until: how far; None: to the end.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
 
     Raises:
         OpenError: there is no such directory, or no metadata in it.
     """
-    return cluster_metadata_of(topic_partitions(path, TOPIC)[0], until or Until())
+    places = find_topic(paths, TOPIC, refuse)
+    return replace(cluster_metadata_of(places.partitions[0], until or Until()), log_dirs=places.log_dirs)
 
 
 def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:

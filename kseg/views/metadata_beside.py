@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
 from kseg.log.partition import PartitionLog
 from kseg.views.topic_ids import METADATA_TOPIC
@@ -16,6 +17,18 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | Non
     """How many partitions a topic has, as metadata tell; None if they don't know it."""
     counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
     return counts[0] if counts and counts[0] else None
+
+
+def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | None") -> str | None:
+    """Says how many of a topic's partitions are here, if some aren't; None of partitions that were named one by one.
+
+    Without metadata that know the topic its partitions' numbers tell.
+    """
+    highest = max((place.partition or 0 for place in places.partitions), default=-1)
+    count = partition_count(metadata, topic) or highest + 1
+    if not places.is_all or len(places.partitions) >= count:
+        return None
+    return f"{len(places.partitions)} of {count} partitions of {topic} are here"
 
 
 class MetadataBeside:

@@ -208,6 +208,7 @@ def _add_partition(replay: MetadataReplay, fields: Fields) -> bool:
         tuple(fields.get("eligibleLeaderReplicas") or ()),
         tuple(fields.get("lastKnownElr") or ()),
         bool(fields["leaderRecoveryState"]),
+        tuple(fields.get("directories") or ()),
     )
     return True
 
@@ -219,6 +220,7 @@ CHANGED_LISTS = {
     "addingReplicas": "adding_replicas",
     "eligibleLeaderReplicas": "elr",
     "lastKnownElr": "last_known_elr",
+    "directories": "directories",
 }
 """Fields of a change that are null where nothing changes, to those of a partition."""
 

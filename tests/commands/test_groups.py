@@ -20,7 +20,10 @@ def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, obje
 
 def test_text_has_groups_members_and_commits() -> None:
     run = kseg(["groups", "4.1.0"], LOGS)
-    assert (run.status, run.stderr) == (0, b"")
+    assert run.status == 0
+    assert run.stderr == (
+        b"kseg: 1 of 2 partitions of __consumer_offsets are here: groups of the others aren't shown\n"
+    )
     lines = run.stdout.decode().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == ["Groups:", "Members:", "Commits:"]
     assert any(line.split()[:4] == ["g-new-live", "1", "consumer", "Stable"] for line in lines)
@@ -124,3 +127,16 @@ def test_records_that_cant_be_read_end_with_1(tmp_path: Path) -> None:
     run = kseg(["groups", "."], tmp_path)
     assert run.status == 1
     assert run.stderr == b"kseg: __consumer_offsets-0: offset 0: key of unknown type 99\n"
+
+
+def test_nothing_to_show_is_a_line_on_stderr() -> None:
+    run = kseg(["groups", "4.3.1/__consumer_offsets-1", "--group", "none"], LOGS)
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no groups to show\n")
+    assert kseg(["groups", "4.3.1/__consumer_offsets-1", "--group", "none", "-q"], LOGS).stderr == b""
+
+
+def test_a_disk_that_cant_be_read_is_refused_and_the_others_are_shown() -> None:
+    run = kseg(["groups", "4.3.1", "nowhere", "--show", "groups"], LOGS)
+    assert run.status == 2
+    assert b"g-new-live" in run.stdout
+    assert b"kseg: nowhere: no such file or directory\n" in run.stderr

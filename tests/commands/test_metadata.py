@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD
+from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, PARTITION_CHANGE_RECORD, PARTITION_RECORD, TOPIC_RECORD
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
@@ -101,3 +101,48 @@ def test_a_time_that_is_none_is_refused() -> None:
 
 def test_help_has_examples() -> None:
     assert b"Examples:" in kseg(["metadata", "--help"], LOGS).stdout
+
+
+def write_disks(tmp_path: Path) -> None:
+    """Broker 1 has two disks; of topic orders the first partition is on the second one, its replica on broker 2."""
+    ids = {"disk1": "AQEBAQEBAQEBAQEBAQEBAQ", "disk2": "AgICAgICAgICAgICAgICAg"}
+    for name, directory_id in ids.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text(f"node.id=1\nversion=1\ndirectory.id={directory_id}\n")
+    topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
+    topic = b"\1\2\0" + build_message(TOPIC_RECORD, 0, {"name": "orders", "topicId": topic_id})
+    replicas = {"replicas": [1, 2], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+    fields = {**replicas, "topicId": topic_id, "directories": [ids["disk2"], "AAAAAAAAAAAAAAAAAAAAAQ"]}
+    written = [b"\1\3\1" + build_message(PARTITION_RECORD, 1, {**fields, "partitionId": number}) for number in range(2)]
+    changed = {"partitionId": 1, "topicId": topic_id, "directories": [ids["disk1"], "AwMDAwMDAwMDAwMDAwMDAw"]}
+    written.append(b"\1\5\1" + build_message(PARTITION_CHANGE_RECORD, 1, changed))
+    batch = NewBatch([NewRecord(None, value) for value in (topic, *written)])
+    write_segment(tmp_path / "disk1" / "__cluster_metadata-0", [batch])
+    write_segment(tmp_path / "disk2" / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
+
+
+def test_each_replica_is_said_to_lie_in_its_directory(tmp_path: Path) -> None:
+    write_disks(tmp_path)
+    for paths in (["disk1", "disk2"], ["."]):
+        run = kseg(["metadata", *paths, "--show", "partitions"], tmp_path)
+        rows = [line.split("1,2")[1].split() for line in run.stdout.decode().splitlines()[2:]]
+        assert rows == [["1", "1:disk2", "2:unassigned"], ["1", "1:disk1", "2:AwMDAwMDAwMDAwMDAwMDAw"]]
+    first = objects(["disk1", "--show", "partitions"], tmp_path)[0]
+    assert first["directories"] == [
+        {"replica": 1, "directoryId": "AgICAgICAgICAgICAgICAg", "path": None},
+        {"replica": 2, "directoryId": "AAAAAAAAAAAAAAAAAAAAAQ", "path": None},
+    ]
+
+
+def test_where_a_replica_lies_counts_more_than_what_was_recorded_before_it_moved(tmp_path: Path) -> None:
+    write_disks(tmp_path)
+    (tmp_path / "disk2" / "orders-0").rename(tmp_path / "disk1" / "orders-0")
+    now = objects([".", "--show", "partitions"], tmp_path)[0]
+    assert [place["path"] for place in now["directories"]] == ["disk1", None]  # type: ignore[attr-defined]
+    then = objects([".", "--at", "9", "--show", "partitions"], tmp_path)[0]
+    assert [place["path"] for place in then["directories"]] == ["disk2", None]  # type: ignore[attr-defined]
+
+
+def test_nothing_to_show_is_a_line_on_stderr() -> None:
+    run = kseg(["metadata", "4.3.1", "--topic", "none", "--show", "topics"], LOGS)
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no topics to show\n")

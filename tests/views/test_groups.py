@@ -9,7 +9,7 @@ from kseg.errors import KsegError
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.views.groups import AssignedTopic, Group, read_groups
+from kseg.views.groups import AssignedTasks, AssignedTopic, Group, read_groups
 from tests import golden
 from tests.golden import GoldenCase
 from tests.kernel.made import BatchHeader, batch
@@ -87,8 +87,8 @@ def test_a_consumer_group_has_its_members_and_their_partitions() -> None:
     assert (member.client_id, member.client_host, member.epoch) == ("new-live", "/127.0.0.1", 1)
     assert member.subscribed_topics == ("plain", "txn")
     assert member.assignment == (
-        AssignedTopic(None, "YDWa4aAHT1u5w6xHVHlGtg", (0, 1, 2)),
-        AssignedTopic(None, "3QopfSIqTseWGoIOb56qJg", (0, 1)),
+        AssignedTopic("plain", "YDWa4aAHT1u5w6xHVHlGtg", (0, 1, 2)),
+        AssignedTopic("txn", "3QopfSIqTseWGoIOb56qJg", (0, 1)),
     )
 
 
@@ -195,29 +195,121 @@ def test_commits_without_a_records_time_have_their_own(release: str) -> None:
     assert max(shown) <= at_ms
 
 
-def test_a_groups_state_follows_from_its_epochs(partition: Path) -> None:
-    def record(number: int, version: int, key_fields: dict[str, object], fields: dict[str, object]) -> NewRecord:
-        keys, values = consumer_offsets.KEYS[number], consumer_offsets.VALUES[number]
-        written_key = number.to_bytes(2, "big") + build_message(keys, 0, key_fields)
-        return NewRecord(written_key, version.to_bytes(2, "big") + build_message(values, version, fields))
+def record(number: int, fields: dict[str, object], member: str | None = None, version: int = 0) -> NewRecord:
+    """A record of group `g`, or of one of its members, by its type's number."""
+    keys, values = consumer_offsets.KEYS[number], consumer_offsets.VALUES[number]
+    own = {"groupId": "g"} if member is None else {"groupId": "g", "memberId": member}
+    written_key = number.to_bytes(2, "big") + build_message(keys, 0, own)
+    return NewRecord(written_key, version.to_bytes(2, "big") + build_message(values, version, fields))
 
+
+CLIENT = {"clientId": "c", "clientHost": "/h"}
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABQ"
+
+
+def test_a_groups_state_follows_from_its_epochs(partition: Path) -> None:
     def batch(epoch: int, target: int, member_epoch: int) -> NewBatch:
-        group, member = {"groupId": "g"}, {"groupId": "g", "memberId": "m"}
-        client = {"clientId": "c", "clientHost": "/h", "subscribedTopicNames": ["t"]}
         return NewBatch(
             [
-                record(5, 0, member, client),
-                record(3, 0, group, {"epoch": epoch}),
-                record(6, 0, group, {"assignmentEpoch": target}),
-                record(8, 0, member, {"memberEpoch": member_epoch, "state": 0}),
+                record(5, {**CLIENT, "subscribedTopicNames": ["t"]}, "m"),
+                record(3, {"epoch": epoch}),
+                record(6, {"assignmentEpoch": target}),
+                record(8, {"memberEpoch": member_epoch, "state": 0}, "m"),
             ]
         )
 
     states = []
     for epochs in ((3, 2, 2), (3, 3, 2), (3, 3, 3)):
         write_segment(partition, [batch(*epochs)])
-        states.append(group_of(partition, "g").state)
+        found = group_of(partition, "g")
+        assert (found.epoch, found.assignment_epoch) == epochs[:2]
+        states.append(found.state)
     assert states == ["Assigning", "Reconciling", "Stable"]
+
+
+STREAMS = [
+    ("no topology", None, 0, 1, "NotReady"),
+    ("a topology that isn't valid yet", 4, 3, 1, "NotReady"),
+    ("a member that has all", 4, 4, 1, "Stable"),
+    ("a member that is to revoke", 4, 4, 2, "Reconciling"),
+    ("a member that waits", 4, 4, 3, "Reconciling"),
+    ("a state that no member has", 4, 4, 0, "Reconciling"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "topology", "validated", "member_state", "state"), STREAMS, ids=lambda value: str(value)
+)
+def test_streams_groups_have_states_of_their_own(
+    name: str, topology: int | None, validated: int, member_state: int, state: str, partition: Path
+) -> None:
+    """Their members' numbers of states begin with 1, not with 0. Source: streams.MemberState, StreamsGroup."""
+    records = [
+        record(19, {**CLIENT, "topologyEpoch": 4, "processId": "p"}, "m"),
+        record(17, {"epoch": 3, "validatedTopologyEpoch": validated}),
+        record(20, {"assignmentEpoch": 3}),
+        record(22, {"memberEpoch": 3, "state": member_state}, "m"),
+    ]
+    if topology is not None:
+        records.append(record(23, {"epoch": topology, "subtopologies": []}))
+    write_segment(partition, [NewBatch(records)])
+    found = group_of(partition, "g")
+    assert (found.type, found.state, found.assignor) == ("streams", state, None)
+
+
+def test_streams_members_have_tasks_and_are_to_have_others(partition: Path) -> None:
+    def tasks(**partitions: list[int]) -> dict[str, object]:
+        return {name: [{"subtopologyId": "0", "partitions": numbers}] for name, numbers in partitions.items()}
+
+    records = [
+        record(19, {**CLIENT, "topologyEpoch": 4, "processId": "p"}, "m"),
+        record(17, {"epoch": 3}),
+        record(21, tasks(activeTasks=[1, 0], warmupTasks=[5]), "m"),
+        record(22, {"memberEpoch": 3, "state": 1, **tasks(activeTasks=[0], standbyTasks=[2])}, "m"),
+    ]
+    write_segment(partition, [NewBatch(records)])
+    (member,) = group_of(partition, "g").members
+    assert member.tasks == (AssignedTasks("active", "0", (0,)), AssignedTasks("standby", "0", (2,)))
+    assert member.target_tasks == (AssignedTasks("active", "0", (0, 1)), AssignedTasks("warmup", "0", (5,)))
+    assert (member.assignment, member.target) == (None, None)
+
+
+def test_consumers_have_what_they_have_and_are_to_have_and_ask_for_an_assignor(partition: Path) -> None:
+    def topics(name: str, *partitions: int) -> dict[str, object]:
+        return {name: [{"topicId": TOPIC_ID, "partitions": list(partitions)}]}
+
+    records = [
+        record(3, {"epoch": 3}),
+        record(7, topics("topicPartitions", 2, 1), "m"),
+        record(8, {"memberEpoch": 3, "state": 0, **topics("assignedPartitions", 1)}, "m"),
+        *(
+            record(5, {**CLIENT, "subscribedTopicNames": ["t"], "serverAssignor": assignor}, member)
+            for member, assignor in (("m", "range"), ("n", "range"), ("o", "uniform"), ("p", None))
+        ),
+    ]
+    write_segment(partition, [NewBatch(records)])
+    found = group_of(partition, "g")
+    member = found.members[0]
+    assert (found.assignor, member.assignor) == ("range", "range")
+    assert member.assignment == (AssignedTopic(None, TOPIC_ID, (1,)),)
+    assert member.target == (AssignedTopic(None, TOPIC_ID, (1, 2)),)
+
+
+@pytest.mark.parametrize(("number", "assignor"), [(3, "uniform"), (11, "simple"), (17, None)])
+def test_an_assignor_that_nobody_asked_for_is_the_default(number: int, assignor: str | None, partition: Path) -> None:
+    write_segment(partition, [NewBatch([record(number, {"epoch": 1})])])
+    assert group_of(partition, "g").assignor == assignor
+
+
+def test_ids_of_topics_become_names_by_the_metadata_beside() -> None:
+    view = read_groups(LOGS / "4.1.0")
+    assigned = {
+        topic.topic
+        for group in view.groups
+        for member in group.members
+        for topic in (*(member.assignment or ()), *(member.target or ()))
+    }
+    assert assigned == {"plain", "txn"}
 
 
 def test_a_classic_groups_member_of_any_version_is_read(partition: Path) -> None:
@@ -266,6 +358,31 @@ def test_all_partitions_of_a_log_directory_are_read(tmp_path: Path) -> None:
         write_segment(tmp_path / f"__consumer_offsets-{number}", [NewBatch([NewRecord(key(group), value(number))])])
     view = read_groups(tmp_path)
     assert [(group.group, group.coordinator_partition) for group in view.groups] == [("a", 1), ("b", 0)]
+
+
+def test_disks_of_a_broker_are_read_together(tmp_path: Path) -> None:
+    for number, group in enumerate(("b", "a", "c")):
+        disk = tmp_path / f"disk{number % 2}"
+        write_segment(disk / f"__consumer_offsets-{number}", [NewBatch([NewRecord(key(group), value(number))])])
+    for paths in (tmp_path, [tmp_path / "disk0", tmp_path / "disk1"], [tmp_path / "disk1", tmp_path]):
+        view = read_groups(paths)
+        assert ([group.group for group in view.groups], view.notes) == (["a", "b", "c"], ())
+
+
+def test_of_two_replicas_the_one_that_goes_further_is_read(tmp_path: Path) -> None:
+    first = NewBatch([NewRecord(key("a"), value(1))])
+    write_segment(tmp_path / "broker1" / "__consumer_offsets-0", [first])
+    second = first._replace(records=[NewRecord(key("a"), value(2))], base_offset=1)
+    write_segment(tmp_path / "broker2" / "__consumer_offsets-0", [first, second])
+    assert offsets(tmp_path) == {"a": [2]}
+
+
+def test_partitions_that_are_not_here_are_said(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-2", [NewBatch([NewRecord(key("a"), value(1))])])
+    assert read_groups(tmp_path).notes == (
+        "1 of 3 partitions of __consumer_offsets are here: groups of the others aren't shown",
+    )
+    assert read_groups(tmp_path / "__consumer_offsets-2").notes == ()
 
 
 def test_a_directory_without_the_topic_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Records into Parquet files: one writer per folder, row groups and files by size."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +20,10 @@ from kseg.export.plan import WorkOrder
 ATTEMPTS = "_kseg/attempts"
 OPEN_FILES = 16
 """Files of different dates that are written at once."""
+MOST_OF_A_TOPIC = 160
+"""Bytes of a topic's name in names of files. File systems take 255 for one; Kafka's topics may have 249."""
+DIGEST = 12
+"""Hexadecimal digits that stand for the rest."""
 _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
@@ -106,7 +112,8 @@ class _ParquetFile:
     def _start(self, first: int) -> None:
         order = self._order
         self._first = first
-        stem = f"{order.topic}-{order.partition}" if order.partition is not None else order.topic
+        topic = _short(order.topic)
+        stem = f"{topic}-{order.partition}" if order.partition is not None else topic
         self._name = f"part-{stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
@@ -176,6 +183,14 @@ class _ParquetFile:
             "rows": self._rows,
             "size": size,
         }
+
+
+def _short(topic: str) -> str:
+    """A topic's name, cut where a file's name has no room for it; a digest then tells it from all others."""
+    if len(os.fsencode(topic)) <= MOST_OF_A_TOPIC:
+        return topic
+    start = os.fsencode(topic)[: MOST_OF_A_TOPIC - DIGEST - 1].decode(errors="ignore")
+    return f"{start}~{sha256(os.fsencode(topic)).hexdigest()[:DIGEST]}"
 
 
 def _writer(sink: Any, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:

@@ -39,11 +39,15 @@ class ProducerChecks:
         self._findings = findings
         self._partition = partition
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
+        self._log_start = partition.log_start_offset()
+        self._markers: dict[int, int] = {}
         self._states = ProducerStates()
         self._known_from = self._first_offset
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
-        self._aborted: dict[tuple[int, int], int] = {}
+        self._first_readable: dict[int, int] = {}
+        self._aborted: dict[tuple[int, int], int | None] = {}
+        self._without_records: set[tuple[int, int]] = set()
         self._is_whole = True
         self._clock = -1
         self._next_offset = self._first_offset
@@ -54,6 +58,7 @@ class ProducerChecks:
         """Goes on to a segment."""
         self._file = segment.path
         self._aborted.clear()
+        self._without_records.clear()
 
     def forget(self) -> None:
         """Tells that part of the log can't be read."""
@@ -77,14 +82,23 @@ class ProducerChecks:
             self._check_sequence(batch)
         completed = self._states.add(header, batch.marker)
         if batch.marker is not None:
+            self._markers[header.producer_id] = batch.last_offset
+            if completed is None:
+                self._without_records.add((header.producer_id, batch.last_offset))
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id)
             place = (self._file, header.position) if opened is None else opened[:2]
             self._open[header.producer_id] = _OpenTransaction(*place, None)
             self._unseen.add(header.producer_id)
-        if batch.marker is not None and batch.marker.control_type is ControlType.ABORT and completed is not None:
-            self._aborted[header.producer_id, batch.last_offset] = completed.first_offset
+            if batch.last_offset >= self._log_start:
+                self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
+        if batch.marker is not None:
+            first_readable = self._first_readable.pop(header.producer_id, None)
+            if batch.marker.control_type is ControlType.ABORT and completed is not None:
+                is_whole = completed.first_offset >= self._log_start
+                first_offset = completed.first_offset if is_whole else first_readable
+                self._aborted[header.producer_id, batch.last_offset] = first_offset
 
     def end(self, segment: SegmentFiles) -> None:
         """Compares a segment's transaction index, when all its batches were taken."""
@@ -166,6 +180,8 @@ class ProducerChecks:
                 return  # which is a finding of its own
         for (producer_id, last_offset), first_offset in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
+            if first_offset is None:
+                continue  # all its records lie below the log start offset
             if known is None:
                 sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
@@ -173,6 +189,8 @@ class ProducerChecks:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, known - 1))
         for (producer_id, last_offset), first_offset in indexed.items():
+            if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
+                continue  # before 2.4 a marker alone was a transaction, of no record but itself
             if first_offset >= self._known_from:
                 sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
                 self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
@@ -214,9 +232,23 @@ class ProducerChecks:
             return None  # only its marker is still in the log
         for name in ("epoch", "last_sequence", "last_offset", "current_txn_first_offset"):
             stored, found = getattr(entry, name), getattr(known, name)
-            if stored != found:
+            if stored != found and not self._explains(entry, name, found):
                 return f"{name.replace('_', ' ')} is {stored}, the log says {found}"
         return None
+
+    def _explains(self, entry: ProducerState, name: str, found: int) -> bool:
+        """Whether a release's own ways make a snapshot's field another than the log has it.
+
+        A broker that recovers its log knows nothing of what lies below the log start offset; before 2.4 it forgot that
+        as soon as it was deleted. 0.11 counted a marker as a batch of one record.
+        """
+        known = self._states.producers[entry.producer_id]
+        if name == "current_txn_first_offset":
+            return 0 <= found < self._log_start and not 0 <= entry.current_txn_first_offset < self._log_start
+        if name == "epoch":
+            return False
+        is_forgotten = known.last_offset < self._log_start and entry.last_offset < 0
+        return is_forgotten or (name == "last_offset" and entry.last_offset == self._markers.get(entry.producer_id))
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:

@@ -21,7 +21,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
         return
-    if not entries:
+    if entries is None:
         return
     for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
@@ -29,20 +29,29 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
             findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))
             return
     starts = [start for _, start in entries]
-    for found in log.epochs:
-        place = bisect_right(starts, found.offset)
-        _check_epoch(path, entries[place - 1][0] if place else None, found, findings)
+    cleared = [found for found in log.epochs if not starts or found.offset < starts[0]]
+    if cleared:
+        _add_cleared(partition, path, cleared, findings)
+    for found in log.epochs[len(cleared) :]:
+        _check_epoch(path, entries[bisect_right(starts, found.offset) - 1][0], found, findings)
     end = log.next_offset
-    if end is not None and entries[-1][1] > end:
+    if end is not None and entries and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
 
 
-def _check_epoch(path: Path, stored: int | None, found: EpochStart, findings: Findings) -> None:
+def _add_cleared(partition: PartitionLog, path: Path, cleared: list[EpochStart], findings: Findings) -> None:
+    """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
+    epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
+    start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
+    sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
+    findings.add("leader-epochs-cleared", path, sentence, offsets=(cleared[0].offset, None))
+
+
+def _check_epoch(path: Path, stored: int, found: EpochStart, findings: Findings) -> None:
     """`stored`: the epoch that the checkpoint gives the offset, the last one that begins at or below it."""
     if stored != found.epoch:
-        has = "none" if stored is None else str(stored)
-        sentence = f"offset {found.offset} is of epoch {has}, its batch says {found.epoch}"
+        sentence = f"offset {found.offset} is of epoch {stored}, its batch says {found.epoch}"
         findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
 
 

@@ -166,6 +166,13 @@ FINDINGS: dict[str, FindingKind] = {
         "Replicas may be cut at a wrong offset when leadership changes.",
         "Delete the file while the broker is down: recovery writes it anew; `kseg salvage` writes it from the log.",
     ),
+    "leader-epochs-cleared": FindingKind(
+        _NOTE,
+        "The epochs of the first batches aren't in leader-epoch-checkpoint. A broker clears those below the log start"
+        " offset (DeleteRecords), and all of them when the topic's message format is lowered.",
+        "None: asked for such an epoch, a broker answers with the first one that it knows.",
+        "Nothing. To have them back: `kseg reindex PATH -o DIR` after the file was deleted.",
+    ),
     "leader-epoch-beyond-end": FindingKind(
         _NOTE,
         "leader-epoch-checkpoint names an epoch that begins behind the log's end.",

@@ -228,11 +228,23 @@ class PartitionLog:
         base = self.base_offsets[0] if self.base_offsets else 0
         return max(base, self.checkpoints().log_start_offset or 0)
 
+    @property
+    def has_log_start_checkpoint(self) -> bool:
+        """Whether its log directory has the checkpoint that would say if the log starts above the first segment's base.
+
+        A broker lists only partitions there that do.
+        """
+        return (self.path.absolute().parent / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
+
     def read_log_end_offset(self) -> int:
-        """The next offset to be written: behind the last batch that can be read.
+        """The next offset to be written: after the last batch that can be read, and not below the log start offset.
 
         Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
+        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
         """
+        return max(self._read_end_of_batches(), self.log_start_offset())
+
+    def _read_end_of_batches(self) -> int:
         for segment in reversed(self.segments):
             tail = read_tail(segment)
             if tail.last is not None:

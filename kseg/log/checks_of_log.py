@@ -1,18 +1,15 @@
 """Checks of a partition's batches: bytes, offsets within and between batches and segments, times, leader epochs."""
 
 from collections import deque
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
-from kseg.log.checked_batches import CheckedBatch
+from kseg.log.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.findings import Findings, id_of_damage
-from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles
 from kseg.log_file import Damage
 
-COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""Internal topics that Kafka always compacts."""
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
@@ -165,14 +162,13 @@ class LogChecks:
             self._add("segment-overlap", batch, sentence)
 
     def _check_records(self, batch: CheckedBatch) -> None:
-        offsets, first, last = batch.offsets, batch.base_offset, batch.last_offset
         if batch.damage is not None:
             return
-        if last < first or (offsets and not _rise_within(offsets, first, last)):
-            shown = f", its records {offsets[0]} to {offsets[-1]}" if offsets else ""
-            self._add("record-offsets", batch, f"the header has offsets {first} to {last}{shown}")
+        wrong = offsets_problem(batch)
+        if wrong is not None:
+            self._add("record-offsets", batch, wrong)
         header = batch.header
-        if header.magic < 1 or not offsets or header.is_log_append_time:
+        if header.magic < 1 or not batch.offsets or header.is_log_append_time:
             return
         if header.max_timestamp not in (batch.largest_timestamp, max(batch.largest_timestamp, NO_TIMESTAMP)):
             sentence = f"the header's largest time is {header.max_timestamp}, the records' {batch.largest_timestamp}"
@@ -194,12 +190,3 @@ class LogChecks:
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
         offsets = (batch.base_offset, batch.last_offset)
         self._findings.add(finding_id, self._file, sentence, position=batch.header.position, offsets=offsets)
-
-
-def _rise_within(offsets: list[int], first: int, last: int) -> bool:
-    """Whether offsets rise strictly and lie from first to last."""
-    if offsets[0] < first or offsets[-1] > last:
-        return False
-    if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
-        return True
-    return all(a < b for a, b in pairwise(offsets))

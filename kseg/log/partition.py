@@ -27,6 +27,8 @@ CHECKPOINT_OF_FIELD = {
     "clean_offset": "cleaner-offset-checkpoint",
 }
 """Fields of Checkpoints and the file of a log directory that each is read from."""
+COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Internal topics that Kafka always compacts."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
@@ -194,6 +196,16 @@ class PartitionLog:
     def size(self) -> int:
         """Bytes of all logs."""
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything of a log is there: a segment, an index, a snapshot, even one of no bytes."""
+        return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
+
+    @property
+    def has_indexes(self) -> bool:
+        """Whether any segment has an offset or time index: logs may be copied without."""
+        return any(segment.offset_index or segment.time_index for segment in self.segments)
 
     @property
     def has_time_indexes(self) -> bool:

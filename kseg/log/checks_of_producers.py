@@ -7,10 +7,11 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType
 from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.producer_state import ProducerState, ProducerStates
+from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.checked_batches import CheckedBatch
 from kseg.log.findings import Findings
+from kseg.log.known_producers import KnownProducers
 from kseg.log.partition import PartitionLog, SegmentFiles
 
 MAXIMUM_TRANSACTION_MS = 900_000
@@ -40,9 +41,7 @@ class ProducerChecks:
         self._partition = partition
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
         self._log_start = partition.log_start_offset()
-        self._markers: dict[int, int] = {}
-        self._states = ProducerStates()
-        self._known_from = self._first_offset
+        self._known = KnownProducers(self._first_offset, self._log_start)
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
         self._first_readable: dict[int, int] = {}
@@ -80,9 +79,8 @@ class ProducerChecks:
             return
         if self._is_whole:
             self._check_sequence(batch)
-        completed = self._states.add(header, batch.marker)
+        completed = self._known.add(header, batch.marker)
         if batch.marker is not None:
-            self._markers[header.producer_id] = batch.last_offset
             if completed is None:
                 self._without_records.add((header.producer_id, batch.last_offset))
             self._open.pop(header.producer_id, None)
@@ -115,7 +113,7 @@ class ProducerChecks:
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
         header = batch.header
-        known = self._states.producers.get(header.producer_id)
+        known = self._known.states.producers.get(header.producer_id)
         if known is None:
             return
         if header.producer_epoch < known.epoch:
@@ -159,7 +157,7 @@ class ProducerChecks:
         self._unseen.clear()
 
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
-        first_offset = self._states.open_transactions.get(producer_id)
+        first_offset = self._known.states.open_transactions.get(producer_id)
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
         finding_id = "hanging-transaction" if waited > MAXIMUM_TRANSACTION_MS else "open-transaction"
         since = f", for {waited} ms at least" if finding_id == "hanging-transaction" else ""
@@ -191,7 +189,7 @@ class ProducerChecks:
         for (producer_id, last_offset), first_offset in indexed.items():
             if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
                 continue  # before 2.4 a marker alone was a transaction, of no record but itself
-            if first_offset >= self._known_from:
+            if first_offset >= self._first_offset:
                 sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
                 self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
 
@@ -213,42 +211,9 @@ class ProducerChecks:
     def _compare_snapshot(self, path: Path, end_offset: int) -> None:
         with ProducerSnapshot(path) as snapshot:
             if end_offset == self._first_offset and self._next_offset == end_offset:
-                self._states = ProducerStates(snapshot.entries())  # what was before the log begins
-            for entry in snapshot.entries():
-                problem = self._contradiction(entry, end_offset)
-                if problem is not None:
-                    sentence = f"producer {entry.producer_id}: {problem}"
-                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
-
-    def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
-        if max(entry.last_offset, entry.current_txn_first_offset) >= end_offset:
-            return f"offset {max(entry.last_offset, entry.current_txn_first_offset)}, but it was taken at {end_offset}"
-        known = self._states.producers.get(entry.producer_id)
-        if known is None:
-            if entry.last_offset >= self._first_offset:
-                return f"its last offset is {entry.last_offset}, the log has no batch of it"
-            return None
-        if known.last_offset < 0 and entry.last_offset < self._first_offset:
-            return None  # only its marker is still in the log
-        for name in ("epoch", "last_sequence", "last_offset", "current_txn_first_offset"):
-            stored, found = getattr(entry, name), getattr(known, name)
-            if stored != found and not self._explains(entry, name, found):
-                return f"{name.replace('_', ' ')} is {stored}, the log says {found}"
-        return None
-
-    def _explains(self, entry: ProducerState, name: str, found: int) -> bool:
-        """Whether a release's own ways make a snapshot's field another than the log has it.
-
-        A broker that recovers its log knows nothing of what lies below the log start offset; before 2.4 it forgot that
-        as soon as it was deleted. 0.11 counted a marker as a batch of one record.
-        """
-        known = self._states.producers[entry.producer_id]
-        if name == "current_txn_first_offset":
-            return 0 <= found < self._log_start and not 0 <= entry.current_txn_first_offset < self._log_start
-        if name == "epoch":
-            return False
-        is_forgotten = known.last_offset < self._log_start and entry.last_offset < 0
-        return is_forgotten or (name == "last_offset" and entry.last_offset == self._markers.get(entry.producer_id))
+                self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+            for sentence in self._known.contradictions(snapshot.entries(), end_offset):
+                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:

@@ -14,7 +14,7 @@ from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
-from kseg.log.partition import PartitionLog, SegmentFiles, Tail, read_tail
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles, Tail, read_tail
 from kseg.log.roll import (
     ClosedSegment,
     NextAppend,
@@ -30,9 +30,6 @@ from kseg.log.selected import SelectedSums, selected_sums
 from kseg.log_file import TRUSTED_SIZE, Damage, LogFile
 from kseg.page_cache import cached_size
 from kseg.selection import Selection
-
-COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics that brokers create with `cleanup.policy=compact`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ class TopicRetention:
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
 
-        Source: UnifiedLog.deleteOldSegments.
+        A partition that a cleaner has been over is compacted, whatever isn't known of its topic.
+        Source: UnifiedLog.deleteOldSegments, LogCleanerManager.
         """
         found = {} if partition.topic is None else self._beside.topic_settings(partition, partition.topic)
         policy = found.get(_CLEANUP_POLICY)
@@ -43,6 +44,7 @@ class TopicRetention:
             self._settings.now_ms,
             self._limit("retention_ms", self._settings.retention_ms, found),
             self._limit("retention_bytes", self._settings.retention_bytes, found),
+            is_policy_unknown=policy is None and partition.checkpoints().clean_offset is not None,
         )
 
     def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:

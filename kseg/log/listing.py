@@ -16,6 +16,7 @@ from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
 from kseg.log.metadata_retention import METADATA_TOPIC, metadata_log_start
 from kseg.log.partition import PartitionLog, SegmentFiles, Tail, read_tail
+from kseg.log.remote_tier import RemoteTier
 from kseg.log.roll import (
     UNLIMITED,
     ClosedSegment,
@@ -76,7 +77,7 @@ class PartitionListing:
     """A partition's line, and its segments'.
 
     problems: files that can't be read, in words. What the log directory or the partition's small files don't say is
-    None.
+    None. tier: the remote tier, if it has one; then the log may start below the first segment.
     """
 
     partition: PartitionLog
@@ -86,6 +87,7 @@ class PartitionListing:
     topic_id: str | None = None
     leader_epoch: int | None = None
     problems: tuple[str, ...] = ()
+    tier: RemoteTier | None = None
 
     @property
     def name(self) -> str:

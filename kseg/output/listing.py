@@ -214,6 +214,7 @@ def partition_object(listing: PartitionListing) -> dict[str, object]:
         "bytes": listing.size,
         "records": listing.records,
         "logStartOffset": listing.log_start_offset,
+        **({} if listing.tier is None else {"localStartOffset": listing.tier.local_start_offset}),
         "logEndOffset": listing.log_end_offset,
         "highWatermark": checkpoints.high_watermark,
         "recoveryPoint": checkpoints.recovery_point,
@@ -234,6 +235,8 @@ def partition_line(listing: PartitionListing) -> str:
         _counted(listing.size, "byte"),
         f"offsets {listing.log_start_offset} to {listing.log_end_offset}",
     ]
+    if listing.tier is not None and listing.tier.has_remote_part:
+        parts.append(listing.tier.text())
     if listing.records is not None:
         parts.append(_counted(listing.records, "record"))
     if listing.selected_records is not None:

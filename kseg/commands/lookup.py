@@ -29,6 +29,7 @@ from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
 
 if TYPE_CHECKING:
+    from kseg.log.remote_tier import RemoteTier
     from kseg.redaction import Redaction
 
 
@@ -38,7 +39,8 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
         return SpecialTime(text)
     if re.fullmatch("-[0-9]{1,19}", text):
         if int(text) not in SPECIAL_TIME_OF_CODE:
-            raise UsageError(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest")
+            codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
+            raise UsageError(f"{text}: below 0 there are {codes}")
         return SPECIAL_TIME_OF_CODE[int(text)]
     return parse_time(text, parse_zone(zone))
 
@@ -95,12 +97,13 @@ def lookup(
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else _target_time(timestamp or SpecialTime.EARLIEST, zone)
+    tier = _tier_of(place, target) if selection.is_everything else None
     if not selection.is_everything:
         answer = lookup_selected(place, target, selection, is_time=offset is None)
     elif offset is not None:
-        answer = lookup_offset(place, offset)
+        answer = lookup_offset(place, offset, tier)
     else:
-        answer = lookup_time(place, target)
+        answer = lookup_time(place, target, tier)
     if not quiet:
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")
@@ -112,6 +115,16 @@ def lookup(
     if answer.absence is not None:
         talk(f"kseg: {place.path}: {absence_line(answer)}")
         command.exit(1)
+
+
+def _tier_of(place: PartitionLog, target: int | SpecialTime) -> "RemoteTier | None":
+    from kseg.views.metadata_beside import MetadataBeside
+    from kseg.views.remote_tiers import find_tier, with_highest_offset
+    from kseg.views.topic_retention import CHEAP_METADATA
+
+    tier = find_tier(place, MetadataBeside(CHEAP_METADATA))
+    is_wanted = tier is not None and target is SpecialTime.LATEST_TIERED
+    return with_highest_offset(place, tier) if is_wanted and tier is not None else tier
 
 
 def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:

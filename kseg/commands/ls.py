@@ -53,6 +53,7 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
 from kseg.page_cache import tells_cache
+from kseg.views.remote_tiers import find_tier
 from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention
 
 Columns = Sequence[TableColumn[SegmentRow]]
@@ -178,6 +179,9 @@ def ls(
                     continue
                 own = replace(settings, retention=topics.of(place))
                 listing = list_partition(place, own, progress_bar.counting(place.path.name, place.size))
+                tier = find_tier(place, topics.beside)
+                if tier is not None:
+                    listing = replace(listing, log_start_offset=tier.log_start_offset, tier=tier)
                 if has_selection:
                     listing = select_segments(listing, selection, say, left)
                     left = None if left is None else left - (listing.selected_records or 0)

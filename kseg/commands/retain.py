@@ -14,7 +14,7 @@ from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.new_directory import new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
-from kseg.output.retain import COLUMNS, retained_object, timeline, written_line, written_object
+from kseg.output.retain import COLUMNS, RetainedTotals, retained_object, timeline, written_line, written_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.times import parse_time
@@ -70,7 +70,9 @@ def retain(
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
 
     What isn't given is taken from the topics' settings, cleanup.policy too, where __cluster_metadata lies in the same
-    log directory, else it is Kafka's default.
+    log directory, else it is Kafka's default. A partition that cleaner-offset-checkpoint names is compacted: where its
+    policy isn't known that is said, and nothing goes by age or size. __cluster_metadata itself goes by its snapshots,
+    as with metadata.max.retention.ms and .bytes by default. At the end are sums by topic, by log directory, and of all.
 
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
     copied into a new directory, without the segments that would go. If all would, an empty one is there, as a broker
@@ -90,9 +92,10 @@ def retain(
         raise UsageError(f"-o copies one partition, {len(partitions)} are here")
     if directory is not None:
         check_outside(directory, paths)
-    written = None
+    written, totals = None, RetainedTotals()
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
+        totals.add(partition, retained)
         if directory is not None:
             with new_directory(directory) as unfinished:
                 written = write_retained(partition, retained, unfinished)
@@ -102,6 +105,12 @@ def retain(
             continue
         lines = aligned_lines(COLUMNS, retained) if form == "text" else timeline(retained, now_ms)
         for line in (str(partition.path), *(f"  {line}" for line in lines)):
+            write_line(line)
+    if form == "json":
+        for sums in totals.objects():
+            write_json(sums)
+    else:
+        for line in totals.lines():
             write_line(line)
     if directory is not None and written is not None:
         if form == "json":

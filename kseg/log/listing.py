@@ -14,8 +14,11 @@ from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
+from kseg.log.metadata_retention import METADATA_TOPIC, metadata_log_start
 from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles, Tail, read_tail
+from kseg.log.remote_tier import RemoteTier
 from kseg.log.roll import (
+    UNLIMITED,
     ClosedSegment,
     NextAppend,
     RetainedSegment,
@@ -71,7 +74,7 @@ class PartitionListing:
     """A partition's line, and its segments'.
 
     problems: files that can't be read, in words. What the log directory or the partition's small files don't say is
-    None.
+    None. tier: the remote tier, if it has one; then the log may start below the first segment.
     """
 
     partition: PartitionLog
@@ -81,6 +84,7 @@ class PartitionListing:
     topic_id: str | None = None
     leader_epoch: int | None = None
     problems: tuple[str, ...] = ()
+    tier: RemoteTier | None = None
 
     @property
     def name(self) -> str:
@@ -355,9 +359,23 @@ def _with_retention(
         RetainedSegment(row.size, _time_for_retention(segment, row), end_offset)
         for segment, row, end_offset in zip(segments, rows, ends, strict=True)
     ]
-    high_watermark = partition.checkpoints().high_watermark
-    decisions = retention_of(retained, settings, partition.log_start_offset(), high_watermark)
+    decisions = _decisions(partition, retained, settings)
     return [replace(row, retention=decision) for row, decision in zip(rows, decisions, strict=True)]
+
+
+def _decisions(
+    partition: PartitionLog, retained: list[RetainedSegment], settings: RetentionSettings
+) -> list[Retention]:
+    start = partition.log_start_offset()
+    unlimited = replace(settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+    if partition.topic == METADATA_TOPIC:
+        start = metadata_log_start(partition, retained, start, settings.now_ms)
+        return retention_of(retained, unlimited, start)
+    high_watermark = partition.checkpoints().high_watermark
+    if not settings.is_policy_unknown:
+        return retention_of(retained, settings, start, high_watermark)
+    below_start = retention_of(retained, unlimited, start, high_watermark)
+    return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
 
 
 def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:

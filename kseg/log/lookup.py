@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kseg.batch import Record
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log.remote_tier import RemoteTier
 from kseg.log.segment_search import (
     SCANNED,
     FoundBatch,
@@ -31,15 +32,18 @@ class SpecialTime(StrEnum):
     LATEST = "latest"
     EARLIEST = "earliest"
     MAX_TIMESTAMP = "max-timestamp"
+    EARLIEST_LOCAL = "earliest-local"
+    LATEST_TIERED = "latest-tiered"
 
 
 SPECIAL_TIME_OF_CODE = {
     -1: SpecialTime.LATEST,
     -2: SpecialTime.EARLIEST,
     -3: SpecialTime.MAX_TIMESTAMP,
-    -4: SpecialTime.EARLIEST,
+    -4: SpecialTime.EARLIEST_LOCAL,
+    -5: SpecialTime.LATEST_TIERED,
 }
-"""Kafka's codes; -4 asks for the earliest offset on the broker's own disk."""
+"""Kafka's codes."""
 
 
 class Absence(StrEnum):
@@ -47,6 +51,9 @@ class Absence(StrEnum):
 
     EMPTY = "empty"
     BELOW_LOG_START = "below-log-start"
+    REMOTE = "remote"
+    NO_TIER = "no-tier"
+    TIER_UNKNOWN = "tier-unknown"
     AT_LOG_END = "at-log-end"
     ABOVE_LOG_END = "above-log-end"
     REMOVED = "removed"
@@ -61,6 +68,9 @@ class Absence(StrEnum):
 ABSENCE_TEXTS = {
     Absence.EMPTY: "the partition has no segments",
     Absence.BELOW_LOG_START: "it lies below the log start offset {start}: retention or a deletion of records took it",
+    Absence.REMOTE: "it lies in the remote tier: {tier}",
+    Absence.NO_TIER: "nothing of the log is in a remote tier",
+    Absence.TIER_UNKNOWN: "__remote_log_metadata beside the partition doesn't tell what was copied to the remote tier",
     Absence.AT_LOG_END: "it is the log end offset, the next to be written",
     Absence.ABOVE_LOG_END: "it lies above the log end offset {end}",
     Absence.REMOVED: "its batch is there, but compaction or `slice` removed the record",
@@ -89,14 +99,19 @@ class Lookup:
     target: the offset, the time in milliseconds, or a special time. offset: the offset found, as Kafka's ListOffsets
     answers it; None if there is none. batch, record: None where no record is at the target; then `absence` says why,
     and `previous` and `next` are the neighbours, where there are any. steps: the segments that were scanned, the last
-    one is the one taken. problems: what is wrong with an index, in words.
+    one is the one taken. problems: what is wrong with an index, in words. tier: the partition's remote tier, if it has
+    one; local_start_offset: the first offset that is on this disk.
     """
 
-    def __init__(self, partition: PartitionLog, target: int | SpecialTime, *, is_time: bool) -> None:
+    def __init__(
+        self, partition: PartitionLog, target: int | SpecialTime, *, is_time: bool, tier: RemoteTier | None = None
+    ) -> None:
         self.partition = partition
         self.target = target
         self.is_time = is_time
-        self.log_start_offset = partition.log_start_offset()
+        self.tier = tier
+        self.log_start_offset = partition.log_start_offset() if tier is None else tier.log_start_offset
+        self.local_start_offset = self.log_start_offset if tier is None else tier.local_start_offset
         self.log_end_offset: int | None = None
         self.offset: int | None = None
         self.batch: FoundBatch | None = None
@@ -124,16 +139,19 @@ class Lookup:
         if self.absence is None:
             return ""
         largest = max((candidate.largest_timestamp or NO_TIMESTAMP for candidate in self.candidates), default=-1)
-        return ABSENCE_TEXTS[self.absence].format(start=self.log_start_offset, end=self.log_end_offset, largest=largest)
+        tier = "" if self.tier is None else self.tier.text()
+        return ABSENCE_TEXTS[self.absence].format(
+            start=self.log_start_offset, end=self.log_end_offset, largest=largest, tier=tier
+        )
 
 
-def lookup_offset(partition: PartitionLog, offset: int) -> Lookup:
-    """Where an offset lies.
+def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None = None) -> Lookup:
+    """Where an offset lies; `tier`: the partition's remote tier, whose part of the log isn't looked into.
 
     Raises OpenError if a log can't be opened.
     """
-    answer = Lookup(partition, offset, is_time=False)
-    return _look_up(answer, offset, max(offset, answer.log_start_offset))
+    answer = Lookup(partition, offset, is_time=False, tier=tier)
+    return _look_up(answer, offset, max(offset, answer.local_start_offset))
 
 
 def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
@@ -147,7 +165,7 @@ def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
     if match is not None and match.record.offset == offset:
         return answer.take(match)
     answer.next = None if match is None else match.record
-    answer.previous = _previous_record(partition, slot, offset, answer.log_start_offset)
+    answer.previous = _previous_record(partition, slot, offset, answer.local_start_offset)
     answer.absence = _offset_absence(answer, offset)
     return answer
 
@@ -170,6 +188,8 @@ def _search_offset(answer: Lookup, segments: Iterable[SegmentFiles], offset: int
 def _offset_absence(answer: Lookup, offset: int) -> Absence:
     if offset < answer.log_start_offset:
         return Absence.BELOW_LOG_START
+    if offset < answer.local_start_offset:
+        return Absence.REMOTE
     if any(first <= offset <= last for step in answer.steps for first, last in step.opened):
         unreadable = any(step.is_blocked for step in answer.steps)
         return Absence.DAMAGED if unreadable else Absence.REMOVED
@@ -190,13 +210,17 @@ def _previous_record(partition: PartitionLog, slot: int, offset: int, log_start_
     return None
 
 
-def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime) -> Lookup:
+def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime, tier: RemoteTier | None = None) -> Lookup:
     """The first record of a time or later, in order of offsets; or a special time's.
 
     Unlike Kafka's, the search goes on to the next segment where one promised a time that none of its records above the
-    log start offset has. Raises OpenError if a log can't be opened.
+    log start offset has. Of a partition with a remote tier what is local is searched, which is said. Raises OpenError
+    if a log can't be opened.
     """
-    answer = Lookup(partition, timestamp, is_time=True)
+    answer = Lookup(partition, timestamp, is_time=True, tier=tier)
+    is_search = not isinstance(timestamp, SpecialTime) or timestamp is SpecialTime.MAX_TIMESTAMP
+    if is_search and tier is not None and tier.has_remote_part:
+        answer.problems.append(f"{partition.path}: {tier.text()}: only what is local was searched")
     if isinstance(timestamp, SpecialTime):
         return _SPECIAL_LOOKUPS[timestamp](answer)
     if not partition.segments:
@@ -212,7 +236,7 @@ def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime) -> Lookup
 
 def _readable_segments(answer: Lookup) -> tuple[SegmentFiles, ...]:
     """The segments from the log start offset on."""
-    return answer.partition.segments[answer.partition.floor_slot(answer.log_start_offset) or 0 :]
+    return answer.partition.segments[answer.partition.floor_slot(answer.local_start_offset) or 0 :]
 
 
 def _search_time(answer: Lookup, timestamp: int) -> Match | None:
@@ -243,17 +267,37 @@ def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
 def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int) -> Match | None:
     step = SegmentStep(segment)
     answer.steps.append(step)
-    wanted = Wanted(answer.log_start_offset, timestamp)
+    wanted = Wanted(answer.local_start_offset, timestamp)
     with segment.open_log() as log_file:
-        seek_time(log_file, step, timestamp, answer.log_start_offset, answer.problems)
+        seek_time(log_file, step, timestamp, answer.local_start_offset, answer.problems)
         return first_match(log_file, step, wanted)
 
 
 def _lookup_earliest(answer: Lookup) -> Lookup:
+    """The log start offset, and the first record, unless it is in the remote tier."""
+    if answer.tier is None or not answer.tier.has_remote_part:
+        return _lookup_earliest_local(answer)
     answer.offset = answer.log_start_offset
-    match = _search_offset(answer, _readable_segments(answer), answer.log_start_offset)
+    answer.problems.append(f"{answer.partition.path}: {answer.tier.text()}")
+    return answer
+
+
+def _lookup_earliest_local(answer: Lookup) -> Lookup:
+    answer.offset = answer.local_start_offset
+    match = _search_offset(answer, _readable_segments(answer), answer.local_start_offset)
     if match is not None:
         answer.batch, answer.record = match
+    return answer
+
+
+def _lookup_latest_tiered(answer: Lookup) -> Lookup:
+    """The highest offset that was copied to the remote tier."""
+    if answer.tier is None:
+        answer.absence = Absence.NO_TIER
+        return answer
+    answer.offset = answer.tier.highest_offset
+    if answer.offset is None:
+        answer.absence = Absence.TIER_UNKNOWN
     return answer
 
 
@@ -289,6 +333,8 @@ _SPECIAL_LOOKUPS = {
     SpecialTime.EARLIEST: _lookup_earliest,
     SpecialTime.LATEST: _lookup_latest,
     SpecialTime.MAX_TIMESTAMP: _lookup_max_timestamp,
+    SpecialTime.EARLIEST_LOCAL: _lookup_earliest_local,
+    SpecialTime.LATEST_TIERED: _lookup_latest_tiered,
 }
 
 

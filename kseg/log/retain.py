@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.log.listing import ListingSettings, SegmentListing, list_partition
+from kseg.log.metadata_retention import METADATA_TOPIC
 from kseg.log.partition import PartitionLog
 from kseg.log.roll import Retention, RetentionSettings
 from kseg.log.side_files import states_at
@@ -23,7 +24,7 @@ class Retained:
     @property
     def is_kept(self) -> bool:
         """Whether retention leaves it."""
-        return self.segment.retention in (Retention.KEEP, None)
+        return self.segment.retention is None or not self.segment.retention.is_deletion
 
 
 def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> list[Retained]:
@@ -38,7 +39,8 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     for segment in listing.segments:
         largest = segment.largest_timestamp if segment.largest_timestamp >= 0 else modified[segment.base_offset]
         latest = max(latest, largest + settings.retention_ms + 1)
-        has_end = settings.retention_ms >= 0 and segment.retention is not None and segment.size > 0
+        has_age = partition.topic != METADATA_TOPIC and segment.retention not in (None, Retention.COMPACTED)
+        has_end = settings.retention_ms >= 0 and has_age and segment.size > 0
         expires = latest if has_end else None
         retained.append(Retained(segment, modified[segment.base_offset], expires))
     return retained

@@ -35,9 +35,15 @@ class Retention(StrEnum):
     """What `cleanup.policy=delete` would do with a segment."""
 
     KEEP = "keep"
+    COMPACTED = "compacted, policy unknown"
     DELETE_LOG_START = "delete-log-start"
     DELETE_SIZE = "delete-size"
     DELETE_TIME = "delete-time"
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the segment goes."""
+        return self not in (Retention.KEEP, Retention.COMPACTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +57,15 @@ class RollSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """A topic's settings for retention, -1 for none; `now_ms`: the time to judge by."""
+    """A topic's settings for retention, -1 for none; `now_ms`: the time to judge by.
+
+    is_policy_unknown: the topic is compacted, and nothing tells whether segments also go by age and size.
+    """
 
     now_ms: int
     retention_ms: int = RETENTION_MS
     retention_bytes: int = UNLIMITED
+    is_policy_unknown: bool = False
 
 
 class ClosedSegment(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import Codec
 from kseg.log.listing import PartitionListing, SegmentListing
-from kseg.log.roll import Retention, Rolled
+from kseg.log.roll import Rolled
 from kseg.output.table import TableColumn, bar
 
 OK = "ok"
@@ -193,7 +193,7 @@ def segment_style(row: SegmentRow) -> str:
     """The style of a segment's line in a table."""
     if row.segment.index_health != OK:
         return "red"
-    if row.segment.retention not in (None, Retention.KEEP):
+    if row.segment.retention is not None and row.segment.retention.is_deletion:
         return "yellow"
     return "bold" if row.segment.rolled is Rolled.ACTIVE else ""
 
@@ -214,6 +214,7 @@ def partition_object(listing: PartitionListing) -> dict[str, object]:
         "bytes": listing.size,
         "records": listing.records,
         "logStartOffset": listing.log_start_offset,
+        **({} if listing.tier is None else {"localStartOffset": listing.tier.local_start_offset}),
         "logEndOffset": listing.log_end_offset,
         "highWatermark": checkpoints.high_watermark,
         "recoveryPoint": checkpoints.recovery_point,
@@ -234,6 +235,8 @@ def partition_line(listing: PartitionListing) -> str:
         _counted(listing.size, "byte"),
         f"offsets {listing.log_start_offset} to {listing.log_end_offset}",
     ]
+    if listing.tier is not None and listing.tier.has_remote_part:
+        parts.append(listing.tier.text())
     if listing.records is not None:
         parts.append(_counted(listing.records, "record"))
     if listing.selected_records is not None:
@@ -269,7 +272,7 @@ class Totals:
         self.records = None if self.records is None or listing.records is None else self.records + listing.records
         if self.selected is not None:
             self.selected += listing.selected_records or 0
-        going = [segment for segment in listing.segments if segment.retention not in (None, Retention.KEEP)]
+        going = [each for each in listing.segments if each.retention is not None and each.retention.is_deletion]
         self.to_delete += len(going)
         self.size_to_delete += sum(segment.size for segment in going)
 

@@ -18,6 +18,7 @@ def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
         "target": lookup.target,
         "by": "timestamp" if lookup.is_time else "offset",
         "offset": lookup.offset,
+        **({} if lookup.tier is None else {"localStartOffset": lookup.local_start_offset}),
         "segment": None if step is None else str(step.segment.path),
         "indexEntry": None if entry is None else {"offset": entry.offset, "position": entry.position},
         "scanPosition": None if step is None else step.scan_position,
@@ -34,7 +35,9 @@ def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
 def lookup_lines(lookup: Lookup) -> Iterator[str]:
     """The way, a line each, up to the batch; the record's own line comes behind it."""
     what = "timestamp" if lookup.is_time else "offset"
-    yield f"Looking for {what} {lookup.target} in {lookup.partition.path}, log start offset {lookup.log_start_offset}"
+    tier = "" if lookup.tier is None or not lookup.tier.has_remote_part else f", {lookup.tier.text()}"
+    start = f"log start offset {lookup.log_start_offset}{tier}"
+    yield f"Looking for {what} {lookup.target} in {lookup.partition.path}, {start}"
     yield from _segment_lines(lookup)
     for step in lookup.steps:
         yield from _step_lines(step, lookup)

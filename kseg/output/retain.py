@@ -1,11 +1,14 @@
 """What retention does, as JSON, as a table, and as a timeline."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 from kseg.log.partition import PartitionLog
 from kseg.log.retain import Retained, Written
-from kseg.output.table import TableColumn
+from kseg.output.table import TableColumn, aligned_lines
 
 TIMELINE_WIDTH = 40
 
@@ -39,6 +42,75 @@ def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object
     """A segment as JSON tells it."""
     place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
     return place | {column.name: column.value(each) for column in COLUMNS}
+
+
+@dataclass(slots=True)
+class RetainedSum:
+    """What retention takes of a topic, of a log directory, or of all."""
+
+    name: str
+    partitions: int = 0
+    segments: int = 0
+    size: int = 0
+    to_delete: int = 0
+    size_to_delete: int = 0
+
+    def add(self, retained: list[Retained]) -> None:
+        """Takes a partition."""
+        going = [each.segment.size for each in retained if not each.is_kept]
+        self.partitions += 1
+        self.segments += len(retained)
+        self.size += sum(each.segment.size for each in retained)
+        self.to_delete += len(going)
+        self.size_to_delete += sum(going)
+
+
+SUM_COLUMNS: tuple[TableColumn[RetainedSum], ...] = (
+    TableColumn("name", "total of", -1, attrgetter("name")),
+    TableColumn("partitions", "partitions", 1, attrgetter("partitions")),
+    TableColumn("segments", "segments", 1, attrgetter("segments")),
+    TableColumn("bytes", "bytes", 1, attrgetter("size")),
+    TableColumn("segmentsToDelete", "segments to delete", 1, attrgetter("to_delete")),
+    TableColumn("bytesToDelete", "bytes to delete", 1, attrgetter("size_to_delete")),
+)
+_TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
+
+
+class RetainedTotals:
+    """Sums over partitions: by topic, by log directory, of all."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, RetainedSum] = {}
+        self._log_dirs: dict[str, RetainedSum] = {}
+        self._all = RetainedSum("all")
+
+    def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
+        """Takes a partition."""
+        topic = partition.topic or partition.directory_name
+        log_dir = str(partition.path.parent)
+        self._topics.setdefault(topic, RetainedSum(topic)).add(retained)
+        self._log_dirs.setdefault(log_dir, RetainedSum(log_dir)).add(retained)
+        self._all.add(retained)
+
+    def lines(self) -> list[str]:
+        """The sums for people, topics by name; of a single partition there is nothing to sum up."""
+        if self._all.partitions < 2:
+            return []
+        topics = [self._topics[name] for name in sorted(self._topics)]
+        return list(aligned_lines(SUM_COLUMNS, [*topics, *self._log_dirs.values(), self._all]))
+
+    def objects(self) -> Iterator[dict[str, object]]:
+        """The sums as JSON tells them: one of each topic, one of each log directory, one of all."""
+        for name in sorted(self._topics):
+            yield _sum_object(_TOPIC, self._topics[name])
+        for each in self._log_dirs.values():
+            yield _sum_object(_LOG_DIR, each)
+        yield _sum_object(_TOTAL, self._all)
+
+
+def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
+    columns = {column.name: column.value(sums) for column in SUM_COLUMNS[1:]}
+    return {"type": kind, **({} if kind == _TOTAL else {kind: sums.name}), **columns}
 
 
 def written_object(directory: Path, written: Written) -> dict[str, object]:

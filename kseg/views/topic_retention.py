@@ -14,7 +14,7 @@ _CLEANUP_POLICY = "cleanup.policy"
 
 
 class TopicRetention:
-    """Settings for retention, partition by partition."""
+    """Settings for retention, partition by partition; beside: the metadata that tell them."""
 
     def __init__(
         self, settings: RetentionSettings, given: Collection[str] = (), largest_metadata: int | None = None
@@ -28,14 +28,15 @@ class TopicRetention:
         """
         self._settings = settings
         self._given = given
-        self._beside = MetadataBeside(largest_metadata)
+        self.beside = MetadataBeside(largest_metadata)
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
 
-        Source: UnifiedLog.deleteOldSegments.
+        A partition that a cleaner has been over is compacted, whatever isn't known of its topic.
+        Source: UnifiedLog.deleteOldSegments, LogCleanerManager.
         """
-        found = {} if partition.topic is None else self._beside.topic_settings(partition, partition.topic)
+        found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
         policy = found.get(_CLEANUP_POLICY)
         if policy is not None and "delete" not in [each.strip() for each in policy.split(",")]:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
@@ -43,6 +44,7 @@ class TopicRetention:
             self._settings.now_ms,
             self._limit("retention_ms", self._settings.retention_ms, found),
             self._limit("retention_bytes", self._settings.retention_bytes, found),
+            is_policy_unknown=policy is None and partition.checkpoints().clean_offset is not None,
         )
 
     def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:

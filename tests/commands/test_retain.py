@@ -3,9 +3,11 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kseg.times import parse_time
 from tests import golden, run
 
 PARTITION = str(golden.ROOT / "logs" / "2.8.2" / "broker-lz4-0")
@@ -13,6 +15,15 @@ PARTITION = str(golden.ROOT / "logs" / "2.8.2" / "broker-lz4-0")
 
 def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
     return run.kseg(["retain", *arguments], directory)
+
+
+def objects(*arguments: str, directory: Path = golden.ROOT) -> list[dict[str, Any]]:
+    lines = kseg(*arguments, "--format", "json", directory=directory).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def segments(*arguments: str, directory: Path = golden.ROOT) -> list[dict[str, Any]]:
+    return [each for each in objects(*arguments, directory=directory) if each["type"] == "segment"]
 
 
 @pytest.mark.parametrize(
@@ -26,8 +37,7 @@ def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
     ],
 )
 def test_settings_are_kafkas(options: list[str], retention: list[str]) -> None:
-    objects = [json.loads(line) for line in kseg(PARTITION, "--format", "json", *options).stdout.splitlines()]
-    assert [each["retention"] for each in objects] == retention
+    assert [each["retention"] for each in segments(PARTITION, *options)] == retention
 
 
 def test_a_segment_is_a_line(tmp_path: Path) -> None:
@@ -86,8 +96,7 @@ def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
 def decisions(*arguments: str) -> dict[str, set[tuple[str, bool]]]:
     """Of each topic's segments: what becomes of them, and whether they expire."""
     found: dict[str, set[tuple[str, bool]]] = {}
-    for line in kseg("logs/4.3.1", "--now", "2030-01-01", "--format", "json", *arguments).stdout.splitlines():
-        each = json.loads(line)
+    for each in segments("logs/4.3.1", "--now", "2030-01-01", *arguments):
         topic = Path(each["directory"]).name.rpartition("-")[0]
         found.setdefault(topic, set()).add((each["retention"], each["expires"] is not None))
     return found
@@ -113,3 +122,87 @@ def test_the_name_of_a_form_is_no_directory(form: str, hint: str, tmp_path: Path
     assert ran.status == 2
     assert f"-o names the new directory here: {hint}./{form} is a directory of that name" in ran.stderr.decode()
     assert not (tmp_path / form).exists()
+
+
+def metadata_copy(tmp_path: Path, newest: int) -> Path:
+    """3.6.2's metadata: segments at 201 and 350, snapshots that end at 230 and at an offset of one's choice."""
+    copy = Path(
+        shutil.copytree(golden.ROOT / "logs" / "3.6.2" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    )
+    (copy / "00000000000000000338-0000000001.checkpoint").rename(copy / f"{newest:020}-0000000001.checkpoint")
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("newest", "now", "wanted"),
+    [
+        (338, "2030-01-01", ["keep", "keep"]),
+        (350, "2030-01-01", ["delete-log-start", "keep"]),
+        (360, "2030-01-01", ["delete-log-start", "keep"]),
+        (360, "2026-11-22", ["keep", "keep"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["retain", "ls"])
+def test_cluster_metadata_go_by_their_snapshots_and_never_the_active_segment(
+    command: str, newest: int, now: str, wanted: list[str], tmp_path: Path
+) -> None:
+    metadata_copy(tmp_path, newest)
+    form = ["--format", "json"] if command == "retain" else ["-o", "json"]
+    moment = now if command == "retain" else str(parse_time(now))
+    ran = run.kseg([command, "__cluster_metadata-0", "--retention-ms", "1", "--now", moment, *form], tmp_path)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    rows = [each for each in found if each["type"] == "segment"]
+    assert [each["retention"] for each in rows] == wanted
+    assert {each.get("expires") for each in rows} == {None}
+
+
+def test_cluster_metadata_of_one_snapshot_stay(tmp_path: Path) -> None:
+    copy = metadata_copy(tmp_path, 360)
+    (copy / "00000000000000000230-0000000001.checkpoint").unlink()
+    assert [each["retention"] for each in segments(str(copy), "--now", "2030-01-01")] == ["keep", "keep"]
+
+
+@pytest.mark.parametrize("options", [(), ("--retention-ms", "1", "--retention-bytes", "0")])
+def test_what_a_cleaner_was_over_is_compacted_by_a_policy_that_is_not_known(options: tuple[str, ...]) -> None:
+    """The brokers' settings were in ZooKeeper: `compact` and `compact,delete` look the same."""
+    found = segments("logs/2.3.1", "--now", "2030-01-01", *options)
+    compacted = [each for each in found if "compacted-lz4-0" in each["directory"]]
+    assert [(each["retention"], each["expires"]) for each in compacted] == [("compacted, policy unknown", None)] * 2
+    others = {each["retention"] for each in found if "v1-gzip" in each["directory"]}
+    assert len(others) == 1
+    assert others < {"delete-time", "delete-size"}
+
+
+def test_below_the_log_start_offset_compacted_segments_go_too(tmp_path: Path) -> None:
+    for name in ("compacted-lz4-0", "cleaner-offset-checkpoint"):
+        source = golden.ROOT / "logs" / "2.3.1" / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ncompacted-lz4 0 420\n")
+    found = segments("compacted-lz4-0", "--now", "2030-01-01", directory=tmp_path)
+    assert [each["retention"] for each in found] == ["delete-log-start", "compacted, policy unknown"]
+
+
+def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
+    for disk, number in (("disk1", 0), ("disk1", 1), ("disk2", 2)):
+        shutil.copytree(PARTITION, tmp_path / disk / f"orders-{number}")
+    shutil.copytree(PARTITION, tmp_path / "disk2" / "other-0")
+    when = ("--now", "2026-10-09T09:47:11Z")
+    found = [each for each in objects("disk1", "disk2", *when, directory=tmp_path) if each["type"] != "segment"]
+
+    def sums(kind: str, name: str | None, partitions: int) -> dict[str, Any]:
+        named = {} if name is None else {kind: name}
+        counts = {"segments": 2 * partitions, "bytes": 6434 * partitions}
+        going = {"segmentsToDelete": partitions, "bytesToDelete": 5110 * partitions}
+        return {"type": kind, **named, "partitions": partitions, **counts, **going}
+
+    assert found == [
+        sums("topic", "orders", 3),
+        sums("topic", "other", 1),
+        sums("directory", "disk1", 2),
+        sums("directory", "disk2", 2),
+        sums("total", None, 4),
+    ]
+    lines = kseg("disk1", "disk2", *when, directory=tmp_path).stdout.decode().splitlines()
+    assert " ".join(lines[-6].split()) == "total of partitions segments bytes segments to delete bytes to delete"
+    assert lines[-1].split() == ["all", "4", "8", "25736", "4", "20440"]
+    assert "total of" not in kseg("disk2/other-0", *when, directory=tmp_path).stdout.decode()

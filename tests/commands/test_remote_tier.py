@@ -1,0 +1,165 @@
+"""Partitions with a remote tier: what `ls` and `lookup` say of offsets that are no longer on the disk."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, PARTITION_RECORD, TOPIC_RECORD
+from kseg.formats.schemas.remote_log_metadata import (
+    REMOTE_LOG_SEGMENT_METADATA_RECORD,
+    REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
+)
+from tests.export.exports import write_indexes
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import Run, kseg
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABQ"
+STARTED, COPIED, DELETED = 0, 1, 3
+
+
+def write_partition(tmp_path: Path, checkpoint: str = "0\n1\norders 0 10\n") -> Path:
+    """Offsets 30 and 31 are on the disk; the checkpoint says that the log begins at 10."""
+    records = [NewRecord(b"k", b"v", 3000), NewRecord(b"k", b"v", 4000)]
+    log = write_segment(tmp_path / "orders-0", [NewBatch(records, 30)], 30)
+    write_indexes(log)
+    (log.parent / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    (log.parent / "leader-epoch-checkpoint").write_text("0\n2\n0 10\n1 20\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text(checkpoint)
+    return log.parent
+
+
+def write_metadata(tmp_path: Path, **configs: str) -> None:
+    """The topic with settings of its own, in `__cluster_metadata`."""
+    replicas = {"replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
+    written = [
+        b"\1\2\0" + build_message(TOPIC_RECORD, 0, {"name": "orders", "topicId": TOPIC_ID}),
+        b"\1\3\0" + build_message(PARTITION_RECORD, 0, {**replicas, "topicId": TOPIC_ID}),
+    ]
+    for name, value in configs.items():
+        fields = {"resourceType": 2, "resourceName": "orders", "name": name.replace("_", "."), "value": value}
+        written.append(b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value) for value in written])])
+
+
+def write_remote_segments(tmp_path: Path, *segments: tuple[str, int, int]) -> None:
+    """Segments by name, their end offsets and last states, in `__remote_log_metadata`."""
+    written = []
+    for name, end, state in segments:
+        partition = {"name": "orders", "id": TOPIC_ID, "partition": 0}
+        segment_id = {"topicIdPartition": partition, "id": f"AAAAAAAAAAAAAAAAAAAA{name}Q"}
+        begun = {
+            "remoteLogSegmentId": segment_id,
+            "startOffset": 10,
+            "endOffset": end,
+            "segmentLeaderEpochs": [{"leaderEpoch": 0, "offset": 10}],
+            "remoteLogSegmentState": STARTED,
+        }
+        written.append(b"\1\0\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, begun))
+        changed = {"remoteLogSegmentId": segment_id, "remoteLogSegmentState": state}
+        written.append(b"\1\1\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD, 0, changed))
+    write_segment(tmp_path / "__remote_log_metadata-3", [NewBatch([NewRecord(None, value) for value in written])])
+
+
+def looked_up(tmp_path: Path, *arguments: str) -> tuple[Run, dict[str, Any]]:
+    ran = kseg(["lookup", "orders-0", "-o", "json", *arguments], tmp_path)
+    return ran, json.loads(ran.stdout)
+
+
+def test_ls_says_what_is_local_and_what_is_in_the_tier(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    ran = kseg(["ls", "orders-0"], tmp_path)
+    assert "offsets 10 to 32, local from 30; 10\u201329 in the remote tier" in ran.stdout.decode()
+    partition = json.loads(kseg(["ls", "orders-0", "-o", "json"], tmp_path).stdout.splitlines()[0])
+    assert (partition["logStartOffset"], partition["localStartOffset"], partition["logEndOffset"]) == (10, 30, 32)
+
+
+@pytest.mark.parametrize(
+    ("time", "offset"), [("earliest", 10), ("-2", 10), ("earliest-local", 30), ("-4", 30), ("latest", 32), ("-1", 32)]
+)
+def test_special_times_tell_the_log_from_its_local_part(time: str, offset: int, tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    ran, answer = looked_up(tmp_path, "--timestamp", time)
+    assert (ran.status, answer["offset"], answer["localStartOffset"]) == (0, offset, 30)
+    is_said = b"local from 30; 10\xe2\x80\x9329 in the remote tier" in ran.stderr
+    assert is_said is (offset == 10)
+
+
+def test_offset_in_the_tier_is_there_but_not_here(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    ran, answer = looked_up(tmp_path, "--offset", "29")
+    assert (ran.status, answer["absence"], answer["nextOffset"]) == (1, "remote", 30)
+    assert "it lies in the remote tier: local from 30; 10\u201329 in the remote tier" in ran.stderr.decode()
+    assert looked_up(tmp_path, "--offset", "9")[1]["absence"] == "below-log-start"
+    assert looked_up(tmp_path, "--offset", "31")[1]["record"]["offset"] == 31
+
+
+@pytest.mark.parametrize("time", ["3500", "max-timestamp"])
+def test_search_by_time_says_that_the_tier_was_not_searched(time: str, tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    ran, answer = looked_up(tmp_path, "--timestamp", time)
+    assert (ran.status, answer["offset"]) == (0, 31)
+    assert b"in the remote tier: only what is local was searched" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("segments", "offset"),
+    [
+        ([("A", 19, COPIED), ("B", 29, COPIED)], 29),
+        ([("A", 19, COPIED), ("B", 29, STARTED)], 19),
+        ([("A", 19, COPIED), ("B", 29, DELETED)], 19),
+    ],
+)
+def test_latest_tiered_is_the_highest_offset_that_was_copied(
+    segments: list[tuple[str, int, int]], offset: int, tmp_path: Path
+) -> None:
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, *segments)
+    for time in ("latest-tiered", "-5"):
+        ran, answer = looked_up(tmp_path, "--timestamp", time)
+        assert (ran.status, answer["offset"]) == (0, offset)
+
+
+def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
+    assert (ran.status, answer["absence"]) == (1, "tier-unknown")
+    assert b"__remote_log_metadata beside the partition doesn't tell" in ran.stderr
+    (tmp_path / "log-start-offset-checkpoint").unlink()
+    ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
+    assert (ran.status, answer["absence"]) == (1, "no-tier")
+
+
+def test_settings_of_the_topic_decide_where_they_are_known(tmp_path: Path) -> None:
+    """A checkpoint that is older than the last deletion names an offset below the first segment too."""
+    write_partition(tmp_path)
+    write_metadata(tmp_path)
+    assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 30
+    assert "tier" not in kseg(["ls", "orders-0"], tmp_path).stdout.decode()
+    write_metadata(tmp_path, remote_storage_enable="true")
+    assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 10
+
+
+def test_without_a_checkpoint_the_first_leader_epoch_tells_where_the_log_starts(tmp_path: Path) -> None:
+    write_partition(tmp_path, "0\n0\n")
+    write_metadata(tmp_path, remote_storage_enable="true")
+    assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 10
+
+
+def test_records_deleted_from_a_tiered_log_are_below_its_start(tmp_path: Path) -> None:
+    write_partition(tmp_path, "0\n1\norders 0 31\n")
+    write_metadata(tmp_path, remote_storage_enable="true")
+    for time in ("earliest", "earliest-local"):
+        ran, answer = looked_up(tmp_path, "--timestamp", time)
+        assert (ran.stderr, answer["offset"], answer["record"]["offset"]) == (b"", 31, 31)
+    assert looked_up(tmp_path, "--offset", "30")[1]["absence"] == "below-log-start"
+
+
+def test_log_without_a_tier_begins_where_it_is_local(tmp_path: Path) -> None:
+    write_partition(tmp_path, "0\n0\n")
+    for time in ("earliest", "earliest-local"):
+        ran, answer = looked_up(tmp_path, "--timestamp", time)
+        assert (ran.status, ran.stderr, answer["offset"]) == (0, b"", 30)
+        assert "localStartOffset" not in answer

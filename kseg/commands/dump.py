@@ -22,6 +22,7 @@ from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
 from kseg.layouts.options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
+from kseg.times import parse_zone
 
 _FILE = click.Path(path_type=Path)
 _LARGEST_BODY = 1 << 40
@@ -128,9 +129,11 @@ def dump(
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     fields = options.pop("fields")
+    zone = parse_zone(options["zone"])
     dump_options = DumpOptions(
         like=None if like is None else parse_release(like),
         internal_decoder=chosen[0] if chosen else None,
+        zone=zone,
         selection=selection_of(options),
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),

@@ -1,6 +1,7 @@
 """`kseg lookup`: where an offset or a time lies, and the way there."""
 
 import re
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 
-def _target_time(text: str, zone: str) -> int | SpecialTime:
+def _target_time(text: str, zone: tzinfo) -> int | SpecialTime:
     """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
     if text in list(SpecialTime):
         return SpecialTime(text)
@@ -40,7 +41,7 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
         if int(text) not in SPECIAL_TIME_OF_CODE:
             raise UsageError(f"{text}: below 0 there are -1 latest, -2 earliest, -3 max-timestamp, -4 earliest")
         return SPECIAL_TIME_OF_CODE[int(text)]
-    return parse_time(text, parse_zone(zone))
+    return parse_time(text, zone)
 
 
 @click.command()
@@ -89,7 +90,7 @@ def lookup(
     all that are there if no target is given, the last one with --timestamp latest.
     """
     place = _one_partition(path, topic, partition)
-    zone = options["zone"]
+    zone = parse_zone(options["zone"])
     redaction = redaction_of(options)
     selection = selection_of(options)
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
@@ -105,7 +106,7 @@ def lookup(
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")
     if output == "json":
-        _write_object(answer, redaction)
+        _write_object(answer, redaction, zone)
     else:
         _write_way(answer, redaction, print_data=print_data_log)
     flush_stdout()
@@ -114,7 +115,7 @@ def lookup(
         command.exit(1)
 
 
-def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
+def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
     import json
 
     from kseg.dump.record_line import record_json
@@ -123,7 +124,7 @@ def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch = answer.step.segment.path, answer.batch
-        line = record_json(path, batch.position, batch.size, answer.record.offset, redaction=redaction)
+        line = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
         record = json.loads(line)
     write_json(lookup_object(answer, record))
 

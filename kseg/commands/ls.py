@@ -53,6 +53,7 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
 from kseg.page_cache import tells_cache
+from kseg.times import parse_zone
 from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention
 
 Columns = Sequence[TableColumn[SegmentRow]]
@@ -160,6 +161,7 @@ def ls(
         give_way()
     if cache and not tells_cache():
         talk("kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does")
+    zone = parse_zone(options["zone"])
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
@@ -191,7 +193,7 @@ def ls(
 
     ordered: Iterable[PartitionListing] = listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort])
     is_table = output == "table"
-    columns = shown_columns(deep=deep, names=is_table, selected=has_selection, cache=settings.cache)
+    columns = shown_columns(deep=deep, names=is_table, selected=has_selection, cache=settings.cache, zone=zone)
     if output == "json":
         _write_json(ordered, totals, cache=settings.cache)
     elif output == "csv":

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.codecs import DEFAULT_LIMIT
@@ -36,6 +37,7 @@ class DumpOptions(NamedTuple):
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
     those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
     is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
+    `zone` is that of times in ISO 8601.
     """
 
     like: Release | None = None
@@ -65,6 +67,7 @@ class DumpOptions(NamedTuple):
     color: bool | None = None
     redaction: "Redaction | None" = None
     csv_safe: bool = False
+    zone: tzinfo = UTC
 
     @property
     def release(self) -> Release:

@@ -156,7 +156,6 @@ def ls(
         keep_cache,
     )
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    topics = TopicRetention(settings.retention, given, CHEAP_METADATA)
     if gentle:
         give_way()
     if cache and not tells_cache():
@@ -171,6 +170,12 @@ def ls(
     def say(line: str) -> None:
         if not quiet:
             talk(f"kseg: {line}")
+
+    def say_unread(path: Path, reason: str) -> None:
+        by_hand = "retention is told by options and Kafka's defaults; `kseg retain` reads metadata of any size"
+        say(f"{path}: not read: {reason}: {by_hand}")
+
+    topics = TopicRetention(settings.retention, given, CHEAP_METADATA, say_unread)
 
     def listings() -> Iterator[PartitionListing]:
         nonlocal found_problems, left

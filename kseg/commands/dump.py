@@ -33,7 +33,7 @@ _LARGEST_BODY = 1 << 40
 @click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
-@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.3, latest.")
+@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.4, latest.")
 @click.option(
     "-o",
     "--output",

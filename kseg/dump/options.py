@@ -13,7 +13,7 @@ from kseg.layouts.options import OPTION_RELEASES
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
-from kseg.releases import LATEST, Release
+from kseg.releases import LATEST, NEWEST, Release
 from kseg.selection import EVERYTHING, Selection
 from kseg.shown_paths import shown
 
@@ -72,7 +72,7 @@ class DumpOptions(NamedTuple):
     @property
     def release(self) -> Release:
         """The release whose lines other files than logs get."""
-        return self.like or LATEST
+        return self.like or NEWEST
 
 
 class DumpContext:
@@ -165,6 +165,8 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     _check_redaction(options)
     if options.like is None:
         return
+    if options.like.numbers[:2] > LATEST.numbers[:2]:
+        talk(f"kseg: --like {options.like}: its tool isn't out yet: lines are those of {LATEST}")
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")

@@ -1,11 +1,14 @@
 """Times as people give and read them: ISO 8601, milliseconds since 1970, or some time ago; in UTC unless said."""
 
+import os
 import re
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 
 from kseg.errors import UsageError
 
+_LOCAL_ZONE = Path("/etc/localtime")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _MILLISECONDS = re.compile(r"([0-9]{1,19})ms")
@@ -78,11 +81,10 @@ def parse_zone(name: str) -> tzinfo:
     """
     if name.lower() in ("utc", "z"):
         return UTC
-    if name == "local":
-        local = datetime.now(UTC).astimezone().tzinfo
-        assert local is not None
-        return local
     from zoneinfo import ZoneInfo
+
+    if name == "local":
+        return _local_zone()
 
     try:
         if _OFFSET.fullmatch(name):
@@ -94,23 +96,39 @@ def parse_zone(name: str) -> tzinfo:
         raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error
 
 
-def iso_time(timestamp: int | None) -> str | None:
+def _local_zone() -> tzinfo:
+    """This machine's zone: of TZ, or of the file that every Unix has; where neither is, today's distance from UTC."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        if "TZ" in os.environ:
+            return ZoneInfo(os.environ["TZ"].removeprefix(":"))
+        with _LOCAL_ZONE.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (KeyError, ValueError, OSError):
+        local = datetime.now(UTC).astimezone().tzinfo
+        assert local is not None
+        return local
+
+
+def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
     """ISO 8601 with milliseconds; None for none, and beyond the year 9999."""
     if timestamp is None or timestamp < 0:
         return None
     try:
-        time = _EPOCH + timedelta(milliseconds=timestamp)
+        time = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:
         return None
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = time.isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z") if zone == UTC else text
 
 
-def short_time(timestamp: int | None) -> str:
+def short_time(timestamp: int | None, zone: tzinfo = UTC) -> str:
     """The same for a column: without `T` and zone; the number itself beyond the year 9999."""
-    text = iso_time(timestamp)
+    text = iso_time(timestamp, zone)
     if text is None:
         return "" if timestamp is None or timestamp < 0 else str(timestamp)
-    return text.replace("T", " ").removesuffix("Z")
+    return text[: len("2026-11-01T03:00:00.000")].replace("T", " ")
 
 
 def duration_text(duration_ms: int | None) -> str:

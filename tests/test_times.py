@@ -1,5 +1,6 @@
 """Times as people give them."""
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -78,3 +79,58 @@ def test_a_year_selects_its_records(tmp_path: Path) -> None:
     assert (
         run.kseg(["lookup", "t-0", "--timestamp", "20250101", "-o", "json"], tmp_path).stdout.count(b'"offset":1') > 0
     )
+
+
+# --- printed times ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seasons(tmp_path: Path) -> Path:
+    """A record in winter and one in summer, with indexes."""
+    records = [NewRecord(b"k", b"v", timestamp=time) for time in (ms(2026, 1, 1, 23, 30), ms(2026, 7, 1, 23, 30))]
+    write_segment(tmp_path / "t-0", [NewBatch(records)])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("zone", "winter", "summer"),
+    [
+        ("Europe/Berlin", "2026-01-02T00:30:00.000+01:00", "2026-07-02T01:30:00.000+02:00"),
+        ("-03:30", "2026-01-01T20:00:00.000-03:30", "2026-07-01T20:00:00.000-03:30"),
+        ("Europe/London", "2026-01-01T23:30:00.000+00:00", "2026-07-02T00:30:00.000+01:00"),
+        ("UTC", "2026-01-01T23:30:00.000Z", "2026-07-01T23:30:00.000Z"),
+    ],
+)
+@pytest.mark.usefixtures("kernel")
+def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seasons: Path) -> None:
+    def lines(*arguments: str) -> list[str]:
+        return run.kseg([*arguments, "--tz", zone], seasons).stdout.decode().splitlines()
+
+    log = f"t-0/{0:020}.log"
+    assert lines("dump", log, "--template", "{time}") == [winter, summer]
+    assert lines("dump", log, "--fields", "time") == [f"time: {winter}", f"time: {summer}"]
+    assert lines("dump", log, "--fields", "time", "-o", "csv") == ["time", winter, summer]
+    assert [line.strip() for line in lines("dump", log, "--fields", "time", "-o", "table")][-2:] == [winter, summer]
+    assert [json.loads(line).get("time") for line in lines("dump", log, "-o", "json")] == [None, winter, summer, None]
+    assert json.loads(lines("lookup", "t-0", "--offset", "1", "-o", "json")[0])["record"]["time"] == summer
+    shown = [f"{time[:10]} {time[11:19]}" for time in (winter, summer)]
+    assert all(time in "\n".join(lines("ls", "t-0")) for time in shown)
+    assert all(time in "\n".join(lines("ls", "t-0", "--tail", "2")) for time in shown)
+
+
+def test_times_of_indexes_and_snapshots_are_printed_in_the_zone(seasons: Path) -> None:
+    run.kseg(["reindex", "t-0", "-o", "new"], seasons)
+    index = f"new/{0:020}.timeindex"
+    ran = run.kseg(["dump", index, "-o", "json", "--tz", "Europe/Berlin"], seasons)
+    assert json.loads(ran.stdout.splitlines()[0])["time"] == "2026-07-02T01:30:00.000+02:00"
+
+
+def test_the_local_zone_has_its_summer_time(seasons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    ran = run.kseg(["dump", "t-0", "--template", "{time}", "--tz", "local"], seasons)
+    assert ran.stdout == b"2026-01-02T00:30:00.000+01:00\n2026-07-02T01:30:00.000+02:00\n"
+
+
+def test_what_was_printed_can_be_asked_for(seasons: Path) -> None:
+    asked = ["--from-time", "2026-07-02 01:30", "--to-time", "2026-07-02 01:31", "--tz", "Europe/Berlin"]
+    assert run.kseg(["dump", "t-0", *asked, "--template", "{offset}"], seasons).stdout == b"1\n"

@@ -1,5 +1,6 @@
 """The text of one record as `kseg dump` prints it, through the same renderer."""
 
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,15 @@ def record_line(
     return _rendered(path, position, size, offset, program, redaction, keeps_raw=False)
 
 
-def record_json(path: Path, position: int, size: int, offset: int, *, redaction: "Redaction | None" = None) -> bytes:
-    """The record as the object that `kseg dump -o json` gives. Arguments and errors are record_line's."""
+def record_json(
+    path: Path, position: int, size: int, offset: int, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None
+) -> bytes:
+    """The record as the object that `kseg dump -o json` gives, times in a zone. Errors are record_line's."""
+    from kseg.layouts.compiler import zoned_program
     from kseg.layouts.json import json_program
+    from kseg.layouts.zones import zone_table
 
-    program = json_program("", batches=False)
+    program = zoned_program(json_program("", batches=False), zone_table(zone))
     return _rendered(path, position, size, offset, program, redaction, keeps_raw=True).removesuffix(b"\n")
 
 

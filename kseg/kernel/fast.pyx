@@ -57,7 +57,7 @@ cdef enum:
     UNKNOWN_CONTROL = 7
     MALFORMED_CONTROL = 8
     CONTROL_TEMPLATES = 9
-    LONGEST_NUMBER = 32  # more bytes than an integer or an ISO time needs
+    LONGEST_NUMBER = 48  # more bytes than an integer or an ISO time needs
     NOTHING = 100  # operations of the kernel's own: only a literal,
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
@@ -439,27 +439,56 @@ cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nog
     return out + width
 
 
-cdef inline bint has_time(int64_t ms) noexcept nogil:
+cdef int64_t END_OF_YEAR_9999 = 253402300799999
+cdef int64_t ZONE_CYCLE_START = 4102444800000  # as the contract has them
+cdef int64_t ZONE_CYCLE = 146097 * <int64_t>86400000
+
+
+cdef struct Zone:
+    int64_t* starts  # milliseconds, rising
+    int32_t* offsets  # seconds east of UTC from there on
+    Py_ssize_t count  # 0: UTC
+
+
+cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
+    """Seconds east of UTC at a time that isn't negative."""
+    cdef Py_ssize_t low = 0, high = zone.count, middle
+    if zone.count == 0:
+        return 0
+    if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
+        ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if zone.starts[middle] <= ms:
+            low = middle
+        else:
+            high = middle
+    return zone.offsets[low]
+
+
+cdef inline bint has_time(Zone* zone, int64_t ms) noexcept nogil:
     """Whether ISO 8601 has a year of four digits for it."""
-    return 0 <= ms <= 253402300799999LL
+    return 0 <= ms <= END_OF_YEAR_9999 and ms + 1000LL * zone_offset(zone, ms) <= END_OF_YEAR_9999
 
 
-cdef uint8_t* put_json_time(uint8_t* out, int64_t ms) noexcept nogil:
+cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     """A JSON string, or null."""
-    if not has_time(ms):
+    if not has_time(zone, ms):
         memcpy(out, b"null", 4)
         return out + 4
     out[0] = c'"'
-    out = put_time(out + 1, ms)
+    out = put_time(out + 1, zone, ms)
     out[0] = c'"'
     return out + 1
 
 
-cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
+cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     """ISO 8601. Civil date from days, Gregorian."""
+    cdef int32_t offset = zone_offset(zone, ms)
     cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
     cdef uint8_t* at = out
-    days = ms // 86400000 + 719468  # from 0000-03-01
+    ms += 1000LL * offset + 719468 * 86400000LL  # from 0000-03-01
+    days = ms // 86400000
     rest = ms % 86400000
     era = days // 146097
     day_of_era = days % 146097
@@ -480,8 +509,23 @@ cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
     at = put_digits(at + 1, <int>(rest // 1000 % 60), 2)
     at[0] = c"."
     at = put_digits(at + 1, <int>(rest % 1000), 3)
+    if zone.count:
+        return put_offset(at, offset)
     at[0] = c"Z"
     return at + 1
+
+
+cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:
+    """Hours and minutes east of UTC; and seconds, where a zone had such."""
+    at[0] = c"-" if offset < 0 else c"+"
+    offset = -offset if offset < 0 else offset
+    at = put_digits(at + 1, offset // 3600, 2)
+    at[0] = c":"
+    at = put_digits(at + 1, offset // 60 % 60, 2)
+    if offset % 60:
+        at[0] = c":"
+        at = put_digits(at + 1, offset % 60, 2)
+    return at
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -876,6 +920,7 @@ cdef struct Template:
     const uint8_t* literals
     Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
     bint is_raw  # texts are given as they are
+    Zone zone
 
 
 SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
@@ -916,8 +961,9 @@ cdef class CompiledTemplate:
     cdef Py_ssize_t word_tables
 
     def __cinit__(self, template):
-        flat, literals, words, is_raw = template
+        flat, literals, words, is_raw, zone = template
         self.template.is_raw = is_raw
+        self._take_zone(zone)
         self.word_tables = len(words)
         cdef int32_t literal, literal_size, code, a, b
         cdef Py_ssize_t i
@@ -947,6 +993,18 @@ cdef class CompiledTemplate:
         if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
 
+    def _take_zone(self, zone):
+        self.template.zone.starts = <int64_t*>calloc(len(zone) + 1, sizeof(int64_t))
+        self.template.zone.offsets = <int32_t*>calloc(len(zone) + 1, sizeof(int32_t))
+        if self.template.zone.starts == NULL or self.template.zone.offsets == NULL:
+            raise MemoryError()
+        for i, (start, offset) in enumerate(zone):
+            if not -86400 < offset < 86400:
+                raise ValueError("a zone is less than a day from UTC")
+            self.template.zone.starts[i] = start
+            self.template.zone.offsets[i] = offset
+        self.template.zone.count = len(zone)
+
     def _take_words(self, words, start):
         longest = 0
         for i, (first, texts) in enumerate(words):
@@ -965,6 +1023,8 @@ cdef class CompiledTemplate:
     def __dealloc__(self):
         cdef Py_ssize_t i
         free(self.template.ops)
+        free(self.template.zone.starts)
+        free(self.template.zone.offsets)
         if self.template.words != NULL:
             for i in range(self.word_tables):
                 free(self.template.words[i].starts)
@@ -1649,7 +1709,7 @@ cdef class Renderer:
                 out.used = at - out.buffer
                 return 0
             elif code == JSON_TIME:
-                at = put_json_time(at, line.slots[op.a])
+                at = put_json_time(at, &template.zone, line.slots[op.a])
             elif code in (SKIP_IF_NULL, SKIP_UNLESS_NULL):
                 if (line.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
                     op = &template.ops[op.b]
@@ -1689,8 +1749,8 @@ cdef class Renderer:
                     put_csv(out, line.texts[op.a], code == CSV_SAFE_TEXT)
                 elif code == CSV_HEADERS:
                     self.put_csv_headers(out)
-                elif code == TIME and has_time(line.slots[op.a]):
-                    out.used = put_time(out.buffer + out.used, line.slots[op.a]) - out.buffer
+                elif code == TIME and has_time(&template.zone, line.slots[op.a]):
+                    out.used = put_time(out.buffer + out.used, &template.zone, line.slots[op.a]) - out.buffer
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
                 at = out.buffer + out.used
             op += 1

@@ -6,15 +6,27 @@ and what is the same in all lines of a batch becomes part of the format once per
 
 import re
 from binascii import b2a_base64
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple, cast
 
 from kseg.control_characters import json_bytes_escaped
-from kseg.kernel.contract import FORMULA_STARTS, Headers, Op, Slot, Template, Text, Words
+from kseg.kernel.contract import (
+    FORMULA_STARTS,
+    ZONE_CYCLE,
+    ZONE_CYCLE_START,
+    Headers,
+    Op,
+    Slot,
+    Template,
+    Text,
+    Words,
+    Zone,
+)
 from kseg.kernel.twin_values import (
     DECODED,
     FORM,
@@ -80,7 +92,7 @@ _JSON_ESCAPES = {
     b"\r": rb"\r",
 }
 _LONG_TEXT = 1 << 12
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  of any zone
 _END_OF_YEAR_9999 = 253402300799999
 
 
@@ -139,15 +151,33 @@ def _listed(texts: Iterator[bytes]) -> bytes:
     return b",".join(pieces)
 
 
-def _json_time(ms: int) -> bytes:
-    return b'"%b"' % _time(ms) if 0 <= ms <= _END_OF_YEAR_9999 else b"null"
+def _json_time(zone: Zone, ms: int) -> bytes:
+    time = _time(zone, ms)
+    return b'"%b"' % time if time else b"null"
 
 
-def _time(ms: int) -> bytes:
-    if not 0 <= ms <= _END_OF_YEAR_9999:
+def _time(zone: Zone, ms: int) -> bytes:
+    offset = _zone_offset(zone, ms) if zone else 0
+    if ms < 0 or ms + 1000 * offset > _END_OF_YEAR_9999:
         return b""
-    time = _EPOCH + timedelta(milliseconds=ms)
-    return time.replace(tzinfo=None).isoformat(timespec="milliseconds").encode() + b"Z"
+    time = (_EPOCH + timedelta(milliseconds=ms + 1000 * offset)).isoformat(timespec="milliseconds").encode()
+    return time + (_offset_text(offset) if zone else b"Z")
+
+
+def _zone_offset(zone: Zone, ms: int) -> int:
+    """Seconds east of UTC at a time."""
+    if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
+        ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
+    return zone[max(bisect_right(zone, ms, key=_FIRST) - 1, 0)][1]
+
+
+def _offset_text(offset: int) -> bytes:
+    hours, seconds = divmod(abs(offset), 3600)
+    text = b"%c%02d:%02d" % (b"-" if offset < 0 else b"+", hours, seconds // 60)
+    return text + b":%02d" % (seconds % 60) if seconds % 60 else text
+
+
+_FIRST = itemgetter(0)
 
 
 _LISTED_AT_ONCE = 1000
@@ -266,7 +296,8 @@ class LineTemplate:
     """
 
     def __init__(self, template: Template, known: int) -> None:
-        codes, self._literals, self._words, self.is_raw = template
+        codes, self._literals, self._words, self.is_raw, zone = template
+        self._json_time, self._time = partial(_json_time, zone), partial(_time, zone)
         self._known = known
         self._operations = [(Op(codes[i]), codes[i + 1], codes[i + 2]) for i in range(0, len(codes), 3)]
         self._frames: dict[object, _Frame] = {}
@@ -343,9 +374,9 @@ class LineTemplate:
             case Op.INTEGER:
                 return _Hole(b"%d", _Source(a))
             case Op.JSON_TIME:
-                return _Hole(b"%b", _Source(a, _json_time))
+                return _Hole(b"%b", _Source(a, self._json_time))
             case Op.TIME:
-                return _Hole(b"%b", _Source(a, _time))
+                return _Hole(b"%b", _Source(a, self._time))
             case Op.CSV_TEXT:
                 return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_text))
             case Op.CSV_SAFE_TEXT:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from kseg.errors import UsageError
-from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words
+from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words, Zone
 from kseg.layouts.fields import FIELDS, OWN_FIELDS, Field
 
 _LITERAL = int(Op.LITERAL)
@@ -36,6 +36,11 @@ def compile_raw(text: str) -> Template:
 def raw_program(program: Program) -> Program:
     """The program with its texts as they are."""
     return _mapped(program, lambda template: template._replace(is_raw=True))
+
+
+def zoned_program(program: Program, zone: Zone) -> Program:
+    """The program with its times in a zone."""
+    return _mapped(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
 def _compiled(text: str, fields: Mapping[str, Field]) -> Template:

@@ -62,7 +62,7 @@ class Replica:
     extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
     offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
     they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
-    whether compaction has been over it.
+    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Replica:
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
         self.losses: list[FoundLoss] = []
+        self.has_transactions = False
         self.inner_problems: list[tuple[Path, InnerProblem]] = []
         clean_offset = partition.checkpoints().clean_offset
         self.is_compacted = partition.topic in COMPACTED_TOPICS or (
@@ -132,6 +133,7 @@ class Replica:
             if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
                 extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
             self._note_compaction(item)
+            self.has_transactions |= item.is_transactional
             if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
                 self.misplaced.append(extent)
                 is_behind_loss = True  # what follows isn't its neighbour
@@ -310,7 +312,7 @@ class ExtentBatches:
             yield extent
             return
         log_file = self._walked = _opened(self._walked, extent)
-        for header in headers_in(log_file, extent):
+        for header in _headers(log_file, extent):
             yield _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
 
     def read(self, batch: Extent) -> bytes:
@@ -328,8 +330,7 @@ def _opened(log_file: LogFile | None, extent: Extent) -> LogFile:
     return LogFile(extent.log, keep_cache=False)
 
 
-def headers_in(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
-    """Headers of an extent's batches, of its log."""
+def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
     for item in walk_headers(log_file, extent.position):
         if isinstance(item, Damage) or item.position >= extent.end:
             return

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, UnreadableError
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAXIMUM_RELATIVE_OFFSET,
+    DamageKind,
+)
 from kseg.formats.names import DirectoryState
+from kseg.formats.positions import size_field
+from kseg.index.headers import parse_header
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.rebuild import rebuild
@@ -22,7 +30,6 @@ from kseg.log.extents import (
     FoundLoss,
     Replica,
     credible_epochs,
-    headers_in,
     joined_neighbours,
     longest_rising,
 )
@@ -314,11 +321,23 @@ def salvage_partition(
 def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
     """The transactions that stay open in what a plan keeps. Raises OpenError if a log can't be opened or read."""
     states = _first_states(plan) if plan.segments else ProducerStates()
-    for extent in plan.extents:
-        with LogFile(extent.log, keep_cache=False) as log_file:
-            for header in headers_in(log_file, extent):
-                states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+    if any(replica.has_transactions for replica in plan.replicas):
+        for log, extents in groupby(plan.extents, key=lambda extent: extent.log):
+            with LogFile(log, keep_cache=False) as log_file:
+                for extent in extents:
+                    _add_producers(log_file, extent, states)
     return _transactions(states)
+
+
+def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
+    """Takes the batches of an extent by the beginnings of their headers: they were read before."""
+    position = extent.position
+    while position < extent.end:
+        raw = log_file.read(position, BATCH_HEADER_SIZE)
+        if raw[MAGIC_POSITION] >= 2:
+            header = parse_header(raw, 0, position, is_valid=True)
+            states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+        position += LOG_OVERHEAD + size_field(raw, 0)
 
 
 def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:

@@ -18,7 +18,7 @@ import pytest
 
 from tests import run
 from tests.live.compared import Compared
-from tests.log.real_broker import PATIENCE, Broker, new_broker, served_records
+from tests.log.real_broker import PATIENCE, RELEASE, Broker, new_broker, served_records
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 
 pytestmark = pytest.mark.kafka
@@ -193,6 +193,18 @@ def test_the_same_transactions_hang(minutes: int, cluster: Cluster, compared: Co
     assert {15: 3, 0: 4, 120: 0}[minutes] == len(theirs)
 
 
+def test_verify_finds_what_hangs(cluster: Cluster, compared: Compared) -> None:
+    theirs = cluster.table("TransactionsCommand", "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "0")
+    ran = run.kseg(["verify", *map(str, cluster.disks), "-o", "json"], cluster.broker.work)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    ours = (
+        (Path(each["file"]).parent.name, str(each["firstOffset"]))
+        for each in found
+        if each.get("id") == "hanging-transaction"
+    )
+    compared.rows("verify", ((f"{row['Topic']}-{row['Partition']}", row["StartOffset"]) for row in theirs), ours)
+
+
 def test_transactional_ids_are_those_that_are_listed_and_described(cluster: Cluster, compared: Compared) -> None:
     listed = cluster.table("TransactionsCommand", "list")
     ours = {row["transactionalId"]: row for row in cluster.kseg("txns") if row["type"] == "coordinatorTransaction"}
@@ -237,17 +249,64 @@ def make_groups(cluster: Cluster, clients: ExitStack) -> None:
                 offsets=[TopicPartition(each.topic, each.partition, 3) for each in member.assignment()],
                 asynchronous=False,
             )
+    make_java_groups(cluster, clients)
     alone = Consumer({"bootstrap.servers": cluster.server, "group.id": "g-alone"})
     alone.commit(offsets=[TopicPartition("pay", number, number) for number in range(3)], asynchronous=False)
     alone.close()
 
 
+def make_java_groups(cluster: Cluster, clients: ExitStack) -> None:
+    """A streams group and a share group, which need Java's clients; and a transaction of version 2."""
+    from kafka_classes import KafkaClasses
+
+    work = cluster.broker.work / "streams"
+    work.mkdir()
+    slf4j = f"org.slf4j:slf4j-simple:{cluster.broker.tools.SLF4J}"
+    java = KafkaClasses([f"org.apache.kafka:kafka-streams:{RELEASE}", slf4j], [], work)
+    application = str(Path(__file__).parent / "StreamsApp.java")
+    start(java.command(application, cluster.server, "g-streams", str(work / "state")), clients)
+    consumer = f"{TOOLS}.consumer.ConsoleShareConsumer"
+    arguments = ("--bootstrap-server", cluster.server, "--topic", "plain", "--group", "g-share")
+    start(cluster.broker.kafka.command(consumer, *arguments), clients)
+    settings = ("--num-records", "50", "--record-size", "10", "--throughput", "-1", "--transactional-id", "version-2")
+    cluster.tool("ProducerPerformance", "--topic", "pay", *settings, "--transaction-duration-ms", "50")
+    end = time.monotonic() + 2 * PATIENCE
+    while not {"g-streams", "g-share"} <= settled(cluster):
+        assert time.monotonic() < end, "the groups of Java's clients didn't settle"
+        time.sleep(0.5)
+
+
+def settled(cluster: Cluster) -> set[str]:
+    """The groups whose members have what they are to have."""
+    return {
+        row["group"]
+        for row in cluster.kseg("groups", "--show", "members")
+        if row["assignment"] and row["assignment"] == row["target"]
+    }
+
+
+def start(command: list[str], clients: ExitStack) -> None:
+    """Runs a client until the end; its input stays open so long."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    clients.callback(process.wait)
+    clients.callback(process.terminate)
+
+
 GROUPS = "consumer.group.ConsumerGroupCommand"
+
+
+def of_types(cluster: Cluster, show: str, *types: str) -> list[dict[str, Any]]:
+    """Rows of the groups of some types: each type has a tool of its own."""
+    names = {row["group"] for row in cluster.kseg("groups", "--show", "groups") if row["groupType"] in types}
+    return [row for row in cluster.kseg("groups", "--show", show) if row["group"] in names]
+
+
+CONSUMERS = ("classic", "consumer")
 
 
 def test_groups_have_the_same_offsets(cluster: Cluster, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--offsets")
-    ours = cluster.kseg("groups", "--show", "commits")
+    ours = of_types(cluster, "commits", *CONSUMERS)
     fields = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET")
     compared.rows(
         "groups' offsets",
@@ -258,7 +317,7 @@ def test_groups_have_the_same_offsets(cluster: Cluster, compared: Compared) -> N
 
 def test_groups_have_the_same_states_epochs_and_assignors(cluster: Cluster, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--state", "--verbose")
-    ours = cluster.kseg("groups", "--show", "groups")
+    ours = of_types(cluster, "groups", *CONSUMERS)
     fields = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH", "#MEMBERS")
     compared.rows(
         "groups' states",
@@ -284,7 +343,7 @@ def assignment(topics: list[dict[str, Any]] | None) -> str:
 
 def test_groups_have_the_same_members(cluster: Cluster, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--members", "--verbose")
-    ours = cluster.kseg("groups", "--show", "members")
+    ours = of_types(cluster, "members", *CONSUMERS)
     fields = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "CURRENT-EPOCH", "CURRENT-ASSIGNMENT")
     compared.rows(
         "members",
@@ -299,6 +358,55 @@ def test_groups_have_the_same_members(cluster: Cluster, compared: Compared) -> N
             for row in ours
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool", "epoch"),
+    [
+        ("streams", "streams.StreamsGroupCommand", "TARGET-ASSIGNMENT-EPOCH"),
+        ("share", "consumer.group.ShareGroupCommand", "ASSIGNMENT-EPOCH"),
+    ],
+)
+def test_streams_and_share_groups_are_as_their_tools_have_them(
+    kind: str, tool: str, epoch: str, cluster: Cluster, compared: Compared
+) -> None:
+    theirs = cluster.table(tool, "--describe", "--all-groups", "--state", "--verbose")
+    compared.rows(
+        f"{kind} groups' states",
+        (tuple(row[name] for name in ("GROUP", "STATE", "GROUP-EPOCH", epoch, "#MEMBERS")) for row in theirs),
+        (
+            tuple(str(row[name]) for name in ("group", "state", "epoch", "assignmentEpoch", "members"))
+            for row in of_types(cluster, "groups", kind)
+        ),
+    )
+    compared.rows(
+        f"{kind} groups' members",
+        described_members(cluster.tool(tool, "--describe", "--all-groups", "--members", "--verbose")),
+        (
+            (row["group"], row["memberId"], row["clientId"], str(row["epoch"]), has(row["assignment"]))
+            for row in of_types(cluster, "members", kind)
+        ),
+    )
+
+
+def described_members(lines: list[str]) -> Iterator[tuple[str, ...]]:
+    """Group, member, client, epoch and what it has, out of the tables of both tools."""
+    titles = next(line.split() for line in lines if line.strip())
+    member = "MEMBER" if "MEMBER" in titles else "CONSUMER-ID"
+    for line in lines:
+        cells = line.split(maxsplit=len(titles) - 1)
+        if cells and cells[0] != "GROUP":
+            row = dict(zip(titles, cells, strict=False))
+            held = row.get("ASSIGNMENTS", row.get("ASSIGNMENT", "")).split("TARGET-")[0].rstrip("; ")
+            yield row["GROUP"], row[member], row["CLIENT-ID"], row["MEMBER-EPOCH"], held
+
+
+def has(assigned: list[dict[str, Any]]) -> str:
+    """Tasks or partitions in the tools' forms."""
+    if assigned and "kind" in assigned[0]:
+        tasks = (f"{each['subtopologyId']}:[{','.join(map(str, each['partitions']))}]" for each in assigned)
+        return f"ACTIVE: {'; '.join(tasks)}"
+    return assignment(assigned)
 
 
 # --- offsets, sizes, places ------------------------------------------------------------------------------------------

@@ -107,6 +107,20 @@ def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path
     assert dumped(log.parent) == []
 
 
+def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
+    """A producer id that was spoilt would hold back all that follows."""
+    plain = NewBatch([NewRecord(None, b"plain")], 1)
+    spoilt = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
+    log = write_segment(tmp_path / "orders-0", [spoilt, plain])
+    spoil(log, 50, 1)
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--only", "records", "-o", "json"], log.parent)
+    assert [json.loads(line)["offset"] for line in ran.stdout.splitlines() if b'"offset":1' in line] == [1]
+    assert b"a transaction is open" not in ran.stderr
+    ran = run_kseg(["txns", "."], log.parent)
+    assert b"orders-0: offset 0: the crc of its batch is wrong: no transaction is taken to begin there" in ran.stderr
+    assert ran.stdout == b""
+
+
 def test_transaction_that_began_below_the_log_start_is_open_if_both_snapshots_have_it(tmp_path: Path) -> None:
     """Producer 9 began at offset 3, whose segment is gone; producer 5's transaction at 10 is committed."""
     committed_batch = NewBatch([NewRecord(None, b"a")], 10, 5, 0, is_transactional=True)

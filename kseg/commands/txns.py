@@ -119,6 +119,9 @@ def txns(
     if not quiet:
         for unreadable in reading.unreadable:
             talk(f"kseg: {unreadable.line()}")
+        missing = reading.coordinators.missing_text() if others and coordinators else None
+        if missing is not None:
+            talk(f"kseg: {missing}: transactional ids of the others aren't shown")
         if reading.unjudged:
             talk(f"kseg: {_unjudged_text(reading.unjudged)}")
         if found and not writer.count:
@@ -140,8 +143,8 @@ class _Reading:
     def __init__(self, places: Iterable[PartitionLog], now_ms: int | None, timeout_ms: int, *, only_open: bool) -> None:
         self._only_open = only_open
         self._now_ms = now_ms
-        self._coordinators = Coordinators(place.path.absolute().parent for place in places)
-        self._judge = Judge(self._coordinators, now_ms, timeout_ms)
+        self.coordinators = Coordinators(place.path.absolute().parent for place in places)
+        self._judge = Judge(self.coordinators, now_ms, timeout_ms)
         self.bootstrap_server = ""
         self.found_hanging = False
         self.stable_rows: list[StableRow] = []
@@ -183,7 +186,7 @@ class _Reading:
             if not verdict.is_certain:
                 self.unjudged.append(verdict.reason)
             elif verdict.is_hanging:
-                line = abort_command(opened, self.bootstrap_server, by_offset=self._coordinators.are_kraft)
+                line = abort_command(opened, self.bootstrap_server, by_offset=self.coordinators.are_kraft)
             if line is not None:
                 place = f"{opened.topic}-{opened.partition} from offset {opened.first_offset}"
                 self.abort_lines += [f"# {place}: {verdict.reason}", line]

@@ -78,6 +78,7 @@ def read_committed(
         reading.read(segment, has_index=partition is not None)
         if reading.is_decided:
             break
+    reading.forget_damaged()
     open_from = min((first for first in reading.begun.values() if first < end_offset), default=None)
     if open_from is not None and segments:
         place = segments[0].path.parent
@@ -101,6 +102,7 @@ class _Reading:
 
     def __init__(self, end_offset: int) -> None:
         self.begun: OpenTransactions = {}
+        self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
         self.aborted: defaultdict[int, list[Span]] = defaultdict(list)
         self.notes: list[str] = []
         self.is_decided = False
@@ -118,16 +120,31 @@ class _Reading:
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
-                if header.is_transactional:
-                    self._add(log_file, header, first, index)
+                if header.is_transactional and not header.is_control:
+                    self._begin(segment, header, first)
+                elif header.is_transactional:
+                    self._end(log_file, header, index)
 
-    def _add(self, log_file: LogFile, header: BatchHeader, first: int, index: "_IndexBeside") -> None:
-        if not header.is_control:
-            self.begun.setdefault(header.producer_id, first)
+    def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> None:
+        if header.producer_id in self.begun:
+            self._alone.pop(header.producer_id, None)
             return
+        self.begun[header.producer_id] = first
+        self._alone[header.producer_id] = segment, header
+
+    def forget_damaged(self) -> None:
+        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
+        for producer_id, (segment, header) in self._alone.items():
+            if producer_id in self.begun:
+                with segment.open_log() as log_file:
+                    if not is_intact(log_file, header):
+                        del self.begun[producer_id]
+
+    def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
         ended = _ended(log_file, header, index)
         if ended is None:
             return
+        self._alone.pop(header.producer_id, None)
         begun = self.begun.pop(header.producer_id, None)
         if ended is ControlType.ABORT:
             index.confirm(header, has_records=begun is not None)

@@ -77,6 +77,13 @@ class Coordinators:
         """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
         return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
 
+    def missing_text(self) -> str | None:
+        """How many partitions are here, if some aren't."""
+        self.read()
+        if not self.partitions or len(self.partitions) >= self.count:
+            return None
+        return f"{len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
     def read(self) -> None:
         """Reads what is there, unless that was done and nothing has changed since."""
         self.partitions = one_of_each(self._find())

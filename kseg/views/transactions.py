@@ -13,9 +13,9 @@ from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, D
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
@@ -82,7 +82,7 @@ class PartitionTransactions:
     """The transactions of a partition; its properties are right once `transactions` came to its end.
 
     log_end_offset: behind the last batch. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
-    damage. Only headers and markers are read; CRCs of records aren't looked at.
+    damage. Only headers and markers are read, and CRCs of single batches that leave a transaction open.
     """
 
     def __init__(self, partition: PartitionLog) -> None:
@@ -93,6 +93,7 @@ class PartitionTransactions:
         self.unreadable: list[Unreadable] = []
         self._open: dict[int, Transaction] = {}
         self._coordinator_epochs: dict[int, int] = {}
+        self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
 
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
@@ -112,8 +113,21 @@ class PartitionTransactions:
         self._open = dict(self._begun_before())
         for files in self.partition.segments:
             with files.open_log() as log_file:
-                yield from self._ended_in(log_file)
+                yield from self._ended_in(files, log_file)
+        self._forget_damaged()
         yield from self.open_transactions
+
+    def _forget_damaged(self) -> None:
+        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
+        for producer_id, (files, header) in self._alone.items():
+            opened = self._open.get(producer_id)
+            if opened is None or opened.batches != 1:
+                continue
+            with files.open_log() as log_file:
+                if not is_intact(log_file, header):
+                    del self._open[producer_id]
+                    reason = "the crc of its batch is wrong: no transaction is taken to begin there"
+                    self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
 
     def _begun_before(self) -> Iterator[tuple[int, Transaction]]:
         """Those open where the log begins, of the producer snapshot that ends there."""
@@ -140,7 +154,7 @@ class PartitionTransactions:
                     ),
                 )
 
-    def _ended_in(self, log_file: LogFile) -> Iterator[Transaction]:
+    def _ended_in(self, files: SegmentFiles, log_file: LogFile) -> Iterator[Transaction]:
         for item in walk_headers(log_file):
             if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
                 continue
@@ -154,7 +168,7 @@ class PartitionTransactions:
             if not item.is_transactional:
                 continue
             if not item.is_control:
-                self._add_records(item)
+                self._add_records(files, item)
             elif marker := read_end_marker(log_file, item):
                 yield self._ended(item, marker)
 
@@ -168,9 +182,10 @@ class PartitionTransactions:
             has_broker_times=header.is_log_append_time,
         )
 
-    def _add_records(self, header: BatchHeader) -> None:
+    def _add_records(self, files: SegmentFiles, header: BatchHeader) -> None:
         known = self._open.get(header.producer_id)
         if known is None:
+            self._alone[header.producer_id] = files, header
             known = replace(
                 self._new(header), first_offset=header.base_offset, first_timestamp=_first_timestamp(header)
             )
@@ -184,6 +199,7 @@ class PartitionTransactions:
         )
 
     def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
+        self._alone.pop(header.producer_id, None)
         known = self._open.pop(header.producer_id, None) or self._new(header)
         self._coordinator_epochs[header.producer_id] = marker.coordinator_epoch
         return replace(

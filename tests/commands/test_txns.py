@@ -205,6 +205,14 @@ def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> N
     assert opened(tmp_path)["isHanging"] is True
 
 
+def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}), number=1)
+    text = b"kseg: 1 of 2 partitions of __transaction_state are here: transactional ids of the others aren't shown\n"
+    assert kseg(["txns", "."], tmp_path).stderr == text
+    assert kseg(["txns", "__transaction_state-1"], tmp_path).stderr == b""
+
+
 def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path)

@@ -29,6 +29,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>schemas</groupId><artifactId>schemas</artifactId><version>1</version>
   <dependencies><dependency>
     <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{release}</version>
+    <exclusions><exclusion>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId>
+    </exclusion></exclusions>
   </dependency></dependencies>
 </project>
 """

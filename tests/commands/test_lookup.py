@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,8 +37,8 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
     log.parent.mkdir()
     log.write_bytes((golden.ROOT / SAMPLE / log.name).read_bytes())
 
-    def cut_after(partition: PartitionLog, offset: int) -> Lookup:
-        answer = lookup_offset(partition, offset)
+    def cut_after(partition: PartitionLog, offset: int, *others: Any) -> Lookup:
+        answer = lookup_offset(partition, offset, *others)
         os.truncate(log, 500)
         return answer
 

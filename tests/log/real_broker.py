@@ -81,7 +81,7 @@ def new_broker(
     all_settings = {**(settings or {}), "log.dirs": ",".join(map(str, (logs, *log_dirs)))}
     own = "".join(f"{key}={value}\n" for key, value in all_settings.items())
     if tools.store.release_order(release) < FIRST_WITHOUT_ZOOKEEPER:
-        artifacts = [f"org.apache.kafka:kafka_{tools.SCALA}:{release}", f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
+        artifacts = [*tools.tool_artifacts(release), f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
         zookeeper_port = tools.free_port()
         (work / "zookeeper.properties").write_text(
             f"dataDir={work / 'zookeeper'}\nclientPort={zookeeper_port}\nclientPortAddress=127.0.0.1\n"

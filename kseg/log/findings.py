@@ -335,8 +335,9 @@ FINDINGS: dict[str, FindingKind] = {
         "A broker may refuse its log directory, or forget what the file said.",
         "While the broker is down: delete a `*-offset-checkpoint` (it is written again; without"
         " log-start-offset-checkpoint deleted records can be read again until they are deleted again);"
-        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; delete meta.properties and"
-        " let `kafka-storage.sh format --ignore-formatted` write it, with the cluster's id.",
+        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; copy meta.properties from"
+        " another log directory of the broker, with the `directory.id` that `kseg metadata -o json` lists for this one"
+        " (`logDirs`): a new id takes the partitions offline.",
     ),
     "checkpoint-beyond-end": FindingKind(
         _WARNING,

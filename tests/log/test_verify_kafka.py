@@ -58,13 +58,15 @@ def delete_records(port: int, offsets: dict[str, int]) -> None:
         future.result(PATIENCE)
 
 
-def set_format(port: int, topic: str, release: str) -> None:
-    """Changes a topic's message format."""
-    from confluent_kafka.admin import AdminClient, ConfigResource
+def set_format(broker: Broker, topic: str, release: str) -> None:
+    """Changes a topic's message format, as soon as the broker knows the topic."""
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config={FORMAT: release})
-    for future in admin.alter_configs([resource]).values():
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
+    broker.tools.wait_until(lambda: topic in admin.list_topics(timeout=PATIENCE).topics, PATIENCE, f"no {topic}")
+    entry = ConfigEntry(FORMAT, release, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    for future in admin.incremental_alter_configs([resource]).values():
         future.result(PATIENCE)
 
 
@@ -107,7 +109,7 @@ def test_topic_whose_message_format_is_lowered_and_raised_again_is_well(
             if number == 0:
                 make_topics(broker.port, ["changing"], {"changing": {FORMAT: release}})
             else:
-                set_format(broker.port, "changing", release)
+                set_format(broker, "changing", release)
             write_plain(broker.port, "changing", now)
         assert_well(broker)
     noted = run.kseg(["verify", "-v", str(broker.logs / "changing-0")], Path(broker.logs))

@@ -18,7 +18,8 @@ from kseg.commands.options import (
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
-from kseg.log.salvage import Salvage, Written, find_replicas, open_transactions, plan_salvage, salvage_partition
+from kseg.log.salvage import Salvage, find_replicas, plan_salvage
+from kseg.log.salvage_writer import Written, open_transactions, salvage_partition
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar

@@ -1,4 +1,4 @@
-"""`kseg reindex`: indexes made anew from the logs, in a new directory; and what else is missing or broken there."""
+"""`kseg reindex`: indexes rebuilt from the logs, in a new directory, and what else is missing or wrong there."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -56,7 +56,7 @@ def reindex(
     progress: bool | None,
     cluster_metadata: Path | None,
 ) -> None:
-    """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
+    """Rebuild .index, .timeindex and .txnindex from the logs, as a broker does.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def reindex(
 
     PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
     gets a directory of its own there. An index ends where its log is damaged; then the status is 1. Leader epochs,
-    producer snapshots and partition.metadata come with them where they are missing or broken.
+    producer snapshots and partition.metadata come with them where they are missing or broken, or contradict the log.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")

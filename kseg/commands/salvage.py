@@ -77,7 +77,7 @@ def salvage(
 
     PATHS are partition directories, log directories or parents of these. The same partition found more than once is
     taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
-    snapshots are made anew, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
+    snapshots are rebuilt, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
     directory of its own below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ beside them. Ends with 1
     where something is lost, or stays that can't be read.
 

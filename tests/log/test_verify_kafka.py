@@ -1,5 +1,6 @@
 """What real brokers leave behind when all is well is well for `verify` too. Needs Java and Maven."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -122,21 +123,56 @@ OPENED = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.n
 
 def test_what_the_log_of_0_11_rebuilds_is_well(tmp_path: Path) -> None:
     """It counts markers in its snapshots, and indexes aborted transactions without records."""
-    sys.path.insert(0, str(golden.ROOT.parent / "tools"))
-    from kafka_classes import KafkaClasses
-
-    kafka = KafkaClasses(["org.apache.kafka:kafka_2.11:0.11.0.3"], ["RecoverLog"], tmp_path)
-    (tmp_path / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
     places = []
     for name in TRANSACTIONAL:
         source = edits.copy_partition(tmp_path / "source", name)
-        places.append(tmp_path / "recovered" / source.name)
+        places.append(tmp_path / "recovered" / source.name.replace("compacted", "kept"))
         places[-1].mkdir(parents=True)
         for log in edits.logs(source):
             shutil.copy(log, places[-1])
-    options = [*OPENED, f"-Dlog4j.configuration=file:{tmp_path / 'log4j.properties'}"]
+    recover(tmp_path, places)
+    assert all(list(place.glob("*.snapshot")) for place in places)
+    assert_all_well(places)
+
+
+def test_what_the_cleaner_of_0_11_leaves_is_well(tmp_path: Path) -> None:
+    """Times of batches that it emptied don't reach its time index."""
+    now = time.time_ns() // 1_000_000
+    lines: list[dict[str, object]] = []
+    for number, end in enumerate(("commit", "abort")):
+        timestamp = now + number * ROLLED_MS
+        lines += [{"key": f"k{key}", "value": "v", "timestamp": timestamp} for key in range(4)]
+        lines.append({"type": end})
+    (tmp_path / "source").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--producer-id", "7", "--transaction", "open", "--batch-records", "2", "-q"]
+    ran = run.kseg(["build", "source", "-o", "compacted-0", *options], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    place = tmp_path / "compacted-0"
+    recover(tmp_path, [place])
+    log = edits.logs(place)[0]
+    assert 0 in [int.from_bytes(raw[57:61], "big") for raw in batches_of(log)]
+    largest = log.with_suffix(".timeindex").read_bytes()[-12:-4]
+    assert int.from_bytes(largest, "big") < now + ROLLED_MS
+    assert_all_well([place])
+
+
+def batches_of(log: Path) -> list[bytes]:
+    return [log.read_bytes()[start : start + size] for start, size in edits.v2_batches(log)]
+
+
+def recover(work: Path, places: list[Path]) -> None:
+    """Lets the log of 0.11 recover partitions, and clean those called `compacted`."""
+    sys.path.insert(0, str(golden.ROOT.parent / "tools"))
+    from kafka_classes import KafkaClasses
+
+    (work / "classes-of-0.11").mkdir()
+    kafka = KafkaClasses(["org.apache.kafka:kafka_2.11:0.11.0.3"], ["RecoverLog"], work / "classes-of-0.11")
+    (work / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
+    options = [*OPENED, f"-Dlog4j.configuration=file:{work / 'log4j.properties'}"]
     subprocess.run(kafka.command("RecoverLog", *map(str, places), options=options), check=True)
+
+
+def assert_all_well(places: list[Path]) -> None:
     for place in places:
-        assert list(place.glob("*.snapshot"))
-        ran = run.kseg(["verify", str(place)], tmp_path)
+        ran = run.kseg(["verify", str(place)], place)
         assert (ran.status, ran.stdout) == (0, b"ok\n"), ran.stdout.decode()

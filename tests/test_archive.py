@@ -232,6 +232,12 @@ def test_partitions_commands_take_a_log_on_standard_input(given: Callable[[bytes
     assert b'"baseOffset":203000' in ran.stdout
 
 
+def test_log_on_standard_input_is_not_wrong_for_having_no_index(given: Callable[[bytes], None], tmp_path: Path) -> None:
+    given(SEGMENT.read_bytes())
+    ran = kseg(tmp_path, "verify", "-")
+    assert (ran.status, ran.stdout) == (0, b"ok\n")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_archive_on_standard_input(form: str, given: Callable[[bytes], None], plain: Path, tmp_path: Path) -> None:
     given(packed(plain, form))

@@ -1,4 +1,4 @@
-"""`kseg reindex`: indexes made anew from the logs, in a new directory; and what else is missing or broken there."""
+"""`kseg reindex`: indexes rebuilt from the logs, in a new directory, and what else is missing or wrong there."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -56,7 +56,7 @@ def reindex(
     progress: bool | None,
     cluster_metadata: Path | None,
 ) -> None:
-    """Make .index, .timeindex and .txnindex anew from the logs, as a broker rebuilds them.
+    """Rebuild .index, .timeindex and .txnindex from the logs, as a broker does.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def reindex(
     gets a directory of its own there. How far entries lie apart is taken from the topic's settings, where
     __cluster_metadata lies beside, or from the indexes that are there. An index ends where its log is damaged; then the
     status is 1. Leader epochs, producer snapshots and partition.metadata come with them where they are missing or
-    broken.
+    broken, or contradict the log.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")

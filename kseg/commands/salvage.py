@@ -18,7 +18,8 @@ from kseg.commands.options import (
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
-from kseg.log.salvage import Salvage, Written, find_replicas, open_transactions, plan_salvage, salvage_partition
+from kseg.log.salvage import Salvage, find_replicas, plan_salvage
+from kseg.log.salvage_writer import Written, open_transactions, salvage_partition
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
@@ -76,7 +77,7 @@ def salvage(
 
     PATHS are partition directories, log directories or parents of these. The same partition found more than once is
     taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
-    snapshots are made anew, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
+    snapshots are rebuilt, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
     directory of its own below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ beside them. Ends with 1
     where something is lost, or stays that can't be read.
 

@@ -21,7 +21,8 @@ from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
 from kseg.log.findings import FINDINGS, Finding, Severity, explanation
-from kseg.log.verify import Verified, plan_verification, verify_paths
+from kseg.log.verify import Verified, verify_paths
+from kseg.log.verify_plan import plan_verification
 from kseg.output.findings import counts_text, finding_object, passed_over_line, summary_object, write_findings
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar

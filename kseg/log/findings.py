@@ -335,8 +335,9 @@ FINDINGS: dict[str, FindingKind] = {
         "A broker may refuse its log directory, or forget what the file said.",
         "While the broker is down: delete a `*-offset-checkpoint` (it is written again; without"
         " log-start-offset-checkpoint deleted records can be read again until they are deleted again);"
-        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; delete meta.properties and"
-        " let `kafka-storage.sh format --ignore-formatted` write it, with the cluster's id.",
+        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; copy meta.properties from"
+        " another log directory of the broker, with the `directory.id` that `kseg metadata -o json` lists for this one"
+        " (`logDirs`): a new id takes the partitions offline.",
     ),
     "checkpoint-beyond-end": FindingKind(
         _WARNING,
@@ -463,7 +464,10 @@ def findings_page() -> str:
     lines = [
         "# What `kseg verify` finds",
         "",
-        "Errors and warnings make the exit status 1; notes don't. `kseg verify --explain ID` prints an entry.",
+        "Errors and warnings make the exit status 1; notes don't: they are counted, and listed with `-v`. `kseg verify"
+        " --explain ID` prints an entry.",
+        "Each next step was carried out on damaged disks of a 4.3.1 broker, stopped in order and killed before, by"
+        " `tests/log/test_advice_kafka.py`: the broker starts, and nothing is found then but holes that no replica fills.",
         "This page is made from the table in `kseg/log/findings.py`.",
         "",
     ]

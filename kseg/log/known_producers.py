@@ -64,7 +64,9 @@ class KnownProducers:
         if name == "epoch":
             return False
         if name == "current_txn_first_offset":
-            is_below = 0 <= known.current_txn_first_offset < self._log_start
-            return is_below and not 0 <= entry.current_txn_first_offset < self._log_start
+            stored, found = entry.current_txn_first_offset, known.current_txn_first_offset
+            first = max(self._first_offset, self._log_start)
+            began_before = 0 <= stored < first <= found  # of what retention has taken the log doesn't tell
+            return began_before or (0 <= found < self._log_start and not 0 <= stored < self._log_start)
         is_forgotten = known.last_offset < self._log_start and entry.last_offset < 0
         return is_forgotten or (name == "last_offset" and entry.last_offset == self._markers.get(entry.producer_id))

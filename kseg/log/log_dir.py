@@ -207,13 +207,18 @@ def is_partition(directory: Path) -> bool:
     """
     if parse_partition_directory(directory.absolute()) is None:
         return holds_segments(directory)
+    has_partitions = False
     try:
         with os.scandir(directory) as entries:
-            names = [(entry.name, entry.is_dir()) for entry in entries]
+            for entry in entries:
+                if not entry.is_dir():
+                    if is_of_partition(entry.name):
+                        return True
+                elif parse_partition_directory(entry.name):
+                    has_partitions = True
     except OSError:
         return True
-    has_files = any(is_of_partition(name) for name, is_directory in names if not is_directory)
-    return has_files or not any(is_directory and parse_partition_directory(name) for name, is_directory in names)
+    return not has_partitions
 
 
 def is_of_partition(name: str) -> bool:

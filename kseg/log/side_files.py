@@ -28,7 +28,7 @@ from kseg.log.partition import (
 
 
 class Reason(StrEnum):
-    """Why a file is made anew."""
+    """Why a file is written from the log."""
 
     MISSING = "missing"
     BROKEN = "broken"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kseg.log.findings import Finding, Severity
-from kseg.log.verify import PassedOver
+from kseg.log.verify_plan import PassedOver
 from kseg.output.printable import printable
 from kseg.output.stdout import write_line, write_styled
 

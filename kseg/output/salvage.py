@@ -7,7 +7,8 @@ from pathlib import Path
 from kseg.formats.codes import DamageKind
 from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import FoundLoss
-from kseg.log.salvage import Hole, Salvage, Written
+from kseg.log.salvage import Hole, Salvage
+from kseg.log.salvage_writer import Written
 from kseg.times import iso_time
 
 SHOWN = 50

@@ -73,6 +73,7 @@ OF_PARTITIONS = (
     "verify PARTITION",
     "verify -o json .",
     "salvage --dry-run PARTITION",
+    "salvage --dry-run --drop-unreadable PARTITION",
     f"salvage -o {NEW} --format json PARTITION",
     "reindex --dry-run PARTITION",
     f"reindex -o {NEW} .",

@@ -125,7 +125,6 @@ def test_each_finding_has_its_case() -> None:
 
 
 GARBAGE = b"\0" * 40
-CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 @pytest.mark.parametrize("state", [CLEAN, KILLED])
@@ -158,11 +157,22 @@ def test_advice_for_log_directories_makes_all_well(state: str, tmp_path_factory:
     (second / "meta.properties").write_bytes(GARBAGE)
     assert errors_of(broker.logs, second) == {"unreadable-text"}
     (second / "meta.properties").unlink()
-    storage = ("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", CLUSTER)
-    subprocess.run(broker.kafka.command(*storage, "-c", str(broker.work / "server.properties")), check=True)
+    write_properties(second, broker.logs)
     with broker.running("properties"):
         assert whole_topics(broker.port, [case.topic for case in cases]) == {case.topic for case in cases}
     assert errors_of(broker.logs, second) == set()
+
+
+def write_properties(log_dir: Path, other: Path) -> None:
+    """As the next step says: of another log directory, but for the directory's own id, which the metadata have."""
+    properties = dict(
+        line.split("=", 1) for line in (other / "meta.properties").read_text().splitlines() if "=" in line
+    )
+    lines = run.kseg(["metadata", "-o", "json", str(other)], other).stdout.splitlines()
+    (ids,) = [thing["logDirs"] for thing in map(json.loads, lines) if thing["type"] == "broker"]
+    (own,) = set(ids) - {properties["directory.id"]}
+    properties["directory.id"] = own
+    (log_dir / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
 
 def errors_of(*log_dirs: Path) -> set[str]:

@@ -11,7 +11,8 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.errors import UsageError
 from kseg.log.partition import PartitionLog
-from kseg.log.salvage import Hole, Salvage, find_replicas, plan_salvage, write_salvage
+from kseg.log.salvage import Hole, Salvage, find_replicas, plan_salvage
+from kseg.log.salvage_writer import write_salvage
 from kseg.log.verify import verify_partition
 from kseg.new_directory import new_directory
 from tests import golden

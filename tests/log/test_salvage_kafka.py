@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kseg.log.partition import PartitionLog
-from kseg.log.salvage import find_replicas, plan_salvage, write_salvage
+from kseg.log.salvage import find_replicas, plan_salvage
+from kseg.log.salvage_writer import write_salvage
 from kseg.new_directory import new_directory
 from kseg.segment import open_segment
 from tests.log import edits

@@ -9,7 +9,8 @@ import pytest
 
 from kseg.log.findings import FINDINGS, Finding, Severity, findings_page
 from kseg.log.partition import PartitionLog
-from kseg.log.verify import plan_verification, verify_partition, verify_paths
+from kseg.log.verify import verify_partition, verify_paths
+from kseg.log.verify_plan import plan_verification
 from tests import golden
 from tests.log import edits
 

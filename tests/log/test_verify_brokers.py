@@ -91,16 +91,21 @@ def test_transaction_that_reaches_above_the_log_start_offset_needs_one(tmp_path:
 PRODUCER, MARKER = 1000, 109
 """Of the transactional partition: a producer whose last transaction is over, and where its marker stands."""
 ENTRY_SIZE = 46
-PLACES = {"last_sequence": (10, 4), "last_offset": (14, 8), "offset_delta": (22, 4)}
+PLACES = {
+    "last_sequence": (10, 4),
+    "last_offset": (14, 8),
+    "offset_delta": (22, 4),
+    "current_txn_first_offset": (38, 8),
+}
 """Of a snapshot's entry: where a field stands, and how wide it is."""
 
 
-def change_snapshot(partition: Path, **fields: int) -> None:
-    """Changes the producer's entry in the last snapshot."""
+def change_snapshot(partition: Path, producer: int = PRODUCER, **fields: int) -> None:
+    """Changes a producer's entry in the last snapshot."""
     snapshot = sorted(partition.glob("*.snapshot"))[-1]
     content = snapshot.read_bytes()
     starts = range(10, len(content), ENTRY_SIZE)
-    (entry,) = [start for start in starts if int.from_bytes(content[start : start + 8], "big") == PRODUCER]
+    (entry,) = [start for start in starts if int.from_bytes(content[start : start + 8], "big") == producer]
     for name, value in fields.items():
         start, width = PLACES[name]
         edits.edit_snapshot(snapshot, entry + start, value.to_bytes(width, "big", signed=True))
@@ -112,6 +117,15 @@ def test_producer_forgotten_with_the_records_below_the_log_start_offset(tmp_path
     change_snapshot(partition, last_sequence=-1, last_offset=-1, offset_delta=0)
     assert [finding.id for finding in found_in(partition)] == ["snapshot-content"]
     edits.write_checkpoint(partition, LOG_START, MARKER)
+    assert found_in(partition) == []
+
+
+def test_transaction_that_began_in_what_retention_took(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, TRANSACTIONAL)
+    change_snapshot(partition, 9, current_txn_first_offset=50)
+    assert [finding.id for finding in found_in(partition)] == ["snapshot-content"]
+    for path in [*partition.glob(f"{6:020}.*"), *partition.glob(f"{59:020}.*")]:
+        path.unlink()
     assert found_in(partition) == []
 
 

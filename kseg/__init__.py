@@ -11,13 +11,14 @@ with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
     from kseg.batch import Batch, Header, Record
-    from kseg.errors import KsegError, OpenError, UsageError
+    from kseg.errors import DamagedError, KsegError, OpenError, UsageError
     from kseg.log_file import Damage
     from kseg.segment import Segment, open_segment
 
 __all__ = [
     "Batch",
     "Damage",
+    "DamagedError",
     "Header",
     "KsegError",
     "OpenError",
@@ -30,6 +31,7 @@ __all__ = [
 _HOMES = {
     "Batch": "kseg.batch",
     "Damage": "kseg.log_file",
+    "DamagedError": "kseg.errors",
     "Header": "kseg.batch",
     "KsegError": "kseg.errors",
     "OpenError": "kseg.errors",

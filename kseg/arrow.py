@@ -20,7 +20,7 @@ from kseg.batch import Batch
 from kseg.bodies import Slice, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import Codec
-from kseg.formats.names import parse_partition_directory
+from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.kernel.contract import Buffer, Columns
 from kseg.log_file import LogFile
 from kseg.segment import batch_of
@@ -81,8 +81,8 @@ class Origin(NamedTuple):
 def origin_of(path: Path) -> Origin:
     """Topic and partition that a log file's directory is named after, None if it isn't named so."""
     directory = parse_partition_directory(path.absolute().parent)
-    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
-    return Origin(topic, partition, path.name)
+    topic, partition = (None, None) if directory is None else (plain_text(directory.topic), directory.partition)
+    return Origin(topic, partition, plain_text(path.name))
 
 
 @lru_cache(maxsize=16)

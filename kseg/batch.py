@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
-from typing import NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
+from kseg.bodies import body_damage, problem_damage
 from kseg.codecs import DEFAULT_LIMIT, Body, decompress
+from kseg.errors import DamagedError, UsageError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -33,10 +36,15 @@ from kseg.formats.positions import (
     stored_offset,
 )
 from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
+from kseg.log_file import Damage
 
 _NOTHING = Template((), b"", ())
 _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)
 """Reads all records and prints none."""
+
+
+OnDamage: TypeAlias = Literal["raise", "skip"] | Callable[[Damage], object]
+"""What to do about records that can't be read: raise DamagedError, go on without them, or call this and go on."""
 
 
 class Header(NamedTuple):
@@ -98,7 +106,7 @@ class BatchProblem(NamedTuple):
     detail: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Batch:
     """A v2 batch, or a v0 or v1 log entry: a message, or a wrapper of compressed ones.
 
@@ -229,7 +237,7 @@ class Batch:
         """Offset of the first record as written; of a wrapper the first inner one's, for which it is decompressed."""
         if self.header_base_offset is not None:
             return self.header_base_offset
-        return next((record.offset for record in self.records()), self.last_offset)
+        return next((record.offset for record in self.records(on_damage="skip")), self.last_offset)
 
     @property
     def count(self) -> int:
@@ -247,11 +255,41 @@ class Batch:
             return crc32(self.raw[MAGIC_POSITION:])
         return kernel.load().crc32c(memoryview(self.raw)[ATTRIBUTES_POSITION:])
 
-    def records(self) -> Iterator[Record]:
-        """Its records, as far as they can be read."""
-        return records_of(self._columns, lambda _: self.position)
+    def records(self, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
+        """Its records, those before damage too. A wrong CRC is no damage here: `is_valid` tells of it.
 
-    __iter__ = records
+        Args:
+            on_damage: what to do where the codec is unknown, the body can't be decompressed, or a record or the count
+                of records is wrong: "raise", "skip", or a function that is called with the Damage.
+
+        Raises:
+            DamagedError: at such damage, after the records before it, unless `on_damage` says otherwise.
+        """
+        check_on_damage(on_damage)
+        return self._records(on_damage)
+
+    def _records(self, on_damage: OnDamage) -> Iterator[Record]:
+        columns = self._columns
+        yield from records_of(columns, lambda _: self.position)
+        failure = self._body.failure
+        if failure is not None:
+            meet(body_damage(self.position, failure), on_damage)
+        elif columns.problems:
+            meet(problem_damage(columns.problems[0]), on_damage)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Its records. Raises DamagedError where they can't be read."""
+        return self.records()
+
+    def __repr__(self) -> str:
+        """What its header tells, in one line: nothing is decompressed for it."""
+        codec = Codec(self.codec).name.lower() if self.codec in set(Codec) else self.codec
+        first = "" if self.header_base_offset is None else f"base_offset={self.header_base_offset}, "
+        count = "" if self.header_count is None else f"count={self.header_count}, "
+        return (
+            f"Batch(position={self.position}, size={self.size}, magic={self.magic}, {first}"
+            f"last_offset={self.last_offset}, {count}codec={codec}, is_valid={self.is_valid})"
+        )
 
     def problem(self) -> BatchProblem | None:
         """What keeps its records from being read to the end; None if nothing does."""
@@ -284,6 +322,20 @@ class Batch:
         rows = new_rows(1)
         rows[1], rows[2] = self.size, int(self.is_valid)
         return rows, None if self.codec == Codec.NONE else [self._body.data]
+
+
+def check_on_damage(on_damage: OnDamage) -> None:
+    """Raises UsageError for what `on_damage` can't be."""
+    if on_damage not in ("raise", "skip") and not callable(on_damage):
+        raise UsageError(f'on_damage is {on_damage!r}: give "raise", "skip" or a function that takes a Damage')
+
+
+def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
+    """Does about a damage what is asked. Raises DamagedError if that is it."""
+    if callable(on_damage):
+        on_damage(damage)
+    elif on_damage == "raise":
+        raise DamagedError(f'{damage.kind}: {damage.detail}; on_damage="skip" goes on after it', path, damage.position)
 
 
 def records_of(columns: Columns, position_of: Callable[[int], int]) -> Iterator[Record]:

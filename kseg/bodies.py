@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kseg import kernel
 from kseg.codecs import DEFAULT_LIMIT, LARGEST_RATIO_FREE, UNKNOWN_CODEC, Body, decompress, library_functions
 from kseg.formats.codes import Codec, DamageKind
-from kseg.kernel.contract import ROW, START, Bodies
+from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
 from kseg.log_file import Damage, Run
 
 if TYPE_CHECKING:
@@ -196,11 +196,27 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
             bodies[row - first] = body.data
         if body.failure is not None:
             wasted += len(body.data)
-            damages.append((row, _damage(run, row, body.failure)))
+            damages.append((row, body_damage(run.position + run.rows[row * ROW + START], body.failure)))
     return Slice(run, first, last, bodies, tuple(damages), wasted)
 
 
-def _damage(run: Run, row: int, failure: str) -> Damage:
+# --- what is wrong inside a batch -------------------------------------------------------------------------------------
+
+PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
+    Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
+    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
+    Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
+    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
+}
+
+
+def body_damage(position: int, failure: str) -> Damage:
+    """The damage of a batch at a position whose body can't be had whole."""
     is_unknown = failure.startswith(UNKNOWN_CODEC)
-    kind = DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY
-    return Damage(kind, run.position + run.rows[row * ROW + START], 0, failure)
+    return Damage(DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY, position, 0, failure)
+
+
+def problem_damage(problem: RecordProblem) -> Damage:
+    """The damage of a batch whose records can't all be read."""
+    kind, detail = PROBLEMS[problem.problem]
+    return Damage(kind, problem.position, 0, detail.format(n=problem.records_read, at=problem.body_position))

@@ -1,4 +1,4 @@
-"""The one family of exceptions: what stops a call. Damage in files is yielded as values, never raised."""
+"""The one family of exceptions: what stops a call. Damage is a value, but for whoever wants all records."""
 
 from os import PathLike, fspath
 

@@ -10,6 +10,8 @@ from kseg.interrupts import Uninterrupted
 from kseg.scratch import scratch_directory
 
 COPIED_AT_ONCE = 64 << 20
+_SECTOR = 512
+"""Bytes that a disk gives or doesn't."""
 _PIECE = 1 << 20
 _NAME_KEPT = 200
 """Characters of a directory's name that stand in its unfinished one, which mustn't become too long."""
@@ -89,12 +91,19 @@ def _sync(directory: Path) -> None:
 
 
 def copy_file(path: Path, target_path: Path) -> None:
-    """Copies a file with its times to where none is. Raises OSError where the system can't read or write."""
+    """Copies a file with its times to where none is.
+
+    Raises UnreadableError if the disk can't give all of it, WriteError if it was cut meanwhile, OSError where the
+    system can't read or write.
+    """
     source = os.open(path, os.O_RDONLY)
     target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         status = os.fstat(source)
-        copy_range(source, target, 0, status.st_size)
+        try:
+            copy_range(source, target, 0, status.st_size)
+        except (UnreadableError, WriteError) as error:
+            raise type(error)(error.message, path, error.position) from error
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     finally:
         os.close(source)
@@ -135,12 +144,20 @@ def _send(source: int, target: int, position: int, size: int) -> int:
     return os.sendfile(target, source, position, size)
 
 
+def _piece_at(source: int, position: int, size: int) -> bytes:
+    """Bytes of a file, fewer before what can't be read. Raises UnreadableError with the place of that."""
+    while True:
+        try:
+            return os.pread(source, size, position)
+        except OSError as error:
+            if size <= _SECTOR:
+                reason = f"can't be read: {error.strerror}; `kseg salvage` saves what is intact"
+                raise UnreadableError(reason, position=position) from error
+            size = max(size // 2, _SECTOR)
+
+
 def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
-    try:
-        piece = memoryview(os.pread(source, min(size, _PIECE), position))
-    except OSError as error:
-        reason = f"can't be read: {error.strerror}; `kseg salvage` saves what is intact"
-        raise UnreadableError(reason, position=position) from error
+    piece = memoryview(_piece_at(source, position, min(size, _PIECE)))
     written = 0
     while written < len(piece):
         written += os.write(target, piece[written:])

@@ -22,26 +22,44 @@ class Release(NamedTuple):
         return ".".join(str(number) for number in self.numbers if number != _UNNAMED_PATCH)
 
 
+_NAMES = (
+    "0.8.0 0.8.1 0.8.1.1 0.8.2.0 0.8.2.1 0.8.2.2 0.9.0.0 0.9.0.1 0.10.0.0 0.10.0.1 0.10.1.0 0.10.1.1 0.10.2.0 0.10.2.1"
+    " 0.10.2.2 0.11.0.0 0.11.0.1 0.11.0.2 0.11.0.3 1.0.0 1.0.1 1.0.2 1.1.0 1.1.1 2.0.0 2.0.1 2.1.0 2.1.1 2.2.0 2.2.1"
+    " 2.2.2 2.3.0 2.3.1 2.4.0 2.4.1 2.5.0 2.5.1 2.6.0 2.6.1 2.6.2 2.6.3 2.7.0 2.7.1 2.7.2 2.8.0 2.8.1 2.8.2 3.0.0 3.0.1"
+    " 3.0.2 3.1.0 3.1.1 3.1.2 3.2.0 3.2.1 3.2.2 3.2.3 3.3.0 3.3.1 3.3.2 3.4.0 3.4.1 3.5.0 3.5.1 3.5.2 3.6.0 3.6.1 3.6.2"
+    " 3.7.0 3.7.1 3.7.2 3.8.0 3.8.1 3.9.0 3.9.1 3.9.2 4.0.0 4.0.1 4.0.2 4.1.0 4.1.1 4.1.2 4.2.0 4.2.1 4.2.2 4.3.0 4.3.1"
+    " 4.4.0"
+)
+RELEASES = tuple(tuple(map(int, name.split("."))) for name in _NAMES.split())
+"""All there are, rising, as Maven Central and Kafka's archive have them."""
 OLDEST = Release((0, 8, 2))
 LATEST = Release((4, 3, 1))
-KNOWN = ((0, 8), LATEST.numbers[:2])
+"""The latest one whose tool's output is known: `kafka-tools` of later ones isn't out."""
+NEWEST = Release(RELEASES[-1])
+"""The latest one whose files are known."""
 
 
 def parse_release(text: str) -> Release:
-    """The release that `0.8` … `4.3`, `2.0.1` or `latest` names; without a patch number the last one of its line.
+    """The release that `0.8` … `4.4`, `2.0.1` or `latest` names; without a patch number the last one of its line.
 
-    Raises UsageError for anything else, and for releases that kseg doesn't know.
+    Raises UsageError for anything else, and for releases that there never were, with the nearest that there are.
     """
     if text == "latest":
         return LATEST
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", text):
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){1,3}", text):
         raise UsageError(f"--like {text}: give a release such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))
+    if not any(release[: len(numbers)] == numbers for release in RELEASES):
+        raise UsageError(f"--like {text}: there is no such release that kseg knows: {_nearest(numbers)}")
     whole = 4 if numbers[0] == 0 else 3
-    release = Release((numbers + (_UNNAMED_PATCH,) * whole)[:whole])
-    if not KNOWN[0] <= release.numbers[:2] <= KNOWN[1]:
-        raise UsageError(f"--like {text}: kseg knows the releases from 0.8 to {LATEST.numbers[0]}.{LATEST.numbers[1]}")
-    return max(release, OLDEST)
+    return max(Release((numbers + (_UNNAMED_PATCH,) * whole)[:whole]), OLDEST)
+
+
+def _nearest(numbers: tuple[int, ...]) -> str:
+    before = [release for release in RELEASES if release < numbers]
+    after = [release for release in RELEASES if release > numbers]
+    names = [".".join(map(str, release)) for release in (*before[-1:], *after[:1])]
+    return f"the nearest {'is' if len(names) == 1 else 'are'} {' and '.join(names)}"
 
 
 Since = tuple[tuple[tuple[int, ...], T], ...]

@@ -1,12 +1,14 @@
 """A segment's log as values: what notebooks and the other commands read."""
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kseg import kernel
-from kseg.batch import Batch, Record, records_of
-from kseg.bodies import Slice, with_bodies
+from kseg.batch import Batch, OnDamage, Record, check_on_damage, meet, records_of
+from kseg.bodies import Slice, problem_damage, with_bodies
+from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.log_file import Damage, LogFile, Run
 
@@ -56,11 +58,26 @@ class Segment:
         """The batches, damaged stretches left out; those with a wrong CRC have `is_valid` False."""
         return (item for item in self.scan(start) if isinstance(item, Batch))
 
-    def records(self, start: int = 0) -> Iterator[Record]:
-        """All records, control records too, from a batch's position on; quicker than batch by batch."""
+    def records(self, start: int = 0, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
+        """All records, control records too, from a batch's position on; quicker than batch by batch.
+
+        Args:
+            start: a batch's position.
+            on_damage: what to do about damage, in the file or in a batch, as for `Batch.records`. The zeros that a
+                preallocated file ends with are none.
+
+        Raises:
+            DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
+        """
+        check_on_damage(on_damage)
+        return self._records(start, on_damage)
+
+    def _records(self, start: int, on_damage: OnDamage) -> Iterator[Record]:
         for item in with_bodies(self.file.runs(start), self.file.stored_size):
             if isinstance(item, Slice):
-                yield from _records(item)
+                yield from _records(item, lambda damage: meet(damage, on_damage, self.path))
+            elif item.kind is not DamageKind.ZERO_TAIL:
+                meet(item, on_damage, self.path)
 
 
 def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
@@ -78,10 +95,22 @@ def batch_of(run: Run, row: int) -> Batch:
     return Batch.parse(bytes(run.buffer[start : start + size]), run.position + start, is_valid=bool(valid))
 
 
-def _records(piece: Slice) -> Iterator[Record]:
+def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Record]:
+    """A slice's records, in order, and what is wrong with a batch after those that could be read of it."""
     run = piece.run
     columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-    return records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
+    records = records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
+    damages = {problem.position: problem_damage(problem) for problem in columns.problems}
+    damages |= {damage.position: damage for _, damage in piece.damages}
+    left = deque(damages[position] for position in sorted(damages))
+    if left:
+        for record in records:
+            while left and left[0].position < record.position:
+                meet_damage(left.popleft())
+            yield record
+    yield from records
+    for damage in left:
+        meet_damage(damage)
 
 
 def open_segment(path: str | os.PathLike[str]) -> Segment:

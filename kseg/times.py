@@ -1,33 +1,48 @@
 """Times as people give and read them: ISO 8601, milliseconds since 1970, or some time ago; in UTC unless said."""
 
+import os
 import re
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 
 from kseg.errors import UsageError
 
+_LOCAL_ZONE = Path("/etc/localtime")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECONDS = re.compile(r"[0-9]{1,19}")
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_MILLISECONDS = re.compile(r"([0-9]{1,19})ms")
+_YEAR_DIGITS, _DATE_DIGITS, _SECONDS_DIGITS = 4, 8, 10
+"""Of bare numbers: such as people write a year or a date, and as Unix writes the seconds of our days."""
+_YEARS = range(1970, 3000)
 _LARGEST = 2**63 - 1
 _AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
 _OFFSET = re.compile(r"[+-][0-9]{2}(:?[0-9]{2})?")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 NOW = "now"
-TIME_FORMS = "2026-11-01T03:00, '2026-11-01 03:00', milliseconds since 1970, -1h, -2d or now"
+TIME_FORMS = (
+    "2026-11-01T03:00, '2026-11-01 03:00', 20261101, 2026, milliseconds since 1970 (1793502000000, 500ms),"
+    " -1h, -2d or now"
+)
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
     """Milliseconds since 1970 of such a number, of a time in ISO 8601, or of some time ago (`-90s`, `-1h`, `now`).
+
+    Of bare numbers 4 digits are a year and 8 a date, if they begin with 1970 to 2999. With `ms` they always are such.
 
     Args:
         text: the time.
         zone: of times that name none.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: it is none of these; or a number of 10 digits, which may be seconds.
     """
-    if _MILLISECONDS.fullmatch(text):
-        return min(int(text), _LARGEST)
+    number = _MILLISECONDS.fullmatch(text)
+    if number is not None:
+        return min(int(number[1]), _LARGEST)
+    if _NUMBER.fullmatch(text):
+        return _bare_number(text, zone)
     ago = _AGO.fullmatch(text)
     if ago is not None or text == NOW:
         return max(time.time_ns() // 1_000_000 - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
@@ -35,9 +50,28 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no time: give {TIME_FORMS}") from error
+    return _milliseconds(moment, zone)
+
+
+def _milliseconds(moment: datetime, zone: tzinfo) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _bare_number(text: str, zone: tzinfo) -> int:
+    number = int(text)
+    if len(text) == _YEAR_DIGITS and number in _YEARS:
+        return _milliseconds(datetime(number, 1, 1, tzinfo=zone), zone)
+    if len(text) == _DATE_DIGITS and number // 10000 in _YEARS:
+        try:
+            return _milliseconds(datetime(number // 10000, number // 100 % 100, number % 100, tzinfo=zone), zone)
+        except ValueError as error:
+            raise UsageError(f"{text} is no date; {text}ms are milliseconds since 1970") from error
+    if len(text) == _SECONDS_DIGITS:
+        readings = f"in seconds {iso_time(1000 * number)}, in milliseconds {iso_time(number)}"
+        raise UsageError(f"{text} may be {readings}: give {text}000 or {text}ms")
+    return min(number, _LARGEST)
 
 
 def parse_zone(name: str) -> tzinfo:
@@ -47,11 +81,10 @@ def parse_zone(name: str) -> tzinfo:
     """
     if name.lower() in ("utc", "z"):
         return UTC
-    if name == "local":
-        local = datetime.now(UTC).astimezone().tzinfo
-        assert local is not None
-        return local
     from zoneinfo import ZoneInfo
+
+    if name == "local":
+        return _local_zone()
 
     try:
         if _OFFSET.fullmatch(name):
@@ -63,23 +96,39 @@ def parse_zone(name: str) -> tzinfo:
         raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error
 
 
-def iso_time(timestamp: int | None) -> str | None:
+def _local_zone() -> tzinfo:
+    """This machine's zone: of TZ, or of the file that every Unix has; where neither is, today's distance from UTC."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        if "TZ" in os.environ:
+            return ZoneInfo(os.environ["TZ"].removeprefix(":"))
+        with _LOCAL_ZONE.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (KeyError, ValueError, OSError):
+        local = datetime.now(UTC).astimezone().tzinfo
+        assert local is not None
+        return local
+
+
+def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
     """ISO 8601 with milliseconds; None for none, and beyond the year 9999."""
     if timestamp is None or timestamp < 0:
         return None
     try:
-        time = _EPOCH + timedelta(milliseconds=timestamp)
+        time = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:
         return None
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    text = time.isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z") if zone == UTC else text
 
 
-def short_time(timestamp: int | None) -> str:
+def short_time(timestamp: int | None, zone: tzinfo = UTC) -> str:
     """The same for a column: without `T` and zone; the number itself beyond the year 9999."""
-    text = iso_time(timestamp)
+    text = iso_time(timestamp, zone)
     if text is None:
         return "" if timestamp is None or timestamp < 0 else str(timestamp)
-    return text.replace("T", " ").removesuffix("Z")
+    return text[: len("2026-11-01T03:00:00.000")].replace("T", " ")
 
 
 def duration_text(duration_ms: int | None) -> str:

@@ -33,6 +33,11 @@ class FailingDisk:
         """From now on the file can't be opened."""
         self._unopenable.add(str(path.absolute()))
 
+    def mend(self) -> None:
+        """From now on everything can be read."""
+        self._blocks.clear()
+        self._unopenable.clear()
+
     def _opened(self, path: Any, *arguments: Any, **options: Any) -> int:
         if isinstance(path, str | os.PathLike) and str(Path(os.fspath(path)).absolute()) in self._unopenable:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))

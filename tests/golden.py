@@ -54,8 +54,12 @@ class GoldenCase:
 
     @property
     def like(self) -> str:
-        """The value of `--like`: before 1.0 the whole release, then MAJOR.MINOR."""
-        return self.printer if self.printer.startswith("0.") else ".".join(self.printer.split(".")[:2])
+        """The value of `--like`: before 1.0 the whole release, then MAJOR.MINOR, if that means this one."""
+        line = ".".join(self.printer.split(".")[:2])
+        is_last = not any(
+            release.startswith(f"{line}.") for release in printers()[printers().index(self.printer) + 1 :]
+        )
+        return line if is_last and not self.printer.startswith("0.") else self.printer
 
     @property
     def needs_internal_topic_decoder(self) -> bool:

@@ -24,7 +24,7 @@ for line in sys.stdin:
 """
 """As much of jq as its output matters for: `.name` gives a member, whatever else is asked the lines as they are."""
 FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
-PROGRAMS = ("cat", "grep", "head", "seq", "sort", "tail", "uniq")
+PROGRAMS = ("cat", "cut", "grep", "head", "seq", "sort", "tail", "uniq")
 """What examples run of the system's."""
 STUBS = {"tcpdump": "#!/bin/sh\nexec cat clients.pcap\n", "jq": f"#!{sys.executable}\n{JQ}"}
 """What they run otherwise, whether it is installed or not: nothing is captured by a test."""

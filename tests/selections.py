@@ -76,12 +76,12 @@ def to_offset(record: Object, more: int) -> Wanted:
 
 def from_time(record: Object, more: int) -> Wanted:
     time = max(timestamp_of(record) + more, 0)
-    return Wanted(["--from-time", str(time)], lambda one: timestamp_of(one) >= time)
+    return Wanted(["--from-time", f"{time}ms"], lambda one: timestamp_of(one) >= time)
 
 
 def to_time(record: Object, more: int) -> Wanted:
     time = max(timestamp_of(record) + more, 0)
-    return Wanted(["--to-time", str(time)], lambda one: 0 <= timestamp_of(one) < time)
+    return Wanted(["--to-time", f"{time}ms"], lambda one: 0 <= timestamp_of(one) < time)
 
 
 def key(record: Object, _: int) -> Wanted:

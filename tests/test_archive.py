@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -319,6 +320,18 @@ def test_bomb_ends_at_the_limit(name: str, form: str, tmp_path: Path) -> None:
     ran = kseg(tmp_path, "dump", f"b.{form}", "--max-unpacked", "1000000")
     said = f"kseg: b.{form}: unpacks to more than 1000000 bytes: --max-unpacked gives another limit\n"
     assert (ran.status, ran.stderr.decode()) == (2, said)
+
+
+def test_by_default_a_quarter_of_the_free_space_is_unpacked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = tar_of((member("x-0/00000000000000000000.log"), bytes(2_000_000)))
+    (tmp_path / "b.tar").write_bytes(content)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=16_000_000))
+    assert kseg(tmp_path, "dump", "b.tar").status == 0
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_000_000))
+    said = b"kseg: b.tar: unpacks to more than 1000000 bytes: --max-unpacked gives another limit\n"
+    assert kseg(tmp_path, "dump", "b.tar") == (2, b"", said)
 
 
 def test_zip_that_lies_about_a_size_ends_at_the_limit(tmp_path: Path) -> None:

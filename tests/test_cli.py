@@ -302,7 +302,7 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
 
 
 def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
-    command = [Path(sys.executable).with_name("kseg"), "verify", "--processes", "2", "damaged"]
+    command = [Path(sys.executable).with_name("kseg"), "verify", "-q", "-o", "json", "--processes", "2", "damaged"]
     with started(command, golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it waits for the rest to be read, which a pipe doesn't hold

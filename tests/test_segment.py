@@ -331,5 +331,111 @@ def test_every_record_in_front_of_damage_is_given(tmp_path: Path) -> None:
     records = [Record(value=b"first"), Record(value=b"second", offset_delta=1)]
     body = b"".join(record.encoded() for record in records)
     (one,) = batches_of(written(tmp_path, batch(BatchHeader(count=3), body=body + b"\x7e")))
-    assert [record.value for record in one.records()] == [b"first", b"second"]
+    assert [record.value for record in one.records(on_damage="skip")] == [b"first", b"second"]
     assert one.problem() is not None
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+IN_BATCHES = {
+    "066-codec-5": "bad-codec",
+    "075-codec-other": "bad-body",
+    "168-body-truncated": "bad-body",
+    "106-count-minus-one": "bad-count",
+    "121-record-length-negative": "bad-record",
+}
+BETWEEN_BATCHES = {"000-torn-header": "torn-tail", "055-magic-3": "bad-magic", "199-hole-zeros": "bad-length"}
+
+
+def damaged(case: str) -> Path:
+    (path,) = (golden.ROOT / "damaged" / case).glob("*.log")
+    return path
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", [*IN_BATCHES, *BETWEEN_BATCHES])
+def test_records_of_a_segment_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
+    path = damaged(case)
+    damages: list[kseg.Damage] = []
+    given: list[kseg.Record] = []
+    with kseg.open_segment(path) as segment:
+        skipped = list(segment.records(on_damage="skip"))
+        assert list(segment.records(on_damage=damages.append)) == skipped
+        with pytest.raises(kseg.DamagedError) as raised:
+            given.extend(segment.records())
+    assert (IN_BATCHES | BETWEEN_BATCHES)[case] in {damage.kind for damage in damages}
+    assert (raised.value.path, raised.value.position) == (str(path), damages[0].position)
+    assert str(raised.value).startswith(f"{path}: at position {damages[0].position}: {damages[0].kind}: ")
+    assert "\n" not in str(raised.value)
+    assert given == skipped[: len(given)]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", IN_BATCHES)
+def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
+    wrong = [one for one in batches_of(damaged(case)) if one.problem() is not None]
+    assert wrong
+    for one in wrong:
+        damages: list[kseg.Damage] = []
+        readable = list(one.records(on_damage="skip"))
+        assert list(one.records(on_damage=damages.append)) == readable
+        assert [(damage.kind, damage.position) for damage in damages] == [(IN_BATCHES[case], one.position)]
+        with pytest.raises(kseg.DamagedError, match=f"at position {one.position}: {IN_BATCHES[case]}"):
+            list(one.records())
+        with pytest.raises(kseg.DamagedError):
+            list(one)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_damage_is_told_between_the_records_before_and_behind_it() -> None:
+    met: list[kseg.Record | kseg.Damage] = []
+    with kseg.open_segment(damaged("066-codec-5")) as segment:
+        for record in segment.records(on_damage=met.append):
+            met.append(record)
+    positions = [each.position for each in met]
+    assert positions == sorted(positions)
+    assert any(isinstance(each, kseg.Damage) for each in met[1:-1])
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", ["012-zero-tail", "013-zero-tail", "014-zero-tail"])
+def test_zeros_of_a_preallocated_file_are_no_damage(case: str) -> None:
+    assert records_of(damaged(case))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_segments_of_every_damaged_file_give_all_their_records_or_raise() -> None:
+    for path in sorted((golden.ROOT / "damaged").glob("*/*.log")):
+        damages: list[kseg.Damage] = []
+        with kseg.open_segment(path) as segment:
+            skipped = list(segment.records(on_damage=damages.append))
+            if damages:
+                with pytest.raises(kseg.DamagedError):
+                    list(segment.records())
+            else:
+                assert list(segment.records()) == skipped
+            problems = [one for one in segment.batches() if one.problem() is not None]
+        in_batches = {damage.position for damage in damages if damage.size == 0}
+        assert in_batches <= {one.position for one in problems}, path
+
+
+def test_other_words_for_damage_are_refused() -> None:
+    with kseg.open_segment(SAMPLE) as segment:
+        with pytest.raises(kseg.UsageError, match="on_damage is 'ignore'"):
+            segment.records(on_damage="ignore")  # type: ignore[arg-type]
+        with pytest.raises(kseg.UsageError, match="on_damage is 'ignore'"):
+            next(segment.batches()).records(on_damage="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batch_shows_itself_in_a_line() -> None:
+    shown = [repr(one) for path in golden.files(".log") for one in batches_of(path)]
+    assert not any("\n" in each or len(each) > 160 for each in shown)
+    assert repr(batches_of(SAMPLE)[0]) == (
+        "Batch(position=0, size=2987, magic=2, base_offset=203000, last_offset=203099, count=100, codec=none,"
+        " is_valid=True)"
+    )
+    wrapper = batches_of(classes("2.0.1/v1-gzip-create"))[0]
+    assert "codec=gzip" in repr(wrapper)
+    strange = next(one for one in batches_of(damaged("066-codec-5")) if one.codec == 5)
+    assert "codec=5, is_valid=True)" in repr(strange)

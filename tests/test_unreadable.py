@@ -254,3 +254,18 @@ def test_salvage_plans_again_when_a_block_dies_between_reading_and_writing(
     assert ran.status == 1
     assert b"unreadable" in ran.stdout
     assert kseg(["dump", "--shallow", "../saved"], partition.parent).status == 0
+
+
+@pytest.mark.parametrize("command", ["slice", "compact"])
+def test_what_copies_a_log_names_it_and_the_block(
+    command: str, partition: Path, second_log: Path, failing_disk: FailingDisk
+) -> None:
+    failing_disk.lose_blocks(edits.logs(partition)[-1], range(512, 1024))
+    ran = kseg([command, partition.name, "-o", "../new"], partition.parent)
+    lost = f"{partition.name}/{edits.logs(partition)[-1].name}"
+    assert ran.status == 1
+    said = ran.stderr.decode().splitlines()[-1]
+    assert said.startswith(f"kseg: {lost}: at position ")
+    assert "512" in said
+    assert "can't be read: Input/output error" in said
+    assert not (partition.parent.parent / "new").exists()

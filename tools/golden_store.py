@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import zipfile
 from collections import Counter, defaultdict
@@ -15,6 +16,10 @@ GROUPS = ("healthy", "damaged", "died", "newer", "usage")
 UNLISTED = frozenset({"MANIFEST", "README.md", ".gitattributes"})
 # The documentation's sample was made with this release's record classes.
 SAMPLE_WRITER = "classes-2.0.1"
+# Releases whose `kafka-tools` isn't on Maven Central: nothing is printed of the files that their brokers wrote.
+WITHOUT_TOOL = frozenset({"4.4.0"})
+NO_TOOL = "no tool"
+ENTRY_SIZES = {".index": 8, ".timeindex": 12}
 # Enough of a SHA-256 to name an output; zip stores each name twice.
 OUTPUT_NAME_SIZE = 16
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -85,6 +90,20 @@ def read_sizes(root: Path) -> dict[str, int]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def cut_zero_tails(root: Path) -> dict[str, int]:
+    """Cut the zeros that brokers end indexes with; gives the sizes that these had, for `write_sizes`."""
+    sizes = {}
+    for path in sorted(root.rglob("*index")):
+        entry = ENTRY_SIZES.get(path.suffix)
+        content = path.read_bytes()
+        written = len(content.rstrip(b"\0"))
+        kept = min(-(-written // entry) * entry, len(content)) if entry else len(content)
+        if kept < len(content):
+            sizes[path.relative_to(root).as_posix()] = len(content)
+            os.truncate(path, kept)
+    return sizes
+
+
 def write_counts(root: Path, cases: Iterable[Case]) -> None:
     """Write `counts.md`: cases by printing release, kind and group, as a Markdown table."""
     counts = Counter((case.printer, column) for case in cases for column in (case.kind, case.group, "all"))
@@ -108,9 +127,11 @@ def write_manifest(root: Path, cases: Iterable[Case]) -> None:
     lines = ["# sha256\tsize\twritten by\tprinted by\tpath\n"]
     for path in sorted(listed_files(root)):
         content = (root / path).read_bytes()
-        printed_by = ",".join(sorted(printers.get(path, ()), key=release_order)) or "-"
+        writer = _writer(path, bases)
+        printed_by = ",".join(sorted(printers.get(path, ()), key=release_order))
+        printed_by = printed_by or (NO_TOOL if writer in WITHOUT_TOOL else "-")
         digest = hashlib.sha256(content).hexdigest()
-        lines.append(f"{digest}\t{len(content)}\t{_writer(path, bases)}\t{printed_by}\t{path}\n")
+        lines.append(f"{digest}\t{len(content)}\t{writer}\t{printed_by}\t{path}\n")
     (root / "MANIFEST").write_text("".join(lines), encoding="utf-8")
 
 

@@ -17,12 +17,17 @@ JAVA_OPTIONS = (
 
 
 class KafkaClasses:
-    """The class path of some artifacts and of Java programs of this folder. `work` is a scratch directory."""
+    """The class path of some artifacts and of Java programs of this folder. `work` is a scratch directory.
 
-    def __init__(self, artifacts: Iterable[str], programs: Iterable[str], work: Path) -> None:
+    `without`: artifacts (GROUP:NAME) that the others ask for, but that aren't out.
+    """
+
+    def __init__(
+        self, artifacts: Iterable[str], programs: Iterable[str], work: Path, without: Iterable[str] = ()
+    ) -> None:
         self._jars = work / "jars"
         self._classes = work / "classes"
-        _fetch(artifacts, work, self._jars)
+        _fetch(artifacts, work, self._jars, tuple(without))
         sources = [str(SOURCES / f"{program}.java") for program in programs]
         if sources:
             subprocess.run(["javac", "-cp", f"{self._jars}/*", "-d", str(self._classes), *sources], check=True)
@@ -33,9 +38,9 @@ class KafkaClasses:
         return ["java", *JAVA_OPTIONS, *options, "-cp", class_path, main_class, *arguments]
 
 
-def _fetch(artifacts: Iterable[str], work: Path, jars: Path) -> None:
+def _fetch(artifacts: Iterable[str], work: Path, jars: Path, without: tuple[str, ...]) -> None:
     """Let Maven copy artifacts (GROUP:NAME:VERSION) and what they need at run time."""
-    dependencies = "".join(_dependency(*artifact.split(":")) for artifact in artifacts)
+    dependencies = "".join(_dependency(artifact, without) for artifact in artifacts)
     (work / "pom.xml").write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>kseg</groupId><artifactId>tools</artifactId><version>1</version>"
@@ -46,6 +51,12 @@ def _fetch(artifacts: Iterable[str], work: Path, jars: Path) -> None:
     subprocess.run(["mvn", "-q", "-B", "-Dstyle.color=never", *goal], cwd=work, check=True)
 
 
-def _dependency(group: str, name: str, version: str) -> str:
-    fields = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+def _dependency(artifact: str, without: tuple[str, ...]) -> str:
+    group, name, version = artifact.split(":")
+    exclusions = "".join(f"<exclusion>{_coordinates(*each.split(':'))}</exclusion>" for each in without)
+    fields = f"{_coordinates(group, name)}<version>{version}</version><exclusions>{exclusions}</exclusions>"
     return f"<dependency>{fields}</dependency>"
+
+
+def _coordinates(group: str, name: str) -> str:
+    return f"<groupId>{group}</groupId><artifactId>{name}</artifactId>"

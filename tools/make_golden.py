@@ -2,6 +2,10 @@
 
 Maven fetches the release's jars; its broker (KRaft, on 127.0.0.1) is started, WriteTopics.java fills topics, the broker
 is stopped; its log directory goes to DIR/logs/WRITER, and DumpLogSegments prints every file with the usual options.
+Where the release's `kafka-tools` isn't out, nothing is printed: the files have no tool, as MANIFEST then says.
+
+`--again 2.0.1` starts no broker: the release's tool, of any release, is run as 2.0.1's was for golden/.
+
 Needs Java 17 with its compiler, and Maven. `tools/arrange_golden.py DIR golden` then adds the data to golden/.
 """
 
@@ -24,7 +28,9 @@ import golden_store as store
 from golden_store import Case
 from kafka_classes import KafkaClasses
 
-SCALA = "2.13"
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+SCALA = (((0,), "2.11"), ((2,), "2.12"), ((2, 5), "2.13"))
+"""Of which the classes are taken, since releases."""
 # What Kafka itself declares in all of these releases; it prints or stays silent by a system property.
 SLF4J = "1.7.36"
 START_SECONDS = 60
@@ -32,6 +38,14 @@ CLEAN_SECONDS = 60
 POLL_SECONDS = 0.2
 WARNINGS = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+# Tools up to 2.x close their indexes by hand, and log by log4j 1.
+OLD_OPTIONS = (
+    *(
+        f"--add-exports=java.base/{name}=ALL-UNNAMED"
+        for name in ("sun.nio.ch", "jdk.internal.ref", "jdk.internal.misc")
+    ),
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+)
 
 # Locks, and the mark of a clean stop: of the running broker, not of its data.
 NOT_KEPT = {".lock", ".kafka_cleanshutdown"}
@@ -87,18 +101,56 @@ def main() -> int:
     parser.add_argument("--release", default="4.3.1", help="Kafka's release, 3.3 or later (%(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="a directory that is not there yet")
     parser.add_argument("--writer", help="the folder's name under logs/ (RELEASE-made)")
+    parser.add_argument("--again", metavar="PRINTER", help="run this release's tool as golden/ has it of that one's")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="with --again: only every Nth healthy run")
     arguments = parser.parse_args()
+    if arguments.again:
+        return print_again(arguments.release, arguments.again, arguments.every, arguments.out)
     if store.release_order(arguments.release) < (3, 3):
         parser.error("releases before 3.3 have no KRaft broker for production")
     if arguments.out.exists():
         parser.error(f"{arguments.out} is there already")
     writer = arguments.writer or f"{arguments.release}-made"
     with tempfile.TemporaryDirectory() as work:
-        cases = make(arguments.release, arguments.out, writer, Path(work))
-    print(
-        f"{arguments.out}: {len(cases)} cases, {sum(case.group == 'died' for case in cases)} of which killed the tool"
-    )
+        say(arguments.out, make(arguments.release, arguments.out, writer, Path(work)))
     return 0
+
+
+def say(out: Path, cases: list[Case]) -> None:
+    """Says what was made."""
+    print(f"{out}: {len(cases)} cases, {sum(case.group == 'died' for case in cases)} of which killed the tool")
+
+
+def print_again(release: str, printer: str, every: int, out: Path) -> int:
+    """Run a release's tool over golden/ as another release's was run; returns the exit status."""
+    wanted = [case for case in store.read_cases(GOLDEN) if case.printer == printer and case.group == "healthy"][::every]
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch)
+        kafka = KafkaClasses(tool_artifacts(release), [], work)
+        root = work / "copy"
+        for folder in store.DATA_FOLDERS:
+            shutil.copytree(GOLDEN / folder, root / folder)
+        for path, size in store.read_sizes(GOLDEN).items():
+            os.truncate(root / path, size)
+        cases = []
+        for case in wanted:
+            alone = kafka.command(dump_class(release), *case.arguments, options=tool_options(release, work))
+            printed = printed_alone(alone, root)
+            stderr = printed.stderr.replace(os.fsencode(root) + b"/", b"<ROOT>/")
+            again = case._replace(id=store.case_id(release, case.arguments), printer=release, status=printed.status)
+            group = "healthy" if printed.status == 0 else "died"
+            cases.append(again._replace(group=group, exit=(), note=None, stdout=printed.stdout, stderr=stderr))
+    write(out, cases, {})
+    say(out, cases)
+    return 0
+
+
+def write(out: Path, cases: list[Case], sizes: dict[str, int]) -> None:
+    """Write the cases, and the indexes of all that was made."""
+    store.write_cases(out, cases)
+    store.write_sizes(out, sizes)
+    store.write_counts(out, cases)
+    store.write_manifest(out, cases)
 
 
 def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
@@ -109,20 +161,40 @@ def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
         subprocess.run(kafka.command("WriteTopics", bootstrap, options=[QUIET]), check=True)
         wait_until(lambda: is_compacted(logs), CLEAN_SECONDS, "the cleaner has not compacted the topic")
     shutil.copytree(logs, out / "logs" / writer, ignore=lambda _, names: NOT_KEPT.intersection(names))
-    cases = print_all(kafka, release, out, work)
-    store.write_cases(out, cases)
-    store.write_sizes(out, {})
-    store.write_counts(out, cases)
-    store.write_manifest(out, cases)
+    cases = print_all(kafka, release, out, work) if has_tool(release) else []
+    write(out, cases, store.cut_zero_tails(out))
     return cases
 
 
 def kafka_classes(release: str, work: Path) -> KafkaClasses:
     """The classes of a release's broker, clients and tools."""
-    artifacts = [f"org.apache.kafka:kafka_{SCALA}:{release}", f"org.slf4j:slf4j-simple:{SLF4J}"]
-    if store.release_order(release) >= (4,):
+    artifacts = [*tool_artifacts(release), f"org.slf4j:slf4j-simple:{SLF4J}"]
+    if has_tool(release):
+        return KafkaClasses(artifacts, ["WriteTopics", "RunDumps"], work)
+    return KafkaClasses(artifacts, ["WriteTopics"], work, without=["org.apache.kafka:kafka-tools-api"])
+
+
+def tool_artifacts(release: str) -> list[str]:
+    """Where a release's broker and tool are."""
+    scala = [name for since, name in SCALA if store.release_order(release) >= since][-1]
+    artifacts = [f"org.apache.kafka:kafka_{scala}:{release}"]
+    if store.release_order(release) >= (4,) and has_tool(release):
         artifacts.append(f"org.apache.kafka:kafka-tools:{release}")
-    return KafkaClasses(artifacts, ["WriteTopics", "RunDumps"], work)
+    return artifacts
+
+
+def has_tool(release: str) -> bool:
+    """Whether the release's DumpLogSegments is out; from 4.0 on it has an artifact of its own, which may come later."""
+    return release not in store.WITHOUT_TOOL
+
+
+def tool_options(release: str, work: Path) -> list[str]:
+    """Java's options for the tool alone, which keep it from logging."""
+    if store.release_order(release) >= (3,):
+        return [QUIET]
+    logging = work / "log4j.properties"
+    logging.write_text("log4j.rootLogger=OFF\n")
+    return [*OLD_OPTIONS, f"-Dlog4j.configuration=file:{logging}"]
 
 
 def dump_class(release: str) -> str:

@@ -29,6 +29,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>schemas</groupId><artifactId>schemas</artifactId><version>1</version>
   <dependencies><dependency>
     <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{release}</version>
+    <exclusions><exclusion>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId>
+    </exclusion></exclusions>
   </dependency></dependencies>
 </project>
 """
@@ -76,24 +79,24 @@ def is_protocol(jar: str, schema: Schema) -> bool:
 
 
 TABLES = (
-    Table("consumer_offsets", "4.3.1", "`__consumer_offsets`", lambda jar, _: jar == "kafka-group-coordinator"),
-    Table("transaction_state", "4.3.1", "`__transaction_state`", lambda jar, _: jar == "kafka-transaction-coordinator"),
-    Table("cluster_metadata", "4.3.1", "`__cluster_metadata`", lambda jar, _: jar == "kafka-metadata"),
-    Table("share_group_state", "4.3.1", "`__share_group_state`", lambda jar, _: jar == "kafka-share-coordinator"),
+    Table("consumer_offsets", "4.4.0", "`__consumer_offsets`", lambda jar, _: jar == "kafka-group-coordinator"),
+    Table("transaction_state", "4.4.0", "`__transaction_state`", lambda jar, _: jar == "kafka-transaction-coordinator"),
+    Table("cluster_metadata", "4.4.0", "`__cluster_metadata`", lambda jar, _: jar == "kafka-metadata"),
+    Table("share_group_state", "4.4.0", "`__share_group_state`", lambda jar, _: jar == "kafka-share-coordinator"),
     Table(
         "remote_log_metadata",
-        "4.3.1",
+        "4.4.0",
         "`__remote_log_metadata`",
         lambda jar, schema: jar == "kafka-storage" and schema["type"] == "metadata",
     ),
     Table(
         "consumer_protocol",
-        "4.3.1",
+        "4.4.0",
         "what consumers put into their groups' subscriptions and assignments",
         lambda _, schema: schema["name"] in CONSUMER_PROTOCOL,
     ),
-    Table("control_records", "4.3.1", "control records", lambda _, schema: schema["name"] in CONTROL_RECORDS),
-    Table("protocol", "4.3.1", "requests, responses and their headers", is_protocol),
+    Table("control_records", "4.4.0", "control records", lambda _, schema: schema["name"] in CONTROL_RECORDS),
+    Table("protocol", "4.4.0", "requests, responses and their headers", is_protocol),
     Table(
         "share_groups_4_0",
         "4.0.0",

@@ -132,11 +132,7 @@ def main() -> int:
 def record(release: str, recorder: Recorder, work: Path) -> None:
     """Start the broker behind a proxy and let each client work. `work` is scratch."""
     kafka = KafkaClasses(
-        [
-            f"org.apache.kafka:kafka_{make_golden.SCALA}:{release}",
-            f"org.apache.kafka:kafka-tools:{release}",
-            f"org.slf4j:slf4j-simple:{make_golden.SLF4J}",
-        ],
+        [*make_golden.tool_artifacts(release), f"org.slf4j:slf4j-simple:{make_golden.SLF4J}"],
         ["RunDumps"],
         work,
     )

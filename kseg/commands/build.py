@@ -59,7 +59,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 @click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now.")
 @click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch.")
 @click.option("--batch-records", type=int_number(1), help="Records of a batch at most.")
-@click.option("--base-offset", type=long_number(), default=0, show_default=True, help="The first offset.")
+@click.option("--base-offset", type=long_number(), help="Where the first segment begins: at the first record, or 0.")
 @click.option("--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader.")
 @click.option("--producer-id", type=long_number(), help="Batches are those of an idempotent producer.")
 @click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch.")
@@ -91,12 +91,14 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     Examples:
       seq 1000 | kseg build --format text -o numbers-0
       kseg dump -o json orders-0/ | kseg build --compression zstd:9 -o copy/orders-0
+      kseg dump -o json orders-0/ --grep fail --limit 10 | kseg build -o few/orders-0
       kseg dump -o json orders-0/ | kseg build --redact keys --redact values -o shared/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
 
     SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
-    same batches again; JSON lines with key, value, timestamp, headers, all of which may be missing; CSV; or text. A
-    new segment begins where the source's did or, with an option for it, by Kafka's rules.
+    same batches again, cut to the records that a selection let through; JSON lines with key, value, timestamp, headers,
+    all of which may be missing; CSV; or text. A new segment begins where the source's did or, with an option for it, by
+    Kafka's rules. What a line holds that isn't known is an error.
     """
     rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
     batches, partition = _batch_settings(options), _partition_settings(options)

@@ -22,6 +22,7 @@ from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
 from kseg.layouts.options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
+from kseg.times import parse_zone
 
 _FILE = click.Path(path_type=Path)
 _LARGEST_BODY = 1 << 40
@@ -32,7 +33,7 @@ _LARGEST_BODY = 1 << 40
 @click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
-@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.3, latest.")
+@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.4, latest.")
 @click.option(
     "-o",
     "--output",
@@ -128,9 +129,11 @@ def dump(
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     fields = options.pop("fields")
+    zone = parse_zone(options["zone"])
     dump_options = DumpOptions(
         like=None if like is None else parse_release(like),
         internal_decoder=chosen[0] if chosen else None,
+        zone=zone,
         selection=selection_of(options),
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),

@@ -1,6 +1,7 @@
 """`kseg lookup`: where an offset or a time lies, and the way there."""
 
 import re
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 
-def _target_time(text: str, zone: str) -> int | SpecialTime:
+def _target_time(text: str, zone: tzinfo) -> int | SpecialTime:
     """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
     if text in list(SpecialTime):
         return SpecialTime(text)
@@ -42,7 +43,7 @@ def _target_time(text: str, zone: str) -> int | SpecialTime:
             codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
             raise UsageError(f"{text}: below 0 there are {codes}")
         return SPECIAL_TIME_OF_CODE[int(text)]
-    return parse_time(text, parse_zone(zone))
+    return parse_time(text, zone)
 
 
 @click.command()
@@ -91,7 +92,7 @@ def lookup(
     all that are there if no target is given, the last one with --timestamp latest.
     """
     place = _one_partition(path, topic, partition)
-    zone = options["zone"]
+    zone = parse_zone(options["zone"])
     redaction = redaction_of(options)
     selection = selection_of(options)
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
@@ -108,7 +109,7 @@ def lookup(
         for problem in dict.fromkeys(answer.problems):
             talk(f"kseg: {problem}")
     if output == "json":
-        _write_object(answer, redaction)
+        _write_object(answer, redaction, zone)
     else:
         _write_way(answer, redaction, print_data=print_data_log)
     flush_stdout()
@@ -127,7 +128,7 @@ def _tier_of(place: PartitionLog, target: int | SpecialTime) -> "RemoteTier | No
     return with_highest_offset(place, tier) if is_wanted and tier is not None else tier
 
 
-def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
+def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
     import json
 
     from kseg.dump.record_line import record_json
@@ -136,7 +137,7 @@ def _write_object(answer: Lookup, redaction: "Redaction | None") -> None:
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch = answer.step.segment.path, answer.batch
-        line = record_json(path, batch.position, batch.size, answer.record.offset, redaction=redaction)
+        line = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
         record = json.loads(line)
     write_json(lookup_object(answer, record))
 

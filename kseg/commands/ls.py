@@ -53,6 +53,7 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
 from kseg.page_cache import tells_cache
+from kseg.times import parse_zone
 from kseg.views.remote_tiers import find_tier
 from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention
 
@@ -156,11 +157,11 @@ def ls(
         keep_cache,
     )
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    topics = TopicRetention(settings.retention, given, CHEAP_METADATA)
     if gentle:
         give_way()
     if cache and not tells_cache():
         talk("kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does")
+    zone = parse_zone(options["zone"])
     selection = selection_of(options)
     has_selection = not selection.is_everything
     left = selection.limit
@@ -170,6 +171,12 @@ def ls(
     def say(line: str) -> None:
         if not quiet:
             talk(f"kseg: {line}")
+
+    def say_unread(path: Path, reason: str) -> None:
+        by_hand = "retention is told by options and Kafka's defaults; `kseg retain` reads metadata of any size"
+        say(f"{path}: not read: {reason}: {by_hand}")
+
+    topics = TopicRetention(settings.retention, given, CHEAP_METADATA, say_unread)
 
     def listings() -> Iterator[PartitionListing]:
         nonlocal found_problems, left
@@ -195,7 +202,7 @@ def ls(
 
     ordered: Iterable[PartitionListing] = listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort])
     is_table = output == "table"
-    columns = shown_columns(deep=deep, names=is_table, selected=has_selection, cache=settings.cache)
+    columns = shown_columns(deep=deep, names=is_table, selected=has_selection, cache=settings.cache, zone=zone)
     if output == "json":
         _write_json(ordered, totals, cache=settings.cache)
     elif output == "csv":

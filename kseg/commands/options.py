@@ -251,9 +251,14 @@ def cluster_metadata_option(command: Command) -> Command:
 
 
 def zone_option(command: Command) -> Command:
-    """`--tz`: the zone of times that name none."""
+    """`--tz`: the zone of times that name none, and of those that are printed."""
     return click.option(
-        "--tz", "zone", metavar="ZONE", default="UTC", show_default=True, help="Zone of times: Europe/Berlin, +02:00."
+        "--tz",
+        "zone",
+        metavar="ZONE",
+        default="UTC",
+        show_default=True,
+        help="Zone of times, given and printed: Europe/Berlin, +02:00, local.",
     )(command)
 
 

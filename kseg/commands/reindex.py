@@ -19,7 +19,9 @@ from kseg.new_directory import check_absent, new_directory
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 from kseg.untouched import check_outside
+from kseg.views.index_intervals import IndexIntervals
 from kseg.views.topic_ids import TopicIds
 
 
@@ -36,9 +38,7 @@ from kseg.views.topic_ids import TopicIds
 @click.option(
     "--index-interval-bytes",
     type=int_number(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="The topic's index.interval.bytes.",
+    help=f"The topic's index.interval.bytes: as the metadata beside or the entries tell, else {INDEX_INTERVAL_BYTES}.",
 )
 @gentle_options
 @progress_option
@@ -50,7 +50,7 @@ def reindex(
     path: Path,
     directory: Path | None,
     dry_run: bool,
-    index_interval_bytes: int,
+    index_interval_bytes: int | None,
     keep_cache: bool,
     gentle: bool,
     progress: bool | None,
@@ -64,8 +64,10 @@ def reindex(
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
     PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
-    gets a directory of its own there. An index ends where its log is damaged; then the status is 1. Leader epochs,
-    producer snapshots and partition.metadata come with them where they are missing or broken.
+    gets a directory of its own there. How far entries lie apart is taken from the topic's settings, where
+    __cluster_metadata lies beside, or from the indexes that are there. An index ends where its log is damaged; then the
+    status is 1. Leader epochs, producer snapshots and partition.metadata come with them where they are missing or
+    broken.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")
@@ -77,12 +79,16 @@ def reindex(
     refuse = Refusals()
     partitions = list(partitions_at(path, refuse))
     is_damaged, topic_ids = False, TopicIds(cluster_metadata)
+    intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
     new = nullcontext() if dry_run or directory is None else new_directory(directory)
     with new as target, ProgressBar(progress) as bar:
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         for partition in partitions:
             folder = _folder(target, partition, len(partitions))
-            for each in reindex_partition(partition, interval=index_interval_bytes, keep_cache=keep_cache):
+            interval = intervals.of(partition)
+            if interval.source is not None:
+                talk(f"kseg: {partition.path}: index.interval.bytes is taken as {interval.size}, by {interval.source}")
+            for each in reindex_partition(partition, interval=interval.size, keep_cache=keep_cache):
                 if folder is not None:
                     write_reindexed(each, folder)
                 for line in _lines(each):

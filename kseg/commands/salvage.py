@@ -18,7 +18,7 @@ from kseg.commands.options import (
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.gentle import give_way
-from kseg.log.salvage import Salvage, Written, find_replicas, plan_salvage, salvage_partition
+from kseg.log.salvage import Salvage, Written, find_replicas, open_transactions, plan_salvage, salvage_partition
 from kseg.new_directory import check_absent, new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
@@ -39,6 +39,11 @@ from kseg.views.topic_ids import TopicIds
     type=NewDirectory("--format"),
     help="The new directory: not there yet, or empty.",
 )
+@click.option(
+    "--drop-unreadable",
+    is_flag=True,
+    help="Leave out batches whose CRC holds but whose records can't be read: consumers stick there else.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
@@ -52,6 +57,7 @@ def salvage(
     command: click.Context,
     paths: tuple[Path, ...],
     directory: Path | None,
+    drop_unreadable: bool,
     dry_run: bool,
     form: str,
     keep_cache: bool,
@@ -65,13 +71,17 @@ def salvage(
     Examples:
       kseg salvage orders-0/ --dry-run
       kseg salvage orders-0/ -o saved
+      kseg salvage orders-0/ --drop-unreadable -o saved
       kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o saved
 
     PATHS are partition directories, log directories or parents of these. The same partition found more than once is
     taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
     snapshots are made anew, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
     directory of its own below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ beside them. Ends with 1
-    where something is lost.
+    where something is lost, or stays that can't be read.
+
+    Batches whose CRC holds, but whose records can't be read, are kept as they are, since somebody may read them one
+    day: consumers fail there until they are moved past. With --drop-unreadable they are left out, and count as lost.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")
@@ -91,13 +101,21 @@ def salvage(
             _report_run(command.find_root().obj or (), form)
         for name, partitions in replicas.items():
             on_read = bar.counting(name, sum(partition.size for partition in partitions))
-            written = Written()
             if target is None:
-                plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=on_read)
+                plan = plan_salvage(
+                    name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read
+                )
+                written = Written((), open_transactions(plan))
             else:
                 topic_id = topic_ids.lost_by(partitions[0])
                 plan, written = salvage_partition(
-                    name, partitions, target, keep_cache=keep_cache, topic_id=topic_id, on_read=on_read
+                    name,
+                    partitions,
+                    target,
+                    keep_cache=keep_cache,
+                    drop_unreadable=drop_unreadable,
+                    topic_id=topic_id,
+                    on_read=on_read,
                 )
             is_whole &= plan.is_whole
             _report(plan, written, form)

@@ -12,7 +12,9 @@ from kseg.log.slice import SliceSettings, slice_partition
 from kseg.new_directory import new_directory
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import talk
 from kseg.output.written import segment_lines
+from kseg.selection import parse_bytes
 from kseg.times import parse_time, parse_zone
 from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
@@ -27,11 +29,15 @@ from kseg.views.topic_ids import TopicIds
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option
 @click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
-@click.option("--drop-key", multiple=True, help="Leave out all records of this key. Repeatable.")
+@click.option(
+    "--drop-key", multiple=True, help="Leave out all records of this key: text, hex:… or base64:…. Repeatable."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
 @cluster_metadata_option
 @reads_archives("path")
+@click.pass_context
 def slice(  # noqa: A001  the command's name
+    command: click.Context,
     path: Path,
     directory: Path,
     from_offset: int | None,
@@ -53,20 +59,22 @@ def slice(  # noqa: A001  the command's name
       kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
 
     PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
-    their batches with --drop-offset and --drop-key: only these batches are made anew.
+    their batches with --drop-offset and --drop-key: only these batches are made anew. If no record is such, the rest is
+    written, and the status is 1.
     """
     partitions = list(partitions_at(path, Refusals()))
     if len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
     check_outside(directory, (path, cluster_metadata))
     place = parse_zone(zone)
+    dropped_keys = {parse_bytes(key): key for key in drop_key}
     settings = SliceSettings(
         from_offset,
         to_offset,
         None if from_time is None else parse_time(from_time, place),
         None if to_time is None else parse_time(to_time, place),
         frozenset(drop_offset),
-        frozenset(key.encode("utf-8", "surrogateescape") for key in drop_key),
+        frozenset(dropped_keys),
     )
     with new_directory(directory) as unfinished:
         topic_id = TopicIds(cluster_metadata).lost_by(partitions[0])
@@ -77,3 +85,8 @@ def slice(  # noqa: A001  the command's name
     for line in () if quiet else (*segment_lines(sliced.segments, directory), counts):
         write_line(line)
     flush_stdout()
+    missed = [f"--drop-offset {offset}" for offset in sorted(sliced.missed_offsets)]
+    missed += [f"--drop-key {given}" for key, given in dropped_keys.items() if key in sliced.missed_keys]
+    for option in missed:
+        talk(f"kseg: {path}: {option}: no record of what was asked for is such: nothing was left out for it")
+    command.exit(int(bool(missed)))

@@ -130,8 +130,9 @@ def txns(
 
 
 def _unjudged_text(reasons: Sequence[str]) -> str:
+    counted = "1 open transaction" if len(reasons) == 1 else f"{len(reasons)} open transactions"
     return (
-        f"{len(reasons)} open transactions can't be judged: {reasons[0]}; give all log directories of the cluster,"
+        f"{counted} can't be judged: {reasons[0]}; give all log directories of the cluster,"
         " or ask `kafka-transactions.sh find-hanging`"
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kseg.commands.options import (
+    color_option,
     gentle_options,
     output_option,
     paths_argument,
@@ -19,13 +20,13 @@ from kseg.commands.options import (
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.gentle import give_way
-from kseg.log.findings import FINDINGS, Severity, explanation
+from kseg.log.findings import FINDINGS, Finding, Severity, explanation
 from kseg.log.verify import Verified, plan_verification, verify_paths
-from kseg.output.findings import counts_text, finding_line, finding_object, summary_object
+from kseg.output.findings import counts_text, finding_object, passed_over_line, summary_object, write_findings
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line, write_stdout
+from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import talk
 from kseg.views.judged_findings import FindingsJudge
 
@@ -36,7 +37,9 @@ from kseg.views.judged_findings import FindingsJudge
 @click.option("--processes", type=int_number(1), help="How many partitions to read at once.")
 @selection_options("is_followed")
 @gentle_options
+@click.option("-v", "--verbose", is_flag=True, help="List the notes too: what is worth knowing, and not wrong.")
 @output_option("text", "json")
+@color_option
 @progress_option
 @quiet_option
 @reads_archives("paths")
@@ -49,7 +52,9 @@ def verify(
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
+    verbose: bool,
     output: str,
+    color: bool | None,
     progress: bool | None,
     quiet: bool,
     **options: Any,
@@ -64,8 +69,9 @@ def verify(
       kseg verify --explain offsets-lost
 
     PATHS are partition directories or files in them, which stand for the whole partition, log directories, or parents
-    of these; none means the current directory. Prints a line per finding, and `ok` where there are none but notes; ends
-    with 1 where there are errors or warnings.
+    of these; none means the current directory. Prints a line per finding, errors first, then warnings; `ok` where
+    there are neither, and something was read. Ends with 1 where there are errors or warnings. Notes are counted; -v
+    lists them. What is passed over, since it is none of Kafka's, is named on stderr.
 
     With a selection, as `kseg dump` takes it, only segments that may hold such records are read, and only findings told
     about batches with such a record, damage where one may have been, and these segments' indexes. What needs the whole
@@ -79,36 +85,44 @@ def verify(
     selection = selection_of(options)
     refuse = Refusals()
     plan = plan_verification(paths, refuse)
+    for passed_over in () if quiet else plan.passed_over:
+        talk(f"kseg: {passed_over_line(passed_over)}")
     counts: Counter[Severity] = Counter()
+    found: list[Finding] = []
     done = 0
-    with ProgressBar(progress) as bar:
-        on_read = bar.counting("verify", plan.size)
-        found = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
-        for verified in map(FindingsJudge(plan).judged, found):
-            _write(verified, output)
-            for note in () if quiet else verified.notes:
-                talk(f"kseg: {note}")
-            counts.update(finding.severity for finding in verified.findings)
-            for problem in verified.problems:
-                refuse(problem)
-            done += verified.size
+    try:
+        with ProgressBar(progress) as bar:
+            on_read = bar.counting("verify", plan.size)
+            read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+            for verified in map(FindingsJudge(plan).judged, read):
+                if output == "json":
+                    _write_objects(verified)
+                else:
+                    found += (finding for finding in verified.findings if verbose or finding.counts)
+                for note in () if quiet else verified.notes:
+                    talk(f"kseg: {note}")
+                counts.update(finding.severity for finding in verified.findings)
+                for problem in verified.problems:
+                    refuse(problem)
+                done += verified.size
+    finally:  # whoever stops it gets what was found so far
+        write_findings(found, color=color)
     is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
     if output == "json":
-        write_json(summary_object(counts, len(plan.orders), done))
+        write_json(summary_object(counts, len(plan.orders), done, is_complete=not refuse.status))
     elif is_well and not refuse.status:
         write_stdout(b"ok\n")
     flush_stdout()
-    if not is_well and not quiet:
-        talk(f"kseg: {counts_text(counts, len(plan.orders))}; `kseg verify --explain ID` tells more")
+    if not quiet and (not is_well or counts[Severity.NOTE]):
+        more = "; `kseg verify --explain ID` tells more"
+        hidden = "; -v lists the notes" if counts[Severity.NOTE] and not verbose and output != "json" else ""
+        talk(f"kseg: {counts_text(counts, len(plan.orders))}{'' if is_well else more}{hidden}")
     command.exit(max(refuse.status, int(not is_well)))
 
 
-def _write(verified: Verified, output: str) -> None:
+def _write_objects(verified: Verified) -> None:
     for finding in verified.findings:
-        if output == "json":
-            write_json(finding_object(finding))
-        else:
-            write_line(finding_line(finding))
+        write_json(finding_object(finding))
 
 
 def _explain(name: str) -> None:

@@ -14,6 +14,7 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
+from kseg.selection import parse_bytes
 from kseg.views.metadata_beside import MetadataBeside
 
 _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
@@ -23,7 +24,7 @@ _OFFSETS, _TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--group", help="A consumer group, whose offsets are looked for.")
 @click.option("--transactional-id", help="A producer's transactional id, whose state is looked for.")
-@click.option("--key", help="A record's key.")
+@click.option("--key", help="A record's key: text, hex:… or base64:….")
 @click.option("--topic", help="With --key: the topic, to find its directory and its number of partitions.")
 @click.option("--partitions", type=int_number(1), help="Number of the topic's partitions.")
 @click.option(
@@ -72,7 +73,7 @@ def where(
     else:
         if not number:
             raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
-        partition = key_partition(key.encode("utf-8", "surrogateescape"), number, Partitioner(partitioner))
+        partition = key_partition(parse_bytes(key), number, Partitioner(partitioner))
     directories = [str(place.path) for place in found if place.partition == partition]
     if paths and not directories and not refuse.status:
         talk(f"kseg: {'the partition' if name is None else f'{name}-{partition}'} isn't in the directories given")

@@ -1,7 +1,7 @@
 """Which fields, versions and record types Kafka's messages had in earlier releases: what an old tool knew.
 
 An old tool reads a version that it doesn't know as the newest that it knows, and takes a tagged field that came later
-without a new version for an unknown one. Read out of the schemas of the releases 2.8.0 to 4.3.1.
+without a new version for an unknown one. Read out of the schemas of the releases 2.8.0 to 4.4.0.
 """
 
 from functools import lru_cache
@@ -33,7 +33,9 @@ TAGGED_FIELDS_SINCE: dict[tuple[str, str], tuple[int, int]] = {
     ("ShareSnapshotValue", "deliveryCompleteCount"): (4, 2),
     ("ShareUpdateValue", "deliveryCompleteCount"): (4, 2),
     ("StreamsGroupCurrentMemberAssignmentValue", "assignmentEpochs"): (4, 2),
+    ("StreamsGroupMetadataValue", "failedDescriptionTopologyEpoch"): (4, 4),
     ("StreamsGroupMetadataValue", "lastAssignmentConfigs"): (4, 2),
+    ("StreamsGroupMetadataValue", "storedDescriptionTopologyEpoch"): (4, 4),
     ("StreamsGroupMetadataValue", "validatedTopologyEpoch"): (4, 2),
     ("StreamsGroupTargetAssignmentMetadataValue", "assignmentTimestamp"): (4, 3),
 }
@@ -62,6 +64,7 @@ METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
     26: (3, 6),
     27: (3, 7),
     28: (4, 0),
+    29: (4, 4),
 }
 """Types of `__cluster_metadata` records that came after 3.0."""
 

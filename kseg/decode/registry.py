@@ -100,7 +100,7 @@ def read_registry(path: Path) -> Registry:
 def _records(files: Iterable[Path]) -> Iterator[tuple[bytes | None, bytes | None]]:
     for file in files:
         with open_segment(file) as segment:
-            yield from ((record.key, record.value) for record in segment.records() if record.is_valid)
+            yield from ((record.key, record.value) for record in segment.records(on_damage="skip") if record.is_valid)
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import OpenError
-from kseg.log.log_dir import NoPartitionError, Refuse, find_log_dirs, holds_segments
+from kseg.log.log_dir import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
 from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
 
@@ -75,4 +75,12 @@ def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:
         raise NoPartitionError(path)
     found = (partition for log_dir in log_dirs for partition in log_dir.partitions(refuse))
     own = tuple(partition for partition in found if partition.topic == topic and partition.state is None)
-    return TopicPlaces(own, tuple(log_dir.path for log_dir in log_dirs), is_all=True)
+    return TopicPlaces(
+        own, (*(log_dir.path for log_dir in log_dirs), *_without_partitions(path, log_dirs)), is_all=True
+    )
+
+
+def _without_partitions(path: Path, log_dirs: Sequence[LogDir]) -> list[Path]:
+    """Log directories right below a path that hold no partition any more: metadata may still name them."""
+    known = {log_dir.path for log_dir in log_dirs}
+    return [place.parent for place in sorted(path.glob(f"*/{META_PROPERTIES}")) if place.parent not in known]

@@ -7,8 +7,10 @@ from kseg.dump.options import DumpContext
 from kseg.dump.record_decoders import record_decoder
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
+from kseg.layouts.compiler import zoned_program
 from kseg.layouts.json import json_program
 from kseg.layouts.rows import fields_program
+from kseg.layouts.zones import zone_table
 from kseg.log_file import Damage
 from kseg.output.json_lines import json_line
 
@@ -29,7 +31,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
         else:
             context.talk(json_line(value).decode().rstrip("\n"))
 
-    program = _program(path, context)
+    program = zoned_program(_program(path, context), zone_table(options.zone))
     decoder = record_decoder(options, path)
     rendering = Rendering(
         program, decode_control=escaped_control_json, limit=options.max_decompressed, decode_all=decoder

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
-from kseg.bodies import Slice, with_bodies
+from kseg.bodies import Slice, problem_damage, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import SIZE, VALID, GapRule, Problem, Program, RecordProblem
+from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ SHOWN_FALLS = 20
 """Places where offsets fall that are told one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
-
-PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
-    Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
-    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
-    Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
-    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
-}
 
 
 class LogSummary(NamedTuple):
@@ -190,9 +183,3 @@ def _is_wrong(damages: list[Damage], log: Path) -> bool:
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)
-
-
-def problem_damage(problem: RecordProblem) -> Damage:
-    """The damage of a batch whose records can't all be read."""
-    kind, detail = PROBLEMS[problem.problem]
-    return Damage(kind, problem.position, 0, detail.format(n=problem.records_read, at=problem.body_position))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from datetime import tzinfo
 
 from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext
@@ -44,7 +45,7 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     context.found_wrong |= checked.found_wrong
     try:
         for members in _ENTRIES[kind](path):
-            _print({"type": kind.value, **members}, context)
+            _print({"type": kind.value, **_with_time(members, context.options.zone)}, context)
     except KsegError as error:
         if not checked.summaries:
             raise
@@ -88,6 +89,12 @@ def _print(members: Members, context: "DumpContext") -> None:
     context.line(",".join(_csv(value, is_safe=context.options.csv_safe) for value in values))
 
 
+def _with_time(members: Members, zone: tzinfo) -> Members:
+    """The entry with its timestamp as a time, if it has a place for that."""
+    timestamp = members.get("timestamp")
+    return {**members, "time": iso_time(timestamp, zone)} if isinstance(timestamp, int) else members
+
+
 def _flat(value: object) -> str | int | float | bool | None:
     if value is None or isinstance(value, str | int | float | bool):
         return value
@@ -128,7 +135,7 @@ def _time_index(path: str) -> Iterator[Members]:
             yield {
                 "file": path,
                 "timestamp": entry.timestamp,
-                "time": iso_time(entry.timestamp),
+                "time": None,
                 "offset": entry.offset,
             }
 
@@ -161,7 +168,7 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
         for piece in snapshot.pieces(count):
             for entry in piece:
                 members = dict(zip(names, entry, strict=True))
-                yield {"file": path, **members, "time": iso_time(members["timestamp"])}
+                yield {"file": path, **members, "time": None}
 
 
 def _offset_checkpoint(path: str) -> Iterator[Members]:

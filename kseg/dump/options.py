@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.codecs import DEFAULT_LIMIT
@@ -12,7 +13,7 @@ from kseg.layouts.options import OPTION_RELEASES
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
-from kseg.releases import LATEST, Release
+from kseg.releases import LATEST, NEWEST, Release
 from kseg.selection import EVERYTHING, Selection
 from kseg.shown_paths import shown
 
@@ -36,6 +37,7 @@ class DumpOptions(NamedTuple):
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
     those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
     is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
+    `zone` is that of times in ISO 8601.
     """
 
     like: Release | None = None
@@ -65,11 +67,12 @@ class DumpOptions(NamedTuple):
     color: bool | None = None
     redaction: "Redaction | None" = None
     csv_safe: bool = False
+    zone: tzinfo = UTC
 
     @property
     def release(self) -> Release:
         """The release whose lines other files than logs get."""
-        return self.like or LATEST
+        return self.like or NEWEST
 
 
 class DumpContext:
@@ -162,6 +165,8 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     _check_redaction(options)
     if options.like is None:
         return
+    if options.like.numbers[:2] > LATEST.numbers[:2]:
+        talk(f"kseg: --like {options.like}: its tool isn't out yet: lines are those of {LATEST}")
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.control_characters import json_bytes_escaped, json_escaped
 from kseg.formats.names import parse_partition_directory
-from kseg.releases import LATEST
+from kseg.releases import NEWEST
 
 if TYPE_CHECKING:
     from kseg.batch import Header
@@ -216,7 +216,7 @@ def _internal(option: str) -> ReadRecord:
     from kseg.decode.internal import decoder_for
     from kseg.decode.parts import DecodeError
 
-    decode = decoder_for(option, LATEST.numbers)
+    decode = decoder_for(option, NEWEST.numbers)
 
     def read(key: bytes | None, value: bytes | None, offset: int, _: "Headers") -> Texts:
         try:

@@ -1,5 +1,6 @@
 """The text of one record as `kseg dump` prints it, through the same renderer."""
 
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,12 +9,15 @@ from kseg.bodies import Slice, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.log import new_output
 from kseg.dump.record_decoders import redacted_slices, redacting_decoder
+from kseg.errors import OpenError
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction
+
+_CHANGED = "the batch that was found here has gone: the file was changed meanwhile, try again"
 
 
 def record_line(
@@ -38,17 +42,21 @@ def record_line(
         redaction: what of the record is replaced.
 
     Raises:
-        ValueError: if no batch of this size stands there, or the record isn't in it.
+        OpenError: if no such batch stands there any more, or the record isn't in it: the file has changed meanwhile.
     """
     program = documented_program(LogOptions(deep=True, print_data=print_data))
     return _rendered(path, position, size, offset, program, redaction, keeps_raw=False)
 
 
-def record_json(path: Path, position: int, size: int, offset: int, *, redaction: "Redaction | None" = None) -> bytes:
-    """The record as the object that `kseg dump -o json` gives. Arguments and errors are record_line's."""
+def record_json(
+    path: Path, position: int, size: int, offset: int, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None
+) -> bytes:
+    """The record as the object that `kseg dump -o json` gives, times in a zone. Errors are record_line's."""
+    from kseg.layouts.compiler import zoned_program
     from kseg.layouts.json import json_program
+    from kseg.layouts.zones import zone_table
 
-    program = json_program("", batches=False)
+    program = zoned_program(json_program("", batches=False), zone_table(zone))
     return _rendered(path, position, size, offset, program, redaction, keeps_raw=True).removesuffix(b"\n")
 
 
@@ -66,7 +74,7 @@ def _rendered(
     with LogFile(path, position + size) as log_file:
         run = next(log_file.runs(position), None)
         if not isinstance(run, Run):
-            raise ValueError(f"no batch at position {position}")
+            raise OpenError(_CHANGED, path, position)
         pieces = with_bodies(iter([run._replace(row_count=1)]), size)
         (piece,) = redacted_slices(pieces, redaction)
         assert isinstance(piece, Slice)
@@ -82,5 +90,5 @@ def _rendered(
         renderer.render(piece.run.buffer, piece.run.rows, 0, 1, piece.run.position, piece.bodies)
         output.flush()
     if not text:
-        raise ValueError(f"no record of offset {offset} in the batch at position {position}")
+        raise OpenError(_CHANGED, path, position)
     return bytes(text)

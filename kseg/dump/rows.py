@@ -9,7 +9,9 @@ from kseg.dump.logs import summary_lines
 from kseg.dump.record_decoders import record_decoder
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
+from kseg.layouts.compiler import zoned_program
 from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
+from kseg.layouts.zones import zone_table
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
@@ -63,9 +65,11 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
 def _program(path: str, context: "DumpContext") -> Program:
     options = context.options
     if options.template is not None:
-        return template_program(options.template)
-    form = SAFE_CSV if options.csv_safe else options.output
-    return fields_program(form, fields_of(options, several_files=context.several_files), path)
+        program = template_program(options.template)
+    else:
+        form = SAFE_CSV if options.csv_safe else options.output
+        program = fields_program(form, fields_of(options, several_files=context.several_files), path)
+    return zoned_program(program, zone_table(options.zone))
 
 
 class TableRows:

@@ -23,7 +23,7 @@ from kseg.export.manifest import (
 from kseg.export.options import FileOptions, ReadOptions
 from kseg.export.order import Result
 from kseg.export.parquet import ATTEMPTS
-from kseg.export.runs import Marker, Processes, Run, mark, marker_name, read_markers
+from kseg.export.runs import Marker, Processes, Run, mark, marker_name, new_run, read_markers
 
 SUCCESS = "_SUCCESS"
 JOBS = f"{FOLDER}/jobs"
@@ -71,15 +71,21 @@ def begin(base: int, place: Destination, processes: Processes) -> Run | None:
     Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
     is under way.
     """
-    run = mark(base, place, processes)
-    with _unmarked_on_error(run, place):
-        if latest_number(place) != base:
-            place.delete(marker_name(run.id))
-            return None
-        if not place.claims_safely:
-            for marker in read_markers(place, processes):
-                if marker.run_id != run.id and marker.is_left_alone(base):
-                    raise KsegError(f"takes one export at a time, and {marker}", place.url)
+    run = new_run(base)
+    with _unmarked_on_error(run, place):  # also where a signal comes while the marker is written
+        if mark(run, place, processes):
+            return _let_in(run, place, processes)
+    return begin(base, place, processes)  # another run has that id
+
+
+def _let_in(run: Run, place: Destination, processes: Processes) -> Run | None:
+    if latest_number(place) != run.base:
+        place.delete(marker_name(run.id))
+        return None
+    if not place.claims_safely:
+        for marker in read_markers(place, processes):
+            if marker.run_id != run.id and marker.is_left_alone(run.base):
+                raise KsegError(f"takes one export at a time, and {marker}", place.url)
     return run
 
 
@@ -147,10 +153,16 @@ def finish(manifest: Manifest, place: Destination) -> None:
     left_out = set(before.paths()) - set(manifest.paths()) if isinstance(before, Manifest) else set()
     if aside or left_out & there:
         place.delete(SUCCESS)
-    for name in aside:
-        place.rename(name, moves[name])
+    failures: list[KsegError] = []
+    for name in aside:  # one that can't be moved keeps no other from its place
+        try:
+            place.rename(name, moves[name])
+        except KsegError as error:
+            failures.append(error)
     for path in sorted(left_out & there):
         place.delete(path)
+    if failures:
+        raise failures[0]
 
 
 def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest], object]) -> None:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kseg.export.tally import Loss
+from kseg.formats.names import plain_text
 
 NAME = "_kseg/damages.parquet"
 SCHEMA = pa.schema(
@@ -28,19 +29,14 @@ def damage_rows(topic: str, partition: int | None, losses: Iterable[Loss]) -> pa
     """A partition's damages."""
     rows = [
         (
-            *(_plain(topic), partition, _plain(loss.segment), loss.position, loss.size),
-            *(_plain(str(loss.kind)), _plain(loss.detail), _offset(loss.first), _offset(loss.end)),
+            *(plain_text(topic), partition, plain_text(loss.segment), loss.position, loss.size),
+            *(plain_text(str(loss.kind)), plain_text(loss.detail), _offset(loss.first), _offset(loss.end)),
         )
         for loss in losses
     ]
     columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def _plain(text: str) -> str:
-    """A text that a file of Parquet can hold, also where a directory's name isn't UTF-8."""
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _offset(offset: int | None) -> int | None:

@@ -1,8 +1,10 @@
 """Records into Parquet files: one writer per folder, row groups and files by size."""
 
 import json
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +20,10 @@ from kseg.export.plan import WorkOrder
 ATTEMPTS = "_kseg/attempts"
 OPEN_FILES = 16
 """Files of different dates that are written at once."""
+MOST_OF_A_TOPIC = 160
+"""Bytes of a topic's name in names of files. File systems take 255 for one; Kafka's topics may have 249."""
+DIGEST = 12
+"""Hexadecimal digits that stand for the rest."""
 _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
@@ -106,7 +112,8 @@ class _ParquetFile:
     def _start(self, first: int) -> None:
         order = self._order
         self._first = first
-        stem = f"{order.topic}-{order.partition}" if order.partition is not None else order.topic
+        topic = _short(order.topic)
+        stem = f"{topic}-{order.partition}" if order.partition is not None else topic
         self._name = f"part-{stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
@@ -137,8 +144,19 @@ class _ParquetFile:
     def _flush(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            with self._named_on_error():
+                self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
+
+    @contextmanager
+    def _named_on_error(self) -> Iterator[None]:
+        """Names the file in what the system refuses: pyarrow doesn't know how it is called."""
+        try:
+            yield
+        except OSError as error:
+            raise KsegError(
+                f"can't be written: {error.strerror or error}", f"{self._place.url}/{self._path}"
+            ) from error
 
     def abandon(self) -> None:
         """Closes and removes a file that nobody will ask for; the sweep finds what can't be removed now."""
@@ -152,8 +170,9 @@ class _ParquetFile:
         order = self._order
         origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
         self._writer.add_key_value_metadata({"kseg": json.dumps(origin)})
-        self._writer.close()
-        size = self._sink.tell()
+        with self._named_on_error():
+            self._writer.close()
+            size = self._sink.tell()
         self._stack.close()
         return {
             "attempt": self._path,
@@ -164,6 +183,14 @@ class _ParquetFile:
             "rows": self._rows,
             "size": size,
         }
+
+
+def _short(topic: str) -> str:
+    """A topic's name, cut where a file's name has no room for it; a digest then tells it from all others."""
+    if len(os.fsencode(topic)) <= MOST_OF_A_TOPIC:
+        return topic
+    start = os.fsencode(topic)[: MOST_OF_A_TOPIC - DIGEST - 1].decode(errors="ignore")
+    return f"{start}~{sha256(os.fsencode(topic)).hexdigest()[:DIGEST]}"
 
 
 def _writer(sink: Any, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:

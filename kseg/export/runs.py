@@ -97,13 +97,15 @@ def marker_name(run_id: str) -> str:
     return f"{RUNS}/{run_id}.json"
 
 
-def mark(base: int, place: Destination, processes: Processes) -> Run:
-    """Leaves a marker; from then on no other run takes away what this one writes."""
-    content = json.dumps({"base": base, "process": processes.own()}).encode()
-    while True:
-        run = Run(uuid4().hex[:8], base)
-        if place.claim(marker_name(run.id), content):
-            return run
+def new_run(base: int) -> Run:
+    """A run with an id of its own, which nobody knows of yet."""
+    return Run(uuid4().hex[:8], base)
+
+
+def mark(run: Run, place: Destination, processes: Processes) -> bool:
+    """Leaves a run's marker; from then on no other run takes away what this one writes. False if the id is taken."""
+    content = json.dumps({"base": run.base, "process": processes.own()}).encode()
+    return place.claim(marker_name(run.id), content)
 
 
 @dataclass(frozen=True, slots=True)

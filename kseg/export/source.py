@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
-from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
 from kseg.log.log_dir import NoPartitionError, Refuse, partitions_at
 from kseg.log.partition import PartitionLog, read_tail
 
@@ -115,7 +115,7 @@ def _replica(place: PartitionLog) -> Replica:
         for segment in place.segments
         if segment.log is not None
     )
-    return Replica(place.topic or path.name, place.partition, str(path), segments, place.state is None)
+    return Replica(plain_text(place.topic or path.name), place.partition, str(path), segments, place.state is None)
 
 
 def _remote_replicas(url: str) -> Iterator[Replica]:

@@ -155,6 +155,11 @@ _STATES = "|".join(DirectoryState)
 _PARTITION_DIRECTORY = rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})-({_STATES}))?"
 
 
+def plain_text(name: str) -> str:
+    """A name as columns of texts can hold it, also one whose bytes aren't UTF-8: these stand escaped."""
+    return name if name.isascii() else name.encode(errors="backslashreplace").decode()
+
+
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
     """Topic and partition that the last part of `path` names; None if that is no partition directory's name."""
     match = re.fullmatch(_PARTITION_DIRECTORY, _last_part(path))

@@ -55,7 +55,7 @@ class CompletedTransaction(NamedTuple):
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if it holds none. Source: EndTransactionMarker."""
-    record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(), None)
+    record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 6:
         return None
     control_type = int.from_bytes(record.key[2:4], "big", signed=True)

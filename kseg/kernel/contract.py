@@ -200,14 +200,30 @@ class Op(IntEnum):
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
     "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
+    JSON_VALUE = 17
+    "Text a as a JSON string, escaped as JSON_TEXT, what isn't UTF-8 in Base64 as CSV_TEXT has it; null for null."
+
+
+Zone: TypeAlias = tuple[tuple[int, int], ...]
+"""A zone's offsets: from a time on (milliseconds, rising) so many seconds east of UTC; the first holds before it too.
+
+Empty for UTC, which is shown as `Z`. From ZONE_CYCLE_START on they come again with each ZONE_CYCLE, as dates do.
+"""
+ZONE_CYCLE_START, ZONE_CYCLE = 4102444800000, 146097 * 86_400_000
+"""The year 2100, and 400 years: a whole number of weeks."""
 
 
 class Template(NamedTuple):
-    """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on)."""
+    """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on).
+
+    is_raw: TEXT and HEADER_KEYS give bytes as they are, not what Java makes of them. zone: of JSON_TIME and TIME.
+    """
 
     ops: tuple[int, ...]
     literals: bytes
     words: tuple["Words", ...]
+    is_raw: bool = False
+    zone: Zone = ()
 
 
 class Words(NamedTuple):

@@ -42,7 +42,7 @@ cdef enum:
 
 cpdef enum Op:
     LITERAL, INTEGER, WORD, TEXT, HEADER_KEYS, SKIP_IF_NULL, SKIP_IF_ZERO, JSON_TEXT, JSON_HEADERS, JSON_TIME
-    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME, CSV_SAFE_TEXT
+    SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, CSV_TEXT, CSV_HEADERS, TIME, CSV_SAFE_TEXT, JSON_VALUE
 
 cdef enum:
     SLOTS = 36
@@ -57,7 +57,7 @@ cdef enum:
     UNKNOWN_CONTROL = 7
     MALFORMED_CONTROL = 8
     CONTROL_TEMPLATES = 9
-    LONGEST_NUMBER = 32  # more bytes than an integer or an ISO time needs
+    LONGEST_NUMBER = 48  # more bytes than an integer or an ISO time needs
     NOTHING = 100  # operations of the kernel's own: only a literal,
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
@@ -439,27 +439,56 @@ cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nog
     return out + width
 
 
-cdef inline bint has_time(int64_t ms) noexcept nogil:
+cdef int64_t END_OF_YEAR_9999 = 253402300799999
+cdef int64_t ZONE_CYCLE_START = 4102444800000  # as the contract has them
+cdef int64_t ZONE_CYCLE = 146097 * <int64_t>86400000
+
+
+cdef struct Zone:
+    int64_t* starts  # milliseconds, rising
+    int32_t* offsets  # seconds east of UTC from there on
+    Py_ssize_t count  # 0: UTC
+
+
+cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
+    """Seconds east of UTC at a time that isn't negative."""
+    cdef Py_ssize_t low = 0, high = zone.count, middle
+    if zone.count == 0:
+        return 0
+    if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
+        ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if zone.starts[middle] <= ms:
+            low = middle
+        else:
+            high = middle
+    return zone.offsets[low]
+
+
+cdef inline bint has_time(Zone* zone, int64_t ms) noexcept nogil:
     """Whether ISO 8601 has a year of four digits for it."""
-    return 0 <= ms <= 253402300799999LL
+    return 0 <= ms <= END_OF_YEAR_9999 and ms + 1000LL * zone_offset(zone, ms) <= END_OF_YEAR_9999
 
 
-cdef uint8_t* put_json_time(uint8_t* out, int64_t ms) noexcept nogil:
+cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     """A JSON string, or null."""
-    if not has_time(ms):
+    if not has_time(zone, ms):
         memcpy(out, b"null", 4)
         return out + 4
     out[0] = c'"'
-    out = put_time(out + 1, ms)
+    out = put_time(out + 1, zone, ms)
     out[0] = c'"'
     return out + 1
 
 
-cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
+cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     """ISO 8601. Civil date from days, Gregorian."""
+    cdef int32_t offset = zone_offset(zone, ms)
     cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
     cdef uint8_t* at = out
-    days = ms // 86400000 + 719468  # from 0000-03-01
+    ms += 1000LL * offset + 719468 * 86400000LL  # from 0000-03-01
+    days = ms // 86400000
     rest = ms % 86400000
     era = days // 146097
     day_of_era = days % 146097
@@ -480,8 +509,23 @@ cdef uint8_t* put_time(uint8_t* out, int64_t ms) noexcept nogil:
     at = put_digits(at + 1, <int>(rest // 1000 % 60), 2)
     at[0] = c"."
     at = put_digits(at + 1, <int>(rest % 1000), 3)
+    if zone.count:
+        return put_offset(at, offset)
     at[0] = c"Z"
     return at + 1
+
+
+cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:
+    """Hours and minutes east of UTC; and seconds, where a zone had such."""
+    at[0] = c"-" if offset < 0 else c"+"
+    offset = -offset if offset < 0 else offset
+    at = put_digits(at + 1, offset // 3600, 2)
+    at[0] = c":"
+    at = put_digits(at + 1, offset // 60 % 60, 2)
+    if offset % 60:
+        at[0] = c":"
+        at = put_digits(at + 1, offset % 60, 2)
+    return at
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -731,32 +775,64 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
     return out - start
 
 
-cdef int put_java(Output out, Bytes text) except -1 nogil:
+cdef int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
+    """A text as Java decodes it, or as it is."""
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
+    cdef Py_ssize_t size
     while at < end:
         out.need(PIECE * WIDEST)
+        if is_raw:
+            size = min(PIECE, end - at)
+            memcpy(out.buffer + out.used, at, size)
+            out.used += size
+            at += size
+            continue
         out.used = put_java_text(out.buffer + out.used, &at, min(at + PIECE, end), end) - out.buffer
     return 0
 
 
 cdef int put_json(Output out, Bytes text) except -1 nogil:
     """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
-    cdef const uint8_t* at = text.at
-    cdef const uint8_t* end = end_of(text)
-    cdef const uint8_t* stop
     cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
         memcpy(out.buffer + out.used, b'":null', 6)
         out.used += 6
         return 0
-    kind = text_kind(at, end)
+    kind = text_kind(text.at, end_of(text))
     if kind == NOT_UTF8:
         memcpy(out.buffer + out.used, b"Base64", 6)
         out.used += 6
-    memcpy(out.buffer + out.used, b'":"', 3)
-    out.used += 3
+    memcpy(out.buffer + out.used, b'":', 2)
+    out.used += 2
+    return put_json_string(out, text, kind)
+
+
+cdef int put_json_value(Output out, Bytes text) except -1 nogil:
+    """A JSON string; null for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
+    cdef int kind
+    out.need(LONGEST_NUMBER)
+    if text.size < 0:
+        memcpy(out.buffer + out.used, b"null", 4)
+        out.used += 4
+        return 0
+    kind = text_kind(text.at, end_of(text))
+    return put_json_string(out, text, NOT_UTF8 if has_base64_mark(text) else kind, True)
+
+
+cdef inline bint has_base64_mark(Bytes text) noexcept nogil:
+    return text.size >= 7 and memcmp(text.at, b"base64:", 7) == 0
+
+
+cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False) except -1 nogil:
+    """A text in quotes, in Base64 if it is of the kind NOT_UTF8: is_marked puts `base64:` before that."""
+    cdef const uint8_t* at = text.at
+    cdef const uint8_t* end = end_of(text)
+    cdef const uint8_t* stop
+    out.need(LONGEST_NUMBER)
+    memcpy(out.buffer + out.used, b'"base64:', 8)
+    out.used += 8 if is_marked and kind == NOT_UTF8 else 1
     while at < end:
         stop = min(at + PIECE - PIECE % 3, end)
         out.need(PIECE * WIDEST)
@@ -792,7 +868,7 @@ cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
     cdef bint readable
     if text.size < 0:
         return 0
-    readable = text_kind(at, end) != NOT_UTF8 and not (text.size >= 7 and memcmp(at, b"base64:", 7) == 0)
+    readable = text_kind(at, end) != NOT_UTF8 and not has_base64_mark(text)
     out.need(LONGEST_NUMBER)
     memcpy(out.buffer + out.used, b'"base64:', 8)
     out.used += 1 if readable else 8
@@ -843,9 +919,12 @@ cdef struct Template:
     WordTable* words
     const uint8_t* literals
     Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
+    bint is_raw  # texts are given as they are
+    Zone zone
 
 
 SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
+TEXT_OPS = (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, JSON_VALUE, CSV_TEXT, CSV_SAFE_TEXT)
 SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME, TIME)
 
 
@@ -882,7 +961,9 @@ cdef class CompiledTemplate:
     cdef Py_ssize_t word_tables
 
     def __cinit__(self, template):
-        flat, literals, words = template
+        flat, literals, words, is_raw, zone = template
+        self.template.is_raw = is_raw
+        self._take_zone(zone)
         self.word_tables = len(words)
         cdef int32_t literal, literal_size, code, a, b
         cdef Py_ssize_t i
@@ -907,10 +988,22 @@ cdef class CompiledTemplate:
             raise IndexError("no such table of words")
         if code in SLOT_OPS and not 0 <= a < SLOTS:
             raise IndexError("no such slot")
-        if code in (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, CSV_TEXT, CSV_SAFE_TEXT) and not 0 <= a < TEXTS:
+        if code in TEXT_OPS and not 0 <= a < TEXTS:
             raise IndexError("no such text")
         if code in SKIPS and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
+
+    def _take_zone(self, zone):
+        self.template.zone.starts = <int64_t*>calloc(len(zone) + 1, sizeof(int64_t))
+        self.template.zone.offsets = <int32_t*>calloc(len(zone) + 1, sizeof(int32_t))
+        if self.template.zone.starts == NULL or self.template.zone.offsets == NULL:
+            raise MemoryError()
+        for i, (start, offset) in enumerate(zone):
+            if not -86400 < offset < 86400:
+                raise ValueError("a zone is less than a day from UTC")
+            self.template.zone.starts[i] = start
+            self.template.zone.offsets[i] = offset
+        self.template.zone.count = len(zone)
 
     def _take_words(self, words, start):
         longest = 0
@@ -930,6 +1023,8 @@ cdef class CompiledTemplate:
     def __dealloc__(self):
         cdef Py_ssize_t i
         free(self.template.ops)
+        free(self.template.zone.starts)
+        free(self.template.zone.offsets)
         if self.template.words != NULL:
             for i in range(self.word_tables):
                 free(self.template.words[i].starts)
@@ -1614,7 +1709,7 @@ cdef class Renderer:
                 out.used = at - out.buffer
                 return 0
             elif code == JSON_TIME:
-                at = put_json_time(at, line.slots[op.a])
+                at = put_json_time(at, &template.zone, line.slots[op.a])
             elif code in (SKIP_IF_NULL, SKIP_UNLESS_NULL):
                 if (line.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
                     op = &template.ops[op.b]
@@ -1631,30 +1726,36 @@ cdef class Renderer:
                 pass
             elif code == TEXT and 3 * line.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
                 source = line.texts[op.a].at
-                at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
+                if template.is_raw:
+                    memcpy(at, source, line.texts[op.a].size)
+                    at += line.texts[op.a].size
+                else:
+                    at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
             elif code == HEADER_KEYS and line.slots[HEADER_COUNT] == 0:
                 pass
             elif code != NOTHING:
                 out.used = at - out.buffer
                 if code == TEXT:
-                    put_java(out, line.texts[op.a])
+                    put_text(out, line.texts[op.a], template.is_raw)
                 elif code == JSON_TEXT:
                     put_json(out, line.texts[op.a])
+                elif code == JSON_VALUE:
+                    put_json_value(out, line.texts[op.a])
                 elif code == HEADER_KEYS:
-                    self.put_header_keys(out)
+                    self.put_header_keys(out, template.is_raw)
                 elif code == JSON_HEADERS:
                     self.put_json_headers(out)
                 elif code in (CSV_TEXT, CSV_SAFE_TEXT):
                     put_csv(out, line.texts[op.a], code == CSV_SAFE_TEXT)
                 elif code == CSV_HEADERS:
                     self.put_csv_headers(out)
-                elif code == TIME and has_time(line.slots[op.a]):
-                    out.used = put_time(out.buffer + out.used, line.slots[op.a]) - out.buffer
+                elif code == TIME and has_time(&template.zone, line.slots[op.a]):
+                    out.used = put_time(out.buffer + out.used, &template.zone, line.slots[op.a]) - out.buffer
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
                 at = out.buffer + out.used
             op += 1
 
-    cdef int put_header_keys(self, Output out) except -1 nogil:
+    cdef int put_header_keys(self, Output out, bint is_raw) except -1 nogil:
         cdef Cursor headers = self.line.headers
         cdef int64_t i
         for i in range(self.line.slots[HEADER_COUNT]):
@@ -1662,7 +1763,7 @@ cdef class Renderer:
             if i:
                 out.buffer[out.used] = c","
                 out.used += 1
-            put_java(out, sized(&headers, varint(&headers)))
+            put_text(out, sized(&headers, varint(&headers)), is_raw)
             sized(&headers, varint(&headers))
         return 0
 

@@ -6,15 +6,27 @@ and what is the same in all lines of a batch becomes part of the format once per
 
 import re
 from binascii import b2a_base64
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple, cast
 
 from kseg.control_characters import json_bytes_escaped
-from kseg.kernel.contract import FORMULA_STARTS, Headers, Op, Slot, Template, Text, Words
+from kseg.kernel.contract import (
+    FORMULA_STARTS,
+    ZONE_CYCLE,
+    ZONE_CYCLE_START,
+    Headers,
+    Op,
+    Slot,
+    Template,
+    Text,
+    Words,
+    Zone,
+)
 from kseg.kernel.twin_values import (
     DECODED,
     FORM,
@@ -62,7 +74,8 @@ _NULL_BITS = {
     Text.KEY_ERROR: NULL_KEY_ERROR,
     Text.VALUE_ERROR: NULL_VALUE_ERROR,
 }
-_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.CSV_TEXT, Op.CSV_SAFE_TEXT, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
+_SHOWN_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.JSON_VALUE, Op.CSV_TEXT, Op.CSV_SAFE_TEXT)
+_TEXT_OPS = (*_SHOWN_TEXT_OPS, Op.SKIP_IF_NULL, Op.SKIP_UNLESS_NULL)
 _FEW_VALUED = frozenset({Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL, Slot.HAS_DELETE_HORIZON, Slot.IS_VALID, Slot.MAGIC})
 """Slots whose few numbers can decide a shape as they are; of others it matters whether they are 0."""
 
@@ -79,7 +92,7 @@ _JSON_ESCAPES = {
     b"\r": rb"\r",
 }
 _LONG_TEXT = 1 << 12
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  of any zone
 _END_OF_YEAR_9999 = 253402300799999
 
 
@@ -103,6 +116,14 @@ def _json_text(text: bytes | None) -> bytes:
     except UnicodeDecodeError:
         return b'Base64":"%b"' % b2a_base64(text, newline=False)
     return b'":"%b"' % json_bytes_escaped(_json_escaped(text))
+
+
+def _json_value(text: bytes | None) -> bytes:
+    """A JSON string, or null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
+    if text is None:
+        return b"null"
+    marked = _marked(text)
+    return b'"%b"' % json_bytes_escaped(_json_escaped(text if marked is None else marked))
 
 
 def _json_escaped(text: bytes) -> bytes:
@@ -130,15 +151,33 @@ def _listed(texts: Iterator[bytes]) -> bytes:
     return b",".join(pieces)
 
 
-def _json_time(ms: int) -> bytes:
-    return b'"%b"' % _time(ms) if 0 <= ms <= _END_OF_YEAR_9999 else b"null"
+def _json_time(zone: Zone, ms: int) -> bytes:
+    time = _time(zone, ms)
+    return b'"%b"' % time if time else b"null"
 
 
-def _time(ms: int) -> bytes:
-    if not 0 <= ms <= _END_OF_YEAR_9999:
+def _time(zone: Zone, ms: int) -> bytes:
+    offset = _zone_offset(zone, ms) if zone else 0
+    if ms < 0 or ms + 1000 * offset > _END_OF_YEAR_9999:
         return b""
-    time = _EPOCH + timedelta(milliseconds=ms)
-    return time.replace(tzinfo=None).isoformat(timespec="milliseconds").encode() + b"Z"
+    time = (_EPOCH + timedelta(milliseconds=ms + 1000 * offset)).isoformat(timespec="milliseconds").encode()
+    return time + (_offset_text(offset) if zone else b"Z")
+
+
+def _zone_offset(zone: Zone, ms: int) -> int:
+    """Seconds east of UTC at a time."""
+    if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
+        ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
+    return zone[max(bisect_right(zone, ms, key=_FIRST) - 1, 0)][1]
+
+
+def _offset_text(offset: int) -> bytes:
+    hours, seconds = divmod(abs(offset), 3600)
+    text = b"%c%02d:%02d" % (b"-" if offset < 0 else b"+", hours, seconds // 60)
+    return text + b":%02d" % (seconds % 60) if seconds % 60 else text
+
+
+_FIRST = itemgetter(0)
 
 
 _LISTED_AT_ONCE = 1000
@@ -149,13 +188,17 @@ def _csv_text(text: bytes | None) -> bytes:
     """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
     if text is None:
         return b""
+    marked = _marked(text)
+    return b'"%b"' % (text.replace(b'"', b'""') if marked is None else marked)
+
+
+def _marked(text: bytes) -> bytes | None:
+    """Base64 behind a mark of what isn't UTF-8, or begins with that mark itself; None for other texts."""
     try:
         text.decode()
     except UnicodeDecodeError:
-        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
-    if text.startswith(_BASE64_MARK):
-        return b'"%b%b"' % (_BASE64_MARK, b2a_base64(text, newline=False))
-    return b'"%b"' % text.replace(b'"', b'""')
+        return _BASE64_MARK + b2a_base64(text, newline=False)
+    return _BASE64_MARK + b2a_base64(text, newline=False) if text.startswith(_BASE64_MARK) else None
 
 
 def _csv_safe_text(text: bytes | None) -> bytes:
@@ -227,7 +270,7 @@ class Formats(dict[object, Format]):
         """The line of some values."""
         text, pick = self[self.pick_shape(values)]
         line: bytes = text % pick(values)
-        return line if line.isascii() else java_text(line)
+        return line if self.template.is_raw or line.isascii() else java_text(line)
 
     def lines(self, records: Sequence[Values]) -> bytes:
         """The lines of some records' values."""
@@ -235,7 +278,7 @@ class Formats(dict[object, Format]):
             return self.line(records[0])
         pick_shape = self.pick_shape
         lines = b"".join([(found := self[pick_shape(record)])[0] % found[1](record) for record in records])
-        return lines if lines.isascii() else java_text(lines)
+        return lines if self.template.is_raw or lines.isascii() else java_text(lines)
 
 
 @lru_cache(maxsize=256)
@@ -248,12 +291,13 @@ class LineTemplate:
     """A compiled template of the contract, for lines whose first `known` values are the same in all of a batch.
 
     Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
-    any sequence that they leave open. Literals are UTF-8. `reach`: the values from there on are not needed.
-    `shows_decoded`: the texts of `decode_all` are.
+    any sequence that they leave open. Literals are UTF-8, unless the template is raw. `reach`: the values from there on
+    are not needed. `shows_decoded`: the texts of `decode_all` are.
     """
 
     def __init__(self, template: Template, known: int) -> None:
-        codes, self._literals, self._words = template
+        codes, self._literals, self._words, self.is_raw, zone = template
+        self._json_time, self._time = partial(_json_time, zone), partial(_time, zone)
         self._known = known
         self._operations = [(Op(codes[i]), codes[i + 1], codes[i + 2]) for i in range(0, len(codes), 3)]
         self._frames: dict[object, _Frame] = {}
@@ -293,7 +337,7 @@ class LineTemplate:
     def _frame(self, decided: "_Decided") -> _Frame:
         parts = self._parts(decided)
         # what stands before a line may be the text that ends the last one
-        if any(_is_text(before) and _is_text(part) for before, part in pairwise([_TEXT, *parts])):
+        if not self.is_raw and any(_is_text(before) and _is_text(part) for before, part in pairwise([_TEXT, *parts])):
             parts = [_decoded_alone(part) for part in parts]
         sources = [part.source for part in parts if isinstance(part, _Hole)]
         known = [source for source in sources if source.place < self._known]
@@ -330,9 +374,9 @@ class LineTemplate:
             case Op.INTEGER:
                 return _Hole(b"%d", _Source(a))
             case Op.JSON_TIME:
-                return _Hole(b"%b", _Source(a, _json_time))
+                return _Hole(b"%b", _Source(a, self._json_time))
             case Op.TIME:
-                return _Hole(b"%b", _Source(a, _time))
+                return _Hole(b"%b", _Source(a, self._time))
             case Op.CSV_TEXT:
                 return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_text))
             case Op.CSV_SAFE_TEXT:
@@ -343,6 +387,8 @@ class LineTemplate:
                 return None if _is_null(a, decided) else _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)]))
             case Op.JSON_TEXT:
                 return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_text))
+            case Op.JSON_VALUE:
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_value))
             case Op.HEADER_KEYS:
                 return _Hole(b"%b", _Source(HEADERS, _header_keys)) if decided[_FORM] & HAS_HEADERS else None
             case Op.JSON_HEADERS:
@@ -375,7 +421,7 @@ def _shown_place(code: Op, a: int) -> int:
     match code:
         case Op.INTEGER | Op.WORD | Op.JSON_TIME | Op.TIME:
             return a
-        case Op.TEXT | Op.JSON_TEXT | Op.CSV_TEXT | Op.CSV_SAFE_TEXT:
+        case Op.TEXT | Op.JSON_TEXT | Op.JSON_VALUE | Op.CSV_TEXT | Op.CSV_SAFE_TEXT:
             return _TEXT_PLACES[Text(a)]
         case Op.HEADER_KEYS | Op.JSON_HEADERS | Op.CSV_HEADERS:
             return HEADERS

@@ -5,11 +5,12 @@ null, not 0), `{field!…}` if it isn't; `\{` and `\}` are braces.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from kseg.errors import UsageError
-from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words
-from kseg.layouts.fields import FIELDS, Field
+from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words, Zone
+from kseg.layouts.fields import FIELDS, OWN_FIELDS, Field
 
 _LITERAL = int(Op.LITERAL)
 PATH = "\0path\0"
@@ -19,11 +20,31 @@ _PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
 
 @lru_cache(maxsize=256)
 def compile_template(text: str) -> Template:
-    """Compiles one line, with its line end if it has one.
+    """Compiles one line, with its line end if it has one: texts are shown as Java decodes UTF-8.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
-    compiler = _Compiler()
+    return _compiled(text, FIELDS)
+
+
+@lru_cache(maxsize=256)
+def compile_raw(text: str) -> Template:
+    """The same for a line that gives texts as they are, of OWN_FIELDS."""
+    return _compiled(text, OWN_FIELDS)._replace(is_raw=True)
+
+
+def raw_program(program: Program) -> Program:
+    """The program with its texts as they are."""
+    return _mapped(program, lambda template: template._replace(is_raw=True))
+
+
+def zoned_program(program: Program, zone: Zone) -> Program:
+    """The program with its times in a zone."""
+    return _mapped(program, lambda template: template._replace(zone=zone)) if zone else program
+
+
+def _compiled(text: str, fields: Mapping[str, Field]) -> Template:
+    compiler = _Compiler(fields)
     pieces = list(_PIECE.finditer(text))
     end = compiler.take(pieces, 0, text)
     if end != len(pieces):
@@ -46,17 +67,18 @@ def fill(template: Template, marker: str, text: str) -> Template:
             literal = template.literals[start : start + size].replace(old, new)
             ops[3 * at + 1 : 3 * at + 3] = len(literals), len(literal)
             literals += literal
-    return Template(tuple(ops), literals, template.words)
+    return template._replace(ops=tuple(ops), literals=literals)
 
 
 def fill_program(program: Program, marker: str, text: str) -> Program:
     """The program with its templates filled."""
+    return _mapped(program, lambda template: fill(template, marker, text))
 
-    def filled(template: Template | None) -> Template | None:
-        return None if template is None else fill(template, marker, text)
 
-    batch, record = ([filled(template) for template in templates] for templates in (program.batch, program.record))
-    control = None if program.control is None else tuple(fill(template, marker, text) for template in program.control)
+def _mapped(program: Program, change: Callable[[Template], Template]) -> Program:
+    """The program with each of its templates changed."""
+    batch, record = ([each and change(each) for each in templates] for templates in (program.batch, program.record))
+    control = None if program.control is None else tuple(map(change, program.control))
     return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
 
 
@@ -65,7 +87,8 @@ _ESCAPES = {"\\{": "{", "\\}": "}"}
 
 
 class _Compiler:
-    def __init__(self) -> None:
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._fields = fields
         self.ops: list[int] = []
         self.literals = bytearray()
         self.words: list[Words] = []
@@ -89,7 +112,7 @@ class _Compiler:
         return i
 
     def _group(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
-        field = _field(pieces[start].group(1), text)
+        field = self._field(pieces[start].group(1), text)
         at = len(self.ops)
         self.ops += [_skip(field, shown_if_there=pieces[start].group(2) == "?", text=text), int(field.source or 0), 0]
         end = self.take(pieces, start + 1, text)
@@ -113,11 +136,16 @@ class _Compiler:
         )
 
     def _hole(self, name: str, text: str) -> None:
-        field = _field(name, text)
+        field = self._field(name, text)
         if field.words is not None and field.words not in self.words:
             self.words.append(field.words)
         table = 0 if field.words is None else self.words.index(field.words)
         self.ops += [field.op, int(field.source or 0), table]
+
+    def _field(self, name: str, text: str) -> Field:
+        if name not in self._fields:
+            raise UsageError(f"template {text!r}: no field {name}; there are {', '.join(self._fields)}")
+        return self._fields[name]
 
 
 def _skip(field: Field, *, shown_if_there: bool, text: str) -> Op:
@@ -128,9 +156,3 @@ def _skip(field: Field, *, shown_if_there: bool, text: str) -> Op:
     if isinstance(field.source, Slot):
         return Op.SKIP_IF_ZERO if shown_if_there else Op.SKIP_UNLESS_ZERO
     raise UsageError(f"template {text!r}: that field is always there")
-
-
-def _field(name: str, text: str) -> Field:
-    if name not in FIELDS:
-        raise UsageError(f"template {text!r}: no field {name}; there are {', '.join(FIELDS)}")
-    return FIELDS[name]

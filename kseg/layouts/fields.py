@@ -109,3 +109,7 @@ FIELDS: dict[str, Field] = {
     "timestampDelta": _number(Slot.TIMESTAMP_DELTA),
     "recordAttributes": _number(Slot.RECORD_ATTRIBUTES),
 }
+OWN_FIELDS: dict[str, Field] = {
+    name: field._replace(op=Op.JSON_VALUE) if field.op is Op.JSON_TEXT else field for name, field in FIELDS.items()
+}
+"""Those of a user's own lines: `{key:json}` is a whole value there, not what follows a member's open name."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import logs
-from kseg.layouts.compiler import compile_template
+from kseg.layouts.compiler import compile_template, raw_program
 from kseg.releases import LATEST, Release, at
 
 DOCUMENTED = Release((2, 1, 1))
@@ -45,8 +45,12 @@ def release_program(release: Release, options: LogOptions) -> Program:
 def documented_program(options: LogOptions) -> Program:
     """The documentation's lines, with control records as the latest release names them.
 
-    Unlike that release's, a record's `isvalid` tells whether its batch's CRC holds.
+    Unlike that release's, a record's `isvalid` tells whether its batch's CRC holds, and texts are given as they are.
     """
+    return raw_program(_documented_lines(options))
+
+
+def _documented_lines(options: LogOptions) -> Program:
     if not options.deep:
         return _program(at(logs.BATCH_LINES, DOCUMENTED), None, "", ())
     records = at(logs.RECORD_LINES, DOCUMENTED)

@@ -9,7 +9,7 @@ from kseg.control_characters import json_escaped
 from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
-from kseg.layouts.compiler import PATH, compile_template, fill_program
+from kseg.layouts.compiler import PATH, compile_raw, compile_template, fill_program
 from kseg.output.columns import (
     BATCH_COLUMNS,
     DECODED_COLUMNS,
@@ -38,13 +38,13 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
 def template_program(template: str) -> Program:
-    r"""A program that prints a line for each record; `\n`, `\t`, `\0` in it stand for these characters.
+    r"""A program that prints a line for each record, texts as they are; `\n`, `\t`, `\0` in it are these characters.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
     for written, meant in _ESCAPES.items():
         template = template.replace(written, meant)
-    return _program((compile_template(template + "\n"),) * 3)
+    return _program((compile_raw(template + "\n"),) * 3)
 
 
 def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
@@ -83,7 +83,7 @@ def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, str]) 
     cells = [show(name, places[name] if name in places else _Column(COLUMNS[name], magic)) for name in names]
     if form in _JSON_FORMS:
         return compile_template("\\{" + ",".join(cells) + "\\}\n")
-    return compile_template((" " if form == "text" else ",").join(cells) + "\n")
+    return compile_raw(" ".join(cells) + "\n") if form == "text" else compile_template(",".join(cells) + "\n")
 
 
 class _Column:

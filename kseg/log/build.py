@@ -71,7 +71,7 @@ def build_partition(
     source: Iterable[SourceItem],
     directory: Path,
     *,
-    base_offset: int = 0,
+    base_offset: int | None = None,
     batches: BatchSettings,
     partition: PartitionSettings | None = None,
     keep_segments: bool = True,
@@ -81,7 +81,8 @@ def build_partition(
     Args:
         source: what to write, in order.
         directory: where to.
-        base_offset: of the first segment, unless the source says where its segments begin.
+        base_offset: of the first segment, unless the source says where its segments begin; None: the first record's,
+            or 0.
         batches: how records become batches.
         partition: how segments roll.
         keep_segments: begin segments where those of the source did.
@@ -90,8 +91,8 @@ def build_partition(
         SourceError: for a line that can't be taken.
         OSError: where the system can't write.
     """
-    with PartitionWriter(directory, base_offset, partition) as writer:
-        work = _Build(writer, batches, keep_segments=keep_segments)
+    with PartitionWriter(directory, base_offset or 0, partition) as writer:
+        work = _Build(writer, batches, keep_segments=keep_segments, is_base_open=base_offset is None)
         for item in source:
             work.take(item)
         work.finish()
@@ -100,9 +101,11 @@ def build_partition(
 
 
 class _Build:
-    """Batches in the making."""
+    """Batches in the making. `is_base_open`: the first record's offset says where the first segment begins."""
 
-    def __init__(self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool) -> None:
+    def __init__(
+        self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool, is_base_open: bool
+    ) -> None:
         self.built = Built([])
         self._writer = writer
         self._settings = settings
@@ -111,6 +114,7 @@ class _Build:
         self._open: RecordsBuilder | None = None
         self._line = 0
         self._is_in_transaction = False
+        self._is_base_open = is_base_open
 
     def take(self, item: SourceItem) -> None:
         """Takes the next item; raises SourceError if it can't be written."""
@@ -148,6 +152,7 @@ class _Build:
         if start.base_offset < self._writer.next_offset and not is_first:
             raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
         check_offset(start.base_offset)
+        self._is_base_open = False
         if self._keep_segments:
             self._writer.settings = replace(self._writer.settings, roll=NEVER)
         self._writer.roll(Rolled.UNKNOWN, start.base_offset)
@@ -168,6 +173,10 @@ class _Build:
         if builder is None:
             first = self._writer.next_offset if record.offset is None else record.offset
             self._check_rises(first, record.line)
+            if self._is_base_open and first > self._writer.next_offset:
+                check_offset(first)
+                self._writer.roll(Rolled.UNKNOWN, first)
+            self._is_base_open = False
             builder = self._open = self._new_builder(first)
         builder.append_at(builder.next_offset if record.offset is None else record.offset, *content)
 
@@ -209,6 +218,7 @@ class _Build:
         if not settings.is_transactional:
             raise RecordError("there is no transaction to end: give a producer id, and that batches are transactional")
         self._flush()
+        self._is_base_open = False
         builder = RecordsBuilder(
             self._writer.next_offset,
             producer_id=settings.producer_id,
@@ -223,6 +233,7 @@ class _Build:
         self._is_in_transaction = False
 
     def _copy_batch(self, batch: SourceBatch) -> None:
+        self._is_base_open = False
         self._check_rises(batch.base_offset, batch.line)
         if batch.last_offset < batch.base_offset:
             raise RecordError(f"the batch's last offset {batch.last_offset} is below its first, {batch.base_offset}")

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import pairwise
 from operator import ge
 from typing import NamedTuple
 
@@ -63,11 +64,12 @@ def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
 
 
 class InnerProblem(NamedTuple):
-    """Something wrong inside a batch whose CRC holds: the batch's position, the finding's id, and what, in words."""
+    """Something wrong inside a batch whose CRC holds: where, the finding's id, what, in words, and its last offset."""
 
     position: int
     id: str
     detail: str
+    last_offset: int
 
 
 def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
@@ -79,18 +81,58 @@ def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
         columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
         offsets = memoryview(columns.offsets).cast("B").cast("q")
         is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
-        if is_suspicious or b"\1" in bytes(columns.control) or any(map(ge, offsets, offsets[1:])):
+        is_falling = any(map(ge, offsets, offsets[1:]))
+        if is_suspicious or b"\1" in bytes(columns.control) or is_falling or _holds_strays(piece, columns):
             for batch in _batches_of(log_file, piece):
                 if isinstance(batch, CheckedBatch):
                     yield from _problem_inside(batch)
 
 
 def _problem_inside(batch: CheckedBatch) -> Iterator[InnerProblem]:
+    wrong = offsets_problem(batch)
     if batch.damage is not None:
-        yield InnerProblem(batch.header.position, str(batch.damage.kind), batch.damage.detail)
-    elif any(map(ge, batch.offsets, batch.offsets[1:])):
-        detail = f"offsets of its records, {batch.offsets[0]} to {batch.offsets[-1]}, don't rise"
-        yield InnerProblem(batch.header.position, "record-offsets", detail)
+        yield InnerProblem(batch.header.position, str(batch.damage.kind), batch.damage.detail, batch.last_offset)
+    elif wrong is not None:
+        yield InnerProblem(batch.header.position, "record-offsets", wrong, batch.last_offset)
+
+
+def offsets_problem(batch: CheckedBatch) -> str | None:
+    """What is wrong with the offsets of a batch's records, if all of them can be read."""
+    offsets, first, last = batch.offsets, batch.base_offset, batch.last_offset
+    if batch.damage is not None or (last >= first and (not offsets or _rise_within(offsets, first, last))):
+        return None
+    shown = f", its records {offsets[0]} to {offsets[-1]}" if offsets else ""
+    return f"the header has offsets {first} to {last}{shown}"
+
+
+def _rise_within(offsets: list[int], first: int, last: int) -> bool:
+    """Whether offsets rise strictly and lie from first to last."""
+    if offsets[0] < first or offsets[-1] > last:
+        return False
+    if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
+        return True
+    return all(a < b for a, b in pairwise(offsets))
+
+
+def _holds_strays(piece: Slice, columns: Columns) -> bool:
+    """Whether a batch has a record outside of the offsets that its header gives."""
+    run = piece.run
+    rows = memoryview(columns.rows).cast("B").cast("i")
+    offsets = memoryview(columns.offsets).cast("B").cast("q")
+    end = 0
+    for row in range(piece.first, piece.last):
+        start, valid = run.rows[row * ROW + START], run.rows[row * ROW + VALID]
+        begin, end = end, bisect_left(rows, row + 1, end)
+        if not valid:
+            continue
+        header = parse_header(run.buffer, start, run.position + start, is_valid=True)
+        if header.base_offset is None:
+            continue
+        if header.last_offset < header.base_offset:
+            return True
+        if end > begin and (offsets[begin] < header.base_offset or offsets[end - 1] > header.last_offset):
+            return True
+    return False
 
 
 def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
@@ -118,7 +160,7 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
 def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
     """What is wrong with a control batch's first record whose key or value isn't of its kind, as the kernel judges."""
     batch = Batch.parse(raw, header.position, is_valid=True)
-    for index, record in enumerate(batch.records()):
+    for index, record in enumerate(batch.records(on_damage="skip")):
         if not is_control_record(record.key, record.value):
             detail = f"control record {index} has no key or value of its kind"
             return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)

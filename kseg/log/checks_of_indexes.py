@@ -100,6 +100,7 @@ class TimeIndexCheck:
         self._entry = next(self._entries, None)
         self._last_timestamp = NO_TIMESTAMP
         self._largest = NO_TIMESTAMP
+        self._largest_of_records = NO_TIMESTAMP
         self._has_all_times = True
 
     def take_damage(self, _: Damage) -> None:
@@ -111,6 +112,8 @@ class TimeIndexCheck:
         while self._entry is not None and self._entry.offset < batch.base_offset:
             self._check(self._entry)
         self._largest = max(self._largest, batch.header.max_timestamp)
+        if batch.header.records_count != 0:  # the cleaner of 0.11 passed over times of batches that it had emptied
+            self._largest_of_records = max(self._largest_of_records, batch.header.max_timestamp)
         if batch.header.magic == 0:
             self._has_all_times = False  # a broker that stored newer messages in format 0 indexed their times
         while self._entry is not None and self._entry.offset <= batch.last_offset:
@@ -120,13 +123,13 @@ class TimeIndexCheck:
         """Tells of entries behind the last batch, and of a last entry that is missing."""
         while self._entry is not None:
             self._check(self._entry)
-        if self._is_closed and self._last_timestamp < self._largest:
-            sentence = f"its last time is {self._last_timestamp}, the segment's largest {self._largest}"
+        if self._is_closed and self._last_timestamp < self._largest_of_records:
+            sentence = f"its last time is {self._last_timestamp}, the segment's largest {self._largest_of_records}"
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _check(self, entry: TimeIndexEntry) -> None:
         self._last_timestamp = entry.timestamp
-        if entry.timestamp < self._largest or (self._has_all_times and entry.timestamp > self._largest):
+        if entry.timestamp < self._largest_of_records or (self._has_all_times and entry.timestamp > self._largest):
             sentence = (
                 f"the entry {entry.timestamp} → {entry.offset} isn't true:"
                 f" the largest time up to that offset is {self._largest}"

@@ -1,18 +1,15 @@
 """Checks of a partition's batches: bytes, offsets within and between batches and segments, times, leader epochs."""
 
 from collections import deque
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, TAIL_KINDS, DamageKind
-from kseg.log.checked_batches import CheckedBatch
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
+from kseg.log.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.findings import Findings, id_of_damage
-from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles
 from kseg.log_file import Damage
 
-COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""Internal topics that Kafka always compacts."""
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
@@ -30,7 +27,8 @@ class EpochStart(NamedTuple):
 class LogChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with them.
 
-    next_offset: behind the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have them.
+    next_offset: behind the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have
+    them, none of which lies below the log start offset.
     is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
     is_compacted: whether anything shows that compaction has been over the log.
     """
@@ -49,6 +47,8 @@ class LogChecks:
         self.next_offset: int | None = None
         self.largest_timestamp = -1
         self.epochs: list[EpochStart] = []
+        self._log_start = partition.log_start_offset()
+        self._largest_epoch = -1
         self.is_damaged = False
         clean_offset = partition.checkpoints().clean_offset
         first_base = partition.base_offsets[0] if partition.base_offsets else 0
@@ -162,16 +162,15 @@ class LogChecks:
             self._add("segment-overlap", batch, sentence)
 
     def _check_records(self, batch: CheckedBatch) -> None:
-        offsets, first, last = batch.offsets, batch.base_offset, batch.last_offset
         if batch.damage is not None:
             return
-        if last < first or (offsets and not _rise_within(offsets, first, last)):
-            shown = f", its records {offsets[0]} to {offsets[-1]}" if offsets else ""
-            self._add("record-offsets", batch, f"the header has offsets {first} to {last}{shown}")
+        wrong = offsets_problem(batch)
+        if wrong is not None:
+            self._add("record-offsets", batch, wrong)
         header = batch.header
-        if header.magic < 1 or not offsets or header.is_log_append_time:
+        if header.magic < 1 or not batch.offsets or header.is_log_append_time:
             return
-        if header.max_timestamp != batch.largest_timestamp:
+        if header.max_timestamp not in (batch.largest_timestamp, max(batch.largest_timestamp, NO_TIMESTAMP)):
             sentence = f"the header's largest time is {header.max_timestamp}, the records' {batch.largest_timestamp}"
             self._add("max-timestamp", batch, sentence)
 
@@ -179,20 +178,15 @@ class LogChecks:
         epoch = batch.header.partition_leader_epoch
         if epoch < 0:
             return
-        if self.epochs and epoch < self.epochs[-1].epoch:
-            self._add("leader-epoch-falls", batch, f"leader epoch {epoch} behind {self.epochs[-1].epoch}")
-        elif (not self.epochs or epoch > self.epochs[-1].epoch) and len(self.epochs) < REMEMBERED_EPOCHS:
-            self.epochs.append(EpochStart(epoch, batch.base_offset, self._file, batch.header.position))
+        if epoch < self._largest_epoch:
+            self._add("leader-epoch-falls", batch, f"leader epoch {epoch} after {self._largest_epoch}")
+        self._largest_epoch = max(self._largest_epoch, epoch)
+        if batch.last_offset < self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
+            return  # a broker forgets epochs that end below the log start offset
+        if not self.epochs or epoch > self.epochs[-1].epoch:
+            start = max(batch.base_offset, self._log_start)
+            self.epochs.append(EpochStart(epoch, start, self._file, batch.header.position))
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
         offsets = (batch.base_offset, batch.last_offset)
         self._findings.add(finding_id, self._file, sentence, position=batch.header.position, offsets=offsets)
-
-
-def _rise_within(offsets: list[int], first: int, last: int) -> bool:
-    """Whether offsets rise strictly and lie from first to last."""
-    if offsets[0] < first or offsets[-1] > last:
-        return False
-    if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
-        return True
-    return all(a < b for a, b in pairwise(offsets))

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType
 from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.producer_state import ProducerState, ProducerStates
+from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.checked_batches import CheckedBatch
 from kseg.log.findings import Findings
+from kseg.log.known_producers import KnownProducers
 from kseg.log.partition import PartitionLog, SegmentFiles
 
 MAXIMUM_TRANSACTION_MS = 900_000
@@ -39,11 +40,13 @@ class ProducerChecks:
         self._findings = findings
         self._partition = partition
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
-        self._states = ProducerStates()
-        self._known_from = self._first_offset
+        self._log_start = partition.log_start_offset()
+        self._known = KnownProducers(self._first_offset, self._log_start)
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
-        self._aborted: dict[tuple[int, int], int] = {}
+        self._first_readable: dict[int, int] = {}
+        self._aborted: dict[tuple[int, int], int | None] = {}
+        self._without_records: set[tuple[int, int]] = set()
         self._is_whole = True
         self._clock = -1
         self._next_offset = self._first_offset
@@ -54,6 +57,7 @@ class ProducerChecks:
         """Goes on to a segment."""
         self._file = segment.path
         self._aborted.clear()
+        self._without_records.clear()
 
     def forget(self) -> None:
         """Tells that part of the log can't be read."""
@@ -75,16 +79,24 @@ class ProducerChecks:
             return
         if self._is_whole:
             self._check_sequence(batch)
-        completed = self._states.add(header, batch.marker)
+        completed = self._known.add(header, batch.marker)
         if batch.marker is not None:
+            if completed is None:
+                self._without_records.add((header.producer_id, batch.last_offset))
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id)
             place = (self._file, header.position) if opened is None else opened[:2]
             self._open[header.producer_id] = _OpenTransaction(*place, None)
             self._unseen.add(header.producer_id)
-        if batch.marker is not None and batch.marker.control_type is ControlType.ABORT and completed is not None:
-            self._aborted[header.producer_id, batch.last_offset] = completed.first_offset
+            if batch.last_offset >= self._log_start:
+                self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
+        if batch.marker is not None:
+            first_readable = self._first_readable.pop(header.producer_id, None)
+            if batch.marker.control_type is ControlType.ABORT and completed is not None:
+                is_whole = completed.first_offset >= self._log_start
+                first_offset = completed.first_offset if is_whole else first_readable
+                self._aborted[header.producer_id, batch.last_offset] = first_offset
 
     def end(self, segment: SegmentFiles) -> None:
         """Compares a segment's transaction index, when all its batches were taken."""
@@ -101,7 +113,7 @@ class ProducerChecks:
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
         header = batch.header
-        known = self._states.producers.get(header.producer_id)
+        known = self._known.states.producers.get(header.producer_id)
         if known is None:
             return
         if header.producer_epoch < known.epoch:
@@ -145,7 +157,7 @@ class ProducerChecks:
         self._unseen.clear()
 
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
-        first_offset = self._states.open_transactions.get(producer_id)
+        first_offset = self._known.states.open_transactions.get(producer_id)
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
         since = f", for {waited} ms at least" if waited > MAXIMUM_TRANSACTION_MS else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}"
@@ -165,6 +177,8 @@ class ProducerChecks:
                 return  # which is a finding of its own
         for (producer_id, last_offset), first_offset in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
+            if first_offset is None:
+                continue  # all its records lie below the log start offset
             if known is None:
                 sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
@@ -172,7 +186,9 @@ class ProducerChecks:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, known - 1))
         for (producer_id, last_offset), first_offset in indexed.items():
-            if first_offset >= self._known_from:
+            if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
+                continue  # before 2.4 a marker alone was a transaction, of no record but itself
+            if first_offset >= self._first_offset:
                 sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
                 self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
 
@@ -194,28 +210,9 @@ class ProducerChecks:
     def _compare_snapshot(self, path: Path, end_offset: int) -> None:
         with ProducerSnapshot(path) as snapshot:
             if end_offset == self._first_offset and self._next_offset == end_offset:
-                self._states = ProducerStates(snapshot.entries())  # what was before the log begins
-            for entry in snapshot.entries():
-                problem = self._contradiction(entry, end_offset)
-                if problem is not None:
-                    sentence = f"producer {entry.producer_id}: {problem}"
-                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
-
-    def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
-        if max(entry.last_offset, entry.current_txn_first_offset) >= end_offset:
-            return f"offset {max(entry.last_offset, entry.current_txn_first_offset)}, but it was taken at {end_offset}"
-        known = self._states.producers.get(entry.producer_id)
-        if known is None:
-            if entry.last_offset >= self._first_offset:
-                return f"its last offset is {entry.last_offset}, the log has no batch of it"
-            return None
-        if known.last_offset < 0 and entry.last_offset < self._first_offset:
-            return None  # only its marker is still in the log
-        for name in ("epoch", "last_sequence", "last_offset", "current_txn_first_offset"):
-            stored, found = getattr(entry, name), getattr(known, name)
-            if stored != found:
-                return f"{name.replace('_', ' ')} is {stored}, the log says {found}"
-        return None
+                self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+            for sentence in self._known.contradictions(snapshot.entries(), end_offset):
+                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:

@@ -1,8 +1,6 @@
 """Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
-from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 
 from kseg.errors import KsegError
@@ -11,6 +9,7 @@ from kseg.log.checks_of_log import EpochStart, LogChecks
 from kseg.log.findings import Findings
 from kseg.log.log_dir import CHECKPOINT_OF_FIELD, META_PROPERTIES, LogDir
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.side_files import stored_epoch, unsorted_epochs
 
 
 def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
@@ -21,57 +20,65 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
         return
-    if not entries:
+    if entries is None:
+        if log.epochs and partition.snapshots:  # else it was copied without what stands beside the segments
+            sentence = f"it isn't there, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
+            findings.add("leader-epochs-cleared", path, sentence, offsets=(log.epochs[0].offset, None))
         return
-    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
-        if next_epoch <= epoch or next_start <= start:
-            sentence = f"epoch {next_epoch} from offset {next_start} behind epoch {epoch} from {start}"
-            findings.add("leader-epoch-unsorted", path, sentence, offsets=(next_start, None))
-            return
-    starts = [start for _, start in entries]
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        findings.add("leader-epoch-unsorted", path, wrong[1], offsets=(wrong[0], None))
+        return
+    cleared = []
     for found in log.epochs:
-        place = bisect_right(starts, found.offset)
-        _check_epoch(path, entries[place - 1][0] if place else None, found, findings)
+        stored = stored_epoch(entries, found.offset)
+        if stored is None:
+            cleared.append(found)
+        elif stored != found.epoch:
+            sentence = f"offset {found.offset} is of epoch {stored}, its batch says {found.epoch}"
+            findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
+    if cleared:
+        _add_cleared(partition, path, cleared, findings)
     end = log.next_offset
-    if end is not None and entries[-1][1] > end:
+    if end is not None and entries and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
 
 
-def _check_epoch(path: Path, stored: int | None, found: EpochStart, findings: Findings) -> None:
-    """`stored`: the epoch that the checkpoint gives the offset, the last one that begins at or below it."""
-    if stored != found.epoch:
-        has = "none" if stored is None else str(stored)
-        sentence = f"offset {found.offset} is of epoch {has}, its batch says {found.epoch}"
-        findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
+def _add_cleared(partition: PartitionLog, path: Path, cleared: list[EpochStart], findings: Findings) -> None:
+    """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
+    epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
+    start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
+    sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
+    findings.add("leader-epochs-cleared", path, sentence, offsets=(cleared[0].offset, None))
 
 
 def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
     """What the log directory's checkpoints say of the partition, against the log's end."""
     checkpoints = partition.checkpoints()
     end = end or 0
-    parent = partition.path.absolute().parent
     for field in ("recovery_point", "high_watermark"):
         offset = getattr(checkpoints, field)
         if offset is not None and offset > end:
-            _add_checkpoint("checkpoint-beyond-end", parent, field, (offset, end), findings)
+            _add_checkpoint("checkpoint-beyond-end", partition, field, (offset, end), findings)
     if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
         _add_checkpoint(
-            "log-start-beyond-end", parent, "log_start_offset", (checkpoints.log_start_offset, end), findings
+            "log-start-beyond-end", partition, "log_start_offset", (checkpoints.log_start_offset, end), findings
         )
     clean = checkpoints.clean_offset
     first = partition.base_offsets[0] if partition.base_offsets else 0
     if clean is not None and not first <= clean <= end:
-        _add_checkpoint("checkpoint-stale", parent, "clean_offset", (clean, end), findings)
+        _add_checkpoint("checkpoint-stale", partition, "clean_offset", (clean, end), findings)
 
 
-def _add_checkpoint(finding_id: str, parent: Path, field: str, offsets: tuple[int, int], findings: Findings) -> None:
+def _add_checkpoint(
+    finding_id: str, partition: PartitionLog, field: str, offsets: tuple[int, int], findings: Findings
+) -> None:
     offset, end = offsets
-    words = field.replace("_", " ")
-    sentence = f"the {words} is {offset}, the log ends at {end}"
-    findings.add(
-        finding_id, parent / CHECKPOINT_OF_FIELD[field], sentence, offsets=(min(end, offset), max(end, offset))
-    )
+    path = partition.path.absolute()
+    sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
+    file = path.parent / CHECKPOINT_OF_FIELD[field]
+    findings.add(finding_id, file, sentence, offsets=(min(end, offset), max(end, offset)))
 
 
 def check_directory(partition: PartitionLog, findings: Findings) -> None:
@@ -94,10 +101,14 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
     """A log directory's own files."""
     for problem in log_dir.problems:
         findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+    path = log_dir.path / META_PROPERTIES
     try:
-        log_dir.read_properties()
+        is_without_version = path.exists() and "version" not in log_dir.read_properties()
     except KsegError as error:
-        findings.add("unreadable-text", log_dir.path / META_PROPERTIES, error.message)
+        findings.add("unreadable-text", path, error.message)
+    else:
+        if is_without_version:
+            findings.add("unreadable-text", path, "it names no version")
 
 
 def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:

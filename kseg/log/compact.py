@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -170,16 +171,16 @@ class _Cleaning:
         first_slot = max(sum(each.base_offset <= first_dirty for each in segments) - 1, 0)
         for segment in segments[first_slot:]:
             for batch in _batches(segment):
-                if not self._take_keys(batch, transactions, first_dirty):
+                if not self._take_keys(batch, segment.path, transactions, first_dirty):
                     return self._offsets.latest_offset + 1
         self._offsets.latest_offset = self._done.plan.end_offset - 1
         return self._done.plan.end_offset
 
-    def _take_keys(self, batch: Batch, transactions: CleanedTransactions, first_dirty: int) -> bool:
+    def _take_keys(self, batch: Batch, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
         """Takes a batch's keys; False if there was no room for all."""
         is_discarded = transactions.can_discard(batch)
         if not is_discarded and not batch.is_control and batch.last_offset >= first_dirty:
-            for record in batch.records():
+            for record in batch.records(on_damage=partial(_refuse, path)):
                 if record.key is None or record.offset < first_dirty:
                     continue
                 if self._offsets.is_full:
@@ -232,13 +233,16 @@ def _batches(segment: SegmentFiles) -> Iterator[Batch]:
         for item in log.scan():
             if isinstance(item, Damage):
                 if item.kind is not DamageKind.ZERO_TAIL:
-                    detail = f"{item.detail}: `kseg salvage` saves what is intact"
-                    raise DamagedError(detail, log.path, item.position)
+                    _refuse(log.path, item)
             elif not item.is_valid:
                 detail = "the CRC doesn't hold: `kseg salvage` saves what is intact"
                 raise DamagedError(detail, log.path, item.position)
             else:
                 yield item
+
+
+def _refuse(path: Path, damage: Damage) -> None:
+    raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", path, damage.position)
 
 
 def _cleaned(cleaner: BatchCleaner, batch: Batch, segment: SegmentFiles) -> bytes:

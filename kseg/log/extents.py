@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, Dam
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.log.carve import Loss, intact_batches
 from kseg.log.checked_batches import InnerProblem, inner_problems
-from kseg.log.partition import FoundFile, PartitionLog
+from kseg.log.partition import COMPACTED_TOPICS, FoundFile, PartitionLog
 from kseg.log_file import Damage, LogFile
 
 PENDING = 20_000
@@ -61,8 +61,8 @@ class Replica:
 
     extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
     offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
-    they are. metadata_snapshots: KRaft's that are intact. is_compacted: whether
-    compaction has been over it.
+    they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
+    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Replica:
         partition: PartitionLog,
         *,
         keep_cache: bool = True,
+        drop_unreadable: bool = False,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
         """Reads all logs, as far as they can be; `on_read` is told the size of each."""
@@ -77,14 +78,19 @@ class Replica:
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
         self.losses: list[FoundLoss] = []
+        self.has_transactions = False
         self.inner_problems: list[tuple[Path, InnerProblem]] = []
         clean_offset = partition.checkpoints().clean_offset
-        self.is_compacted = clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
+        self.is_compacted = partition.topic in COMPACTED_TOPICS or (
+            clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
+        )
         for segment in partition.segments:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
-                    self._read(log_file, segment.base_offset)
-                    self.inner_problems += ((segment.path, problem) for problem in inner_problems(log_file))
+                    problems = list(inner_problems(log_file))
+                    dropped = {problem.position: problem for problem in problems} if drop_unreadable else {}
+                    self._read(log_file, segment.base_offset, dropped)
+                    self.inner_problems += ((segment.path, problem) for problem in problems if not dropped)
             except OpenError as error:  # it has gone meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
                 self.losses.append(FoundLoss(segment.path, loss))
@@ -111,20 +117,23 @@ class Replica:
             counted[loss.reason] += loss.size
         return dict(counted)
 
-    def _read(self, log_file: LogFile, base: int) -> None:
+    def _read(self, log_file: LogFile, base: int, dropped: Mapping[int, InnerProblem]) -> None:
         pending: list[Extent] = []
         most = PENDING
         join: ExtentJoin | None = None
         is_behind_loss, last_offset = False, base - 1
         for item in intact_batches(log_file):
-            if isinstance(item, Loss):
-                self.losses.append(FoundLoss(log_file.path, item))
+            loss = item if isinstance(item, Loss) else _dropped(item, dropped.get(item.position))
+            if loss is not None:
+                self.losses.append(FoundLoss(log_file.path, loss))
                 is_behind_loss = True
+            if loss is not None or isinstance(item, Loss):
                 continue
             extent = _extent(log_file, item, base, is_behind_loss=is_behind_loss)
             if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
                 extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
             self._note_compaction(item)
+            self.has_transactions |= item.is_transactional
             if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
                 self.misplaced.append(extent)
                 is_behind_loss = True  # what follows isn't its neighbour
@@ -146,6 +155,11 @@ class Replica:
         is_sparse = header.records_count < header.last_offset - header.base_offset + 1
         if is_sparse or header.attributes & DELETE_HORIZON_MASK:
             self.is_compacted = True
+
+
+def _dropped(header: BatchHeader, problem: InnerProblem | None) -> Loss | None:
+    """A batch that is to be dropped, as the loss that it becomes."""
+    return None if problem is None else Loss(header.position, header.size, problem.id, problem.detail)
 
 
 def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss: bool) -> Extent:
@@ -172,7 +186,7 @@ def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss
 def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
     """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
     batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
-    return extent._replace(first_offset=expected) if next(batch.records(), None) is None else extent
+    return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent
 
 
 class ExtentJoin:

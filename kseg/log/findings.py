@@ -34,9 +34,20 @@ _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 _SALVAGE = "Take an intact replica if there is one; else `kseg salvage PATH -o DIR` keeps what is intact."
 _CUT_AT_RECOVERY = "Recovery cuts the log there and deletes all later segments; without it whoever reads there fails."
 _UNREADABLE_RECORDS = "The broker serves the batch, since its CRC holds, and consumers fail at it again and again."
-_REINDEX = (
-    "`kseg reindex PATH -o DIR` makes it anew; or delete the file while the broker is down: it makes it at start."
+_DROP = (
+    "Take an intact replica if there is one. Else move consumers past the batch (`kafka-consumer-groups.sh"
+    " --reset-offsets`), which keeps its bytes; or, where they can't be moved or the cleaner fails at it,"
+    " `kseg salvage PATH --drop-unreadable -o DIR` leaves it out."
 )
+_REINDEX = (
+    "`kseg reindex PATH -o DIR` rebuilds it: put it in its place while the broker is down. Or delete the segment's"
+    " `.index`: at start the broker rebuilds all indexes of a segment that has none, but never another one alone."
+)
+_REINDEX_EPOCHS = (
+    "`kseg reindex PATH -o DIR` makes it from the log: put it in its place while the broker is down. Don't delete it:"
+    " after a clean stop no broker writes it again."
+)
+_REPLICA_OR_NOTHING = "Take an intact replica if there is one. Nothing else mends it: the finding stays."
 
 FINDINGS: dict[str, FindingKind] = {
     # bytes of the log
@@ -59,28 +70,30 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR, "A batch's CRC isn't that of its bytes: something changed them.", _CUT_AT_RECOVERY, _SALVAGE
     ),
     "bad-codec": FindingKind(
-        _ERROR, "A batch's attributes name a codec that its format doesn't have.", _UNREADABLE_RECORDS, _SALVAGE
+        _ERROR, "A batch's attributes name a codec that its format doesn't have.", _UNREADABLE_RECORDS, _DROP
     ),
     "bad-body": FindingKind(
-        _ERROR, "A batch's CRC holds, but its records don't decompress.", _UNREADABLE_RECORDS, _SALVAGE
+        _ERROR, "A batch's CRC holds, but its records don't decompress.", _UNREADABLE_RECORDS, _DROP
     ),
     "bad-record": FindingKind(
-        _ERROR, "A batch's CRC holds, but a record in it can't be read.", _UNREADABLE_RECORDS, _SALVAGE
+        _ERROR, "A batch's CRC holds, but a record in it can't be read.", _UNREADABLE_RECORDS, _DROP
     ),
     "bad-count": FindingKind(
-        _ERROR, "A batch holds more or fewer records than its header counts.", _UNREADABLE_RECORDS, _SALVAGE
+        _ERROR, "A batch holds more or fewer records than its header counts.", _UNREADABLE_RECORDS, _DROP
     ),
     "torn-tail": FindingKind(
         _WARNING,
         "The last segment ends in the middle of a batch: the writer was stopped, or is writing just now.",
         "None for whole batches: a broker cuts the rest off when it recovers the log.",
-        "Look again if a broker is running; else nothing, or `kseg salvage` if the broker was stopped in order.",
+        "Look again if a broker is running. If it was killed, start it. If it was stopped in order, it cuts nothing off"
+        " and appends after the rest: `kseg salvage PATH -o DIR` first.",
     ),
     "zero-tail": FindingKind(
         _NOTE,
         "The last segment ends in zeros: it is preallocated, or the machine failed before its data reached the disk.",
         "None if it is preallocated; else what stood there is lost. Recovery cuts the zeros off.",
-        "Compare the log end offset with the other replicas'.",
+        "Compare the log end offset with the other replicas'. If the file isn't preallocated and the broker was stopped"
+        " in order, it fails there: `kseg salvage PATH -o DIR` first.",
     ),
     "cut-segment": FindingKind(
         _ERROR,
@@ -105,13 +118,14 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "Offsets are missing that compaction can't have removed: records beside them have no key.",
         "Their records are lost here; consumers pass over them silently.",
-        "Compare with the other replicas: `kseg salvage` takes several and fills holes of one from another.",
+        "`kseg salvage` takes several replicas and fills holes of one from another. Where none has them, nothing brings"
+        " them back: the finding stays.",
     ),
     "offsets-missing": FindingKind(
         _WARNING,
         "Offsets are missing, and nothing shows that the topic was compacted; but its records have keys, so it may be.",
         "Records are lost here, unless the topic is or was compacted.",
-        "Look at the topic's cleanup.policy; compare with the other replicas.",
+        "Look at the topic's cleanup.policy. If it isn't compacted, `kseg salvage` of several replicas fills the hole.",
     ),
     "offsets-compacted": FindingKind(
         _NOTE, "Offsets are missing since compaction removed their records.", "None.", "Nothing."
@@ -126,49 +140,56 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A segment holds an offset below the base offset that names its file.",
         "The segment can't be indexed, and lookups miss the record. The file may have been renamed.",
-        "Name it after its first offset if it was renamed; else " + _SALVAGE[0].lower() + _SALVAGE[1:],
+        "Name its files after its first offset if they were renamed; else " + _SALVAGE[0].lower() + _SALVAGE[1:],
     ),
     "offset-too-far": FindingKind(
         _ERROR,
         "A segment holds an offset more than 2³¹ - 1 above its base offset.",
         "Its indexes can't hold the offset; brokers from 1.1.1 on split such a segment at start, others fail.",
-        "Start the partition on a broker of 2.0 or later; else " + _SALVAGE[0].lower() + _SALVAGE[1:],
+        "Delete the segment's `.index` while the broker is down: at start a broker from 2.0 on splits the segment.",
     ),
     "record-offsets": FindingKind(
         _ERROR,
         "Offsets of records within a batch don't rise, or lie outside the offsets that its header gives.",
         "Consumers pass over records or get stuck.",
-        _SALVAGE,
+        _DROP,
     ),
     # times
     "max-timestamp": FindingKind(
         _WARNING,
         "The largest time in a batch's header isn't that of its records.",
         "Lookups by time go wrong, and retention keeps the segment too long or not long enough.",
-        "Look records up by offset; nothing but a new copy of the batch mends it.",
+        "Take an intact replica if there is one. Nothing else mends it: look records up by offset.",
     ),
     # leader epochs
     "leader-epoch-falls": FindingKind(
         _WARNING,
         "A batch has a lower leader epoch than one before it; the CRC doesn't cover this field.",
         "Replicas may be cut at a wrong offset when leadership changes.",
-        "Compare the batch with the other replicas'.",
+        _REPLICA_OR_NOTHING,
     ),
     "leader-epoch-checkpoint": FindingKind(
         _WARNING,
         "leader-epoch-checkpoint gives an offset another leader epoch than the batches there.",
         "Replicas may be cut at a wrong offset when leadership changes.",
-        "Delete the file while the broker is down: recovery writes it anew; `kseg salvage` writes it from the log.",
+        _REINDEX_EPOCHS,
     ),
     "leader-epoch-unsorted": FindingKind(
         _WARNING,
         "Epochs or start offsets in leader-epoch-checkpoint don't rise.",
         "Replicas may be cut at a wrong offset when leadership changes.",
-        "Delete the file while the broker is down: recovery writes it anew; `kseg salvage` writes it from the log.",
+        _REINDEX_EPOCHS,
+    ),
+    "leader-epochs-cleared": FindingKind(
+        _NOTE,
+        "The epochs of the first batches aren't in leader-epoch-checkpoint. A broker clears those below the log start"
+        " offset (DeleteRecords), and all of them when the topic's message format is lowered.",
+        "None: asked for such an epoch, a broker answers with the first one that it knows.",
+        "Nothing; or move the file away and let `kseg reindex PATH -o DIR` make it from the log.",
     ),
     "leader-epoch-beyond-end": FindingKind(
         _NOTE,
-        "leader-epoch-checkpoint names an epoch that begins behind the log's end.",
+        "leader-epoch-checkpoint names an epoch that begins after the log's end.",
         "None: a broker cuts such epochs off at start. The log may have lost its end.",
         "Compare the log end offset with the other replicas'.",
     ),
@@ -177,19 +198,20 @@ FINDINGS: dict[str, FindingKind] = {
         _WARNING,
         "A producer's sequences go on further than they should: batches of it are missing in between.",
         "Its records are lost here, unless the broker had forgotten the producer (`producer.id.expiration.ms`).",
-        "Compare with the other replicas.",
+        _REPLICA_OR_NOTHING,
     ),
     "sequence-repeated": FindingKind(
         _WARNING,
         "A producer's sequences come twice or out of order.",
         "Records may be there twice, unless the broker had forgotten the producer (`producer.id.expiration.ms`).",
-        "Compare the batches' records: `kseg dump -o json`.",
+        "Compare the batches' records: `kseg dump -o json`. Take an intact replica if there is one; else it stays.",
     ),
     "producer-epoch-falls": FindingKind(
         _WARNING,
         "A batch has a lower producer epoch than one of that producer before it.",
         "A producer that had been fenced off wrote on: its transactions may be incomplete.",
-        "Look at the producer's batches: `kseg dump -o json --only batches`.",
+        "Look at the producer's batches: `kseg dump -o json --only batches`. Take an intact replica if there is one;"
+        " else it stays.",
     ),
     "open-transaction": FindingKind(
         _NOTE,
@@ -207,8 +229,9 @@ FINDINGS: dict[str, FindingKind] = {
     "index-missing": FindingKind(
         _WARNING,
         "A segment has no .index, or no .timeindex where others have one.",
-        "None for the data: a broker rebuilds the segment's indexes at start, which takes time.",
-        "`kseg reindex PATH -o DIR` makes them.",
+        "None for the data. Without the .index a broker rebuilds the segment's indexes at start; a .timeindex alone it"
+        " leaves empty: lookups by time and retention by time go wrong.",
+        "`kseg reindex PATH -o DIR` makes them: put them in their place while the broker is down.",
     ),
     "index-unreadable": FindingKind(
         _ERROR,
@@ -277,20 +300,21 @@ FINDINGS: dict[str, FindingKind] = {
     "snapshot-unreadable": FindingKind(
         _WARNING,
         "A producer snapshot is cut, of an unknown version, or its CRC is wrong.",
-        "None for the data: a broker deletes it at start and reads the log instead, which takes time.",
-        "Nothing: the next start mends it.",
+        "None for the data: where a broker needs it at start, it deletes it and reads the log instead. Others stay.",
+        "`kseg reindex PATH -o DIR` makes it from the log: put it in its place while the broker is down.",
     ),
     "snapshot-content": FindingKind(
         _WARNING,
         "A producer snapshot says other things of a producer than the log up to its offset.",
         "The broker may refuse that producer's next batch, take a duplicate, or wait for a transaction that has ended.",
-        "Delete the snapshot while the broker is down: it reads the log instead.",
+        "`kseg reindex PATH -o DIR` makes it from the log: put it in its place while the broker is down. Don't delete a"
+        " partition's only one: after a clean stop a broker then knows no producer and no open transaction.",
     ),
     "snapshot-beyond-end": FindingKind(
         _WARNING,
-        "A producer snapshot was taken at an offset behind the log's end: the log has lost its end.",
+        "A producer snapshot was taken at an offset after the log's end: the log has lost its end.",
         "Acknowledged records may be lost here. A broker deletes the snapshot at start.",
-        "Compare the log end offset with the other replicas'.",
+        "Compare the log end offset with the other replicas'. If none has more, nothing: the next start mends it.",
     ),
     # the directory and its checkpoints
     "leftover-file": FindingKind(
@@ -309,13 +333,17 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A checkpoint, partition.metadata or meta.properties can't be read, or isn't of the form that Kafka writes.",
         "A broker may refuse its log directory, or forget what the file said.",
-        "Delete a `*-offset-checkpoint` while the broker is down: it is made anew. Mend others from a replica's.",
+        "While the broker is down: delete a `*-offset-checkpoint` (it is written again; without"
+        " log-start-offset-checkpoint deleted records can be read again until they are deleted again);"
+        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; delete meta.properties and"
+        " let `kafka-storage.sh format --ignore-formatted` write it, with the cluster's id.",
     ),
     "checkpoint-beyond-end": FindingKind(
         _WARNING,
-        "The recovery point or the high watermark lies behind the log's end: the log has lost its end.",
+        "The recovery point or the high watermark lies after the log's end: the log has lost its end.",
         "Records that had been flushed or replicated are lost here.",
-        "Compare the log end offset with the other replicas'; don't let this one become leader before.",
+        "Compare the log end offset with the other replicas'. If one has more, don't let this one become leader before"
+        " it has fetched that; else nothing: the next start lowers both.",
     ),
     "checkpoint-stale": FindingKind(
         _NOTE,
@@ -325,9 +353,10 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "log-start-beyond-end": FindingKind(
         _ERROR,
-        "log-start-offset-checkpoint lies behind the log's end.",
-        "No record can be read: the broker begins an empty log there.",
-        "Mend the entry, if the log's records are still wanted, while the broker is down.",
+        "log-start-offset-checkpoint lies after the log's end.",
+        "At start the broker deletes all segments and begins an empty log there.",
+        "If the records are still wanted: take the partition's line out of the file while the broker is down (its"
+        " second line counts the lines that follow).",
     ),
     "partition-twice": FindingKind(
         _ERROR,

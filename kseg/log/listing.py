@@ -15,7 +15,7 @@ from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
 from kseg.log.metadata_retention import METADATA_TOPIC, metadata_log_start
-from kseg.log.partition import PartitionLog, SegmentFiles, Tail, read_tail
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles, Tail, read_tail
 from kseg.log.remote_tier import RemoteTier
 from kseg.log.roll import (
     UNLIMITED,
@@ -33,9 +33,6 @@ from kseg.log.selected import SelectedSums, selected_sums
 from kseg.log_file import TRUSTED_SIZE, Damage, LogFile
 from kseg.page_cache import cached_size
 from kseg.selection import Selection
-
-COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics that brokers create with `cleanup.policy=compact`."""
 
 
 @dataclass(frozen=True, slots=True)

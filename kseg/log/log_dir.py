@@ -19,6 +19,11 @@ _KINDS_WITH_OFFSET = (
     FileKind.PRODUCER_SNAPSHOT,
 )
 """Files of a partition, whose names begin with an offset: `server.log` is none."""
+_KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
+_KINDS_OF_LOG_DIR = (FileKind.OFFSET_CHECKPOINT, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK)
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+LOST_AND_FOUND = "lost+found"
+"""A directory of the file system's, or of `salvage`: no log directory, and no partition."""
 
 
 Refuse = Callable[[OpenError], None]
@@ -83,11 +88,11 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 
 def _partition_directories(path: Path) -> Iterator[Path]:
-    """Directories in it that are named as partitions, or hold segments."""
+    """Directories in it that are partitions."""
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.is_dir() and (parse_partition_directory(entry.name) or holds_segments(entry.path)):
+                if entry.is_dir() and entry.name != LOST_AND_FOUND and is_partition(Path(entry.path)):
                     yield Path(entry.path)
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
@@ -110,16 +115,16 @@ def _is_segment(name: str) -> bool:
 
 
 def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
-    """The log directories at a path: itself, or those right below it if it has no partitions.
+    """The log directories at a path: itself, if it has partitions, and those right below it.
 
     `refuse` takes the error of one below it that can't be listed; without it that is raised. Raises OpenError if the
     path itself can't be listed.
     """
     own = LogDir(path)
-    if own.directories:
-        return [own]
-    below = (_log_dir_below(entry, refuse) for entry in sorted(Path(path).iterdir()) if entry.is_dir())
-    return [log_dir for log_dir in below if log_dir is not None and log_dir.directories]
+    partitions = {*own.directories}
+    others = (entry for entry in sorted(own.path.iterdir()) if entry not in partitions and entry.name != LOST_AND_FOUND)
+    below = [_log_dir_below(entry, refuse) for entry in others if entry.is_dir()]
+    return [each for each in (own, *below) if each is not None and each.directories]
 
 
 def _log_dir_below(path: Path, refuse: Refuse | None) -> LogDir | None:
@@ -196,5 +201,30 @@ def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
 
 
 def is_partition(directory: Path) -> bool:
-    """Whether a directory is a partition's: by its name, or since segments are in it."""
-    return parse_partition_directory(directory.absolute()) is not None or holds_segments(directory)
+    """Whether a directory is a partition's: since segments are in it, or by its name.
+
+    A log directory may be named as partitions are (`disk-1`): one that has partitions in it, and no file of its own.
+    """
+    if parse_partition_directory(directory.absolute()) is None:
+        return holds_segments(directory)
+    try:
+        with os.scandir(directory) as entries:
+            names = [(entry.name, entry.is_dir()) for entry in entries]
+    except OSError:
+        return True
+    has_files = any(is_of_partition(name) for name, is_directory in names if not is_directory)
+    return has_files or not any(is_directory and parse_partition_directory(name) for name, is_directory in names)
+
+
+def is_of_partition(name: str) -> bool:
+    """Whether a file's name is one that brokers give to files of a partition's directory."""
+    found = parse_file_name(name)
+    if found.kind in _KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
+        return found.base_offset is not None and found.remote_id is None
+    return found.kind in _KINDS_BESIDE or found.suffix is not None
+
+
+def is_of_log_dir(name: str) -> bool:
+    """Whether a file's name is one that brokers give to files of a log directory itself."""
+    found = parse_file_name(name)
+    return found.kind in _KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

@@ -27,6 +27,8 @@ CHECKPOINT_OF_FIELD = {
     "clean_offset": "cleaner-offset-checkpoint",
 }
 """Fields of Checkpoints and the file of a log directory that each is read from."""
+COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Internal topics that Kafka always compacts."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
@@ -122,8 +124,10 @@ class PartitionLog:
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
-    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. largest_timestamps: what lookups found,
-    by base offset: the largest time, and what is wrong with the time index.
+    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. has_time_indexes: whether any segment has
+    one, as brokers before 0.10.1 wrote none. has_indexes: whether any has one of offsets or times: logs may be copied
+    without. largest_timestamps: what lookups found, by base offset: the largest time, and what is wrong with the time
+    index.
 
     A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
     it is opened. Source: UnifiedLog, LogSegments.
@@ -194,6 +198,8 @@ class PartitionLog:
         self.orphans = tuple(segment for segment in found if segment.log is None)
         self.snapshots = dict(sorted(self.snapshots.items()))
         self.base_offsets = [segment.base_offset for segment in self.segments]
+        self.has_time_indexes = any(segment.time_index is not None for segment in self.segments)
+        self.has_indexes = self.has_time_indexes or any(segment.offset_index is not None for segment in self.segments)
 
     @property
     def size(self) -> int:
@@ -201,9 +207,9 @@ class PartitionLog:
         return sum(segment.size for segment in self.segments)
 
     @property
-    def has_time_indexes(self) -> bool:
-        """Whether any segment has a time index: brokers before 0.10.1 wrote none."""
-        return any(segment.time_index is not None for segment in self.segments)
+    def has_content(self) -> bool:
+        """Whether anything of a log is there: a segment, an index, a snapshot, even one of no bytes."""
+        return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
 
     @property
     def active_segment(self) -> SegmentFiles | None:
@@ -233,11 +239,23 @@ class PartitionLog:
         base = self.base_offsets[0] if self.base_offsets else 0
         return max(base, self.checkpoints().log_start_offset or 0)
 
+    @property
+    def has_log_start_checkpoint(self) -> bool:
+        """Whether its log directory has the checkpoint that would say if the log starts above the first segment's base.
+
+        A broker lists only partitions there that do.
+        """
+        return (self.path.absolute().parent / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
+
     def read_log_end_offset(self) -> int:
-        """The next offset to be written: behind the last batch that can be read.
+        """The next offset to be written: after the last batch that can be read, and not below the log start offset.
 
         Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
+        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
         """
+        return max(self._read_end_of_batches(), self.log_start_offset())
+
+    def _read_end_of_batches(self) -> int:
         for segment in reversed(self.segments):
             tail = read_tail(segment)
             if tail.last is not None:

@@ -41,9 +41,9 @@ class Reindexed(NamedTuple):
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Contents by extension; without a transaction index where nothing was aborted."""
+        """Contents by extension; without a transaction index where nothing was aborted and none is there."""
         files = {".index": self.indexes.offset_index, ".timeindex": self.indexes.time_index}
-        if self.indexes.transaction_index:
+        if self.indexes.transaction_index or self.segment.transaction_index is not None:
             files[".txnindex"] = self.indexes.transaction_index
         return files
 

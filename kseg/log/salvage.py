@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, UnreadableError
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAXIMUM_RELATIVE_OFFSET,
+    DamageKind,
+)
 from kseg.formats.names import DirectoryState
+from kseg.formats.positions import size_field
+from kseg.index.headers import parse_header
 from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.index.producer_state import ProducerStates
+from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.rebuild import rebuild
 from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import (
@@ -27,7 +35,7 @@ from kseg.log.extents import (
 )
 from kseg.log.filling import filled, is_mere_gap, judge_rest, with_strays
 from kseg.log.findings import id_of_damage, status_of
-from kseg.log.log_dir import Refuse, find_partitions
+from kseg.log.log_dir import LOST_AND_FOUND, Refuse, find_partitions
 from kseg.log.partition import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -41,7 +49,6 @@ from kseg.new_directory import WriteError, copy_file
 
 LARGEST_SEGMENT = 2**31 - 1
 """Bytes that a segment's indexes can address."""
-LOST_AND_FOUND = "lost+found"
 ATTEMPTS = 5
 """How often a partition is planned whose disk loses blocks between planning and writing."""
 
@@ -126,8 +133,10 @@ class Salvage:
 
 def _is_loss(found: FoundLoss) -> bool:
     """Whether a loss is one: the unwritten end of the last segment is none."""
-    last = not has_later_segment(found.log)
-    return bool(status_of(id_of_damage(DamageKind(found.loss.reason), is_last=last)))
+    reason = found.loss.reason
+    if reason in set(DamageKind):
+        reason = id_of_damage(DamageKind(reason), is_last=not has_later_segment(found.log))
+    return bool(status_of(reason))
 
 
 def find_replicas(paths: Iterable[Path], refuse: Refuse | None = None) -> dict[str, list[PartitionLog]]:
@@ -154,14 +163,19 @@ def plan_salvage(
     partitions: Sequence[PartitionLog],
     *,
     keep_cache: bool = True,
+    drop_unreadable: bool = False,
     on_read: Callable[[int], None] | None = None,
 ) -> Salvage:
     """What can be saved of a partition, of one directory or of several replicas; nothing is written.
 
-    Of several the one with the most intact batches comes first; the others fill its holes. `on_read` is told the size
-    of each log that was read. Raises OpenError if a log can't be opened.
+    Of several the one with the most intact batches comes first; the others fill its holes. `drop_unreadable`: batches
+    whose CRC holds, but not all of whose records can be read, are lost too. `on_read` is told the size of each log that
+    was read. Raises OpenError if a log can't be opened.
     """
-    replicas = [Replica(partition, keep_cache=keep_cache, on_read=on_read) for partition in partitions]
+    replicas = [
+        Replica(partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
+        for partition in partitions
+    ]
     replicas.sort(key=lambda replica: -replica.batch_count)
     is_compacted = any(replica.is_compacted for replica in replicas)
     kept: list[Extent] = []
@@ -174,6 +188,7 @@ def plan_salvage(
             rests.append([extent for extent in replica.extents if extent not in chosen])
             kept = with_strays(kept, rests[-1], batches)
             rests[-1] += replica.misplaced
+        holes = tuple(_holes(kept, replicas, is_compacted=is_compacted))
         kept = list(joined_neighbours(kept))
         stray_count = sum(extent.batch_count for rest in rests for extent in rest)
         duplicates, unplaced = judge_rest(rests, kept, batches)
@@ -187,7 +202,7 @@ def plan_salvage(
         duplicates,
         stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
         tuple(unplaced),
-        tuple(_holes(kept, replicas, is_compacted=is_compacted)),
+        holes,
     )
 
 
@@ -280,6 +295,7 @@ def salvage_partition(
     directory: Path,
     *,
     keep_cache: bool = True,
+    drop_unreadable: bool = False,
     topic_id: str | None = None,
     on_read: Callable[[int], None] | None = None,
 ) -> tuple[Salvage, Written]:
@@ -290,7 +306,8 @@ def salvage_partition(
     Raises as `plan_salvage` and `write_salvage` do.
     """
     for attempt in range(ATTEMPTS):
-        plan = plan_salvage(name, partitions, keep_cache=keep_cache, on_read=None if attempt else on_read)
+        told = None if attempt else on_read
+        plan = plan_salvage(name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told)
         try:
             return plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=topic_id)
         except UnreadableError:
@@ -299,6 +316,32 @@ def salvage_partition(
             if attempt + 1 == ATTEMPTS:
                 raise
     raise AssertionError
+
+
+def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
+    """The transactions that stay open in what a plan keeps. Raises OpenError if a log can't be opened or read."""
+    states = _first_states(plan) if plan.segments else ProducerStates()
+    if any(replica.has_transactions for replica in plan.replicas):
+        for log, extents in groupby(plan.extents, key=lambda extent: extent.log):
+            with LogFile(log, keep_cache=False) as log_file:
+                for extent in extents:
+                    _add_producers(log_file, extent, states)
+    return _transactions(states)
+
+
+def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
+    """Takes the batches of an extent by the beginnings of their headers: they were read before."""
+    position = extent.position
+    while position < extent.end:
+        raw = log_file.read(position, BATCH_HEADER_SIZE)
+        if raw[MAGIC_POSITION] >= 2:
+            header = parse_header(raw, 0, position, is_valid=True)
+            states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+        position += LOG_OVERHEAD + size_field(raw, 0)
+
+
+def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:
+    return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
 
 
 def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None) -> Written:
@@ -330,8 +373,7 @@ def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, to
         folder.mkdir(parents=True, exist_ok=True)
         path = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
         sources[path] = _write_log(path, [extent], keep_cache=keep_cache)
-    transactions = tuple(OpenTransaction(*each) for each in states.open_transactions.items())
-    return Written(tuple(_written_files(plan.name, directory, sources)), transactions)
+    return Written(tuple(_written_files(plan.name, directory, sources)), _transactions(states))
 
 
 def _written_files(name: str, directory: Path, sources: dict[Path, tuple[Path, ...]]) -> Iterator[WrittenFile]:

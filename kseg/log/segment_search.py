@@ -211,7 +211,8 @@ def _content(raw: bytes, position: int) -> _Content:
     """What an intact batch holds."""
     batch = Batch.parse(raw, position, is_valid=True)
     problem = batch.problem()
-    return _Content(batch.base_offset, tuple(batch.records()), None if problem is None else problem.detail)
+    records = tuple(batch.records(on_damage="skip"))
+    return _Content(batch.base_offset, records, None if problem is None else problem.detail)
 
 
 def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:

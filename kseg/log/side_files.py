@@ -1,17 +1,23 @@
-"""What a partition needs beside its segments, made anew where it is missing or broken: epochs, producers, topic id.
+"""What a partition needs beside its segments, rebuilt where it is missing or wrong: epochs, producers, topic id.
 
 A broker doesn't start where these are broken after a power cut (KAFKA-16814). Each is made of the batches, the topic's
 id of what `__cluster_metadata` says.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from kseg.errors import KsegError
+from kseg.formats.codes import TAIL_KINDS
 from kseg.index.headers import BatchHeader, walk_headers
 from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.log.known_producers import KnownProducers
 from kseg.log.partition import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -26,10 +32,11 @@ class Reason(StrEnum):
 
     MISSING = "missing"
     BROKEN = "broken"
+    WRONG = "wrong"
 
 
 class SideFile(NamedTuple):
-    """A file that is missing or broken, and what it should hold; None if nothing at hand tells.
+    """A file that is missing, broken or wrong, and what it should hold; None if nothing at hand tells.
 
     detail: what is wrong with it, empty if it is missing.
     """
@@ -41,10 +48,11 @@ class SideFile(NamedTuple):
 
 
 def rebuilt_side_files(partition: PartitionLog, topic_id: str | None = None) -> Iterator[SideFile]:
-    """What is missing or broken of a partition's small files.
+    """What is missing, broken or wrong of a partition's small files.
 
     Leader epochs are missing where batches have some, producer snapshots where batches are producers' and no snapshot
-    can be used, `partition.metadata` where the topic's id is known. Raises OpenError if a log can't be opened.
+    can be used, `partition.metadata` where the topic's id is known. Epochs and snapshots are wrong where batches say
+    something else. Raises OpenError if a log can't be opened.
     """
     yield from _leader_epochs(partition)
     yield from _snapshots(partition)
@@ -79,35 +87,78 @@ def _metadata(partition: PartitionLog, topic_id: str | None) -> Iterator[SideFil
 def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
     from kseg.formats.checkpoint import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 
-    detail = ""
+    found = list(leader_epochs(partition))
+    reason, detail = Reason.MISSING, ""
     try:
-        if partition.read_leader_epochs() is not None:
-            return
+        entries = partition.read_leader_epochs()
     except KsegError as error:
-        detail = error.message
-    starts = [EpochStart(*start) for start in leader_epochs(partition)]
-    if detail or starts:
-        content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, tuple(starts)))
-        reason = Reason.BROKEN if detail else Reason.MISSING
+        reason, detail = Reason.BROKEN, error.message
+    else:
+        if entries is not None:
+            reason, detail = Reason.WRONG, epochs_contradiction(entries, found) or ""
+            if not detail:
+                return
+    if detail or found:
+        starts = tuple(EpochStart(*start) for start in found)
+        content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
         yield SideFile(LEADER_EPOCH_CHECKPOINT, reason, content, detail)
 
 
 def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
-    """(epoch, start offset) of a partition's batches, both rising. Raises OpenError if a log can't be opened."""
-    latest = -1
+    """(epoch, start offset) of a partition's batches, both rising, none below the log start offset.
+
+    Raises OpenError if a log can't be opened.
+    """
+    latest, log_start = -1, partition.log_start_offset()
     for segment in partition.segments:
         with segment.open_log(keep_cache=False) as log_file:
             for header in walk_headers(log_file):
-                if isinstance(header, BatchHeader) and header.partition_leader_epoch > latest:
+                if not isinstance(header, BatchHeader) or header.last_offset < log_start:
+                    continue
+                if header.partition_leader_epoch > latest:
                     latest = header.partition_leader_epoch
-                    yield latest, header.last_offset if header.base_offset is None else header.base_offset
+                    first = header.last_offset if header.base_offset is None else header.base_offset
+                    yield latest, max(first, log_start)
+
+
+def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
+    """The start offset of the first entry of leader-epoch-checkpoint that doesn't rise, and what is wrong with it."""
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+        if next_epoch <= epoch or next_start <= start:
+            return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
+    return None
+
+
+def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """The epoch that leader-epoch-checkpoint gives an offset; None below its first entry."""
+    place = bisect_right(entries, offset, key=itemgetter(1))
+    return entries[place - 1][0] if place else None
+
+
+def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
+    """What the epochs of the batches say against leader-epoch-checkpoint; None if nothing does.
+
+    That it begins after them is none: brokers clear epochs at the log's start.
+    """
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        return wrong[1]
+    for epoch, offset in found:
+        stored = stored_epoch(entries, offset)
+        if stored not in (None, epoch):
+            return f"offset {offset} is of epoch {stored}, its batch says {epoch}"
+    return None
 
 
 def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
     broken = {offset: detail for offset in partition.snapshots if (detail := _snapshot_problem(partition, offset))}
-    for offset, detail in broken.items():
-        content = build_producer_snapshot(states_at(partition, offset))
-        yield SideFile(partition.snapshots[offset].name, Reason.BROKEN, content, detail)
+    wrong = _wrong_snapshots(partition, broken)
+    for offset, detail in sorted((broken | wrong).items()):
+        states = states_at(partition, offset, without=wrong)
+        if offset in wrong:
+            _keep_forgotten(partition, offset, states)
+        reason = Reason.WRONG if offset in wrong else Reason.BROKEN
+        yield SideFile(partition.snapshots[offset].name, reason, build_producer_snapshot(states), detail)
     if not partition.snapshots:
         end = partition.read_log_end_offset()
         states = states_at(partition, end)
@@ -124,14 +175,63 @@ def _snapshot_problem(partition: PartitionLog, offset: int) -> str | None:
         return error.message
 
 
-def states_at(partition: PartitionLog, offset: int) -> ProducerStates:
-    """The producers at an offset: of the newest usable snapshot up to there, and of the batches behind it.
+def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
+    """Snapshots that contradict the batches up to their offset, and how.
 
-    Source: UnifiedLog.rebuildProducerState. Raises OpenError if a log can't be opened.
+    None where batches are missing or can't be read: then the log doesn't tell.
+    """
+    left = deque(offset for offset in partition.snapshots if offset not in broken)
+    known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    wrong: dict[int, str] = {}
+    expected: int | None = None
+    for segment in partition.segments:
+        with segment.open_log(keep_cache=False) as log_file:
+            for header in walk_headers(log_file):
+                if not isinstance(header, BatchHeader):
+                    if header.kind not in TAIL_KINDS:
+                        return wrong
+                    continue
+                first = header.last_offset if header.base_offset is None else header.base_offset
+                wrong.update(_compared(partition, known, left, first))
+                if header.base_offset is not None and expected not in (None, first):
+                    return wrong
+                expected = header.last_offset + 1
+                known.add(header, read_end_marker(log_file, header) if header.is_control else None)
+    wrong.update(_compared(partition, known, left, expected))
+    return wrong
+
+
+def _compared(
+    partition: PartitionLog, known: KnownProducers, left: deque[int], offset: int | None
+) -> Iterator[tuple[int, str]]:
+    """Compares the snapshots up to an offset, which `left` loses."""
+    while left and offset is not None and left[0] <= offset:
+        end = left.popleft()
+        states = partition.read_producer_states(end)
+        if states is not None and end >= partition.base_offsets[0]:
+            for problem in known.contradictions(states.producers.values(), end):
+                yield end, problem
+                break
+
+
+def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates) -> None:
+    """Adds to states at an offset the producers of the snapshot there whose batches retention has taken."""
+    stored = partition.read_producer_states(offset) or ProducerStates()
+    for entry in stored.producers.values():
+        if entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0:
+            states.producers.setdefault(entry.producer_id, entry)
+
+
+def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:
+    """The producers at an offset: of the newest usable snapshot up to there, and of the batches after it.
+
+    `without`: offsets of snapshots that are not to be used. Raises OpenError if a log can't be opened.
+    Source: UnifiedLog.rebuildProducerState.
     """
     start, states = 0, ProducerStates()
     for known in sorted((each for each in partition.snapshots if each <= offset), reverse=True):
-        found = None if _snapshot_problem(partition, known) else partition.read_producer_states(known)
+        is_usable = known not in without and not _snapshot_problem(partition, known)
+        found = partition.read_producer_states(known) if is_usable else None
         if found is not None:
             start, states = known, found
             break

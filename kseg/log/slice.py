@@ -35,12 +35,17 @@ class SliceSettings:
 
 @dataclass(slots=True)
 class Sliced:
-    """What was written: segments, batches copied, batches made anew, and records left out of these."""
+    """What was written: segments, batches copied, batches made anew, and records left out of these.
+
+    missed_offsets, missed_keys: of those to be left out, the ones that no record had.
+    """
 
     segments: list[WrittenSegment] = field(default_factory=list)
     copied: int = 0
     rebuilt: int = 0
     dropped: int = 0
+    missed_offsets: set[int] = field(default_factory=set)
+    missed_keys: set[bytes] = field(default_factory=set)
 
 
 def slice_partition(
@@ -82,7 +87,7 @@ class _Slice:
     """A new partition in the making."""
 
     def __init__(self, partition: PartitionLog, directory: Path, settings: SliceSettings) -> None:
-        self.sliced = Sliced()
+        self.sliced = Sliced(missed_offsets=set(settings.drop_offsets), missed_keys=set(settings.drop_keys))
         self._partition = partition
         self._directory = directory
         self._settings = settings
@@ -155,11 +160,14 @@ class _Slice:
         if header.is_control or not (keys or has_offset):
             return None
         batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
-        dropped = {record.offset for record in batch.records() if record.offset in offsets or record.key in keys}
+        records = batch.records(on_damage=lambda damage: _refuse(damage, log_file))
+        dropped = {record.offset: record.key for record in records if record.offset in offsets or record.key in keys}
         if not dropped:
             return None
+        self.sliced.missed_offsets.difference_update(dropped)
+        self.sliced.missed_keys.difference_update(key for key in dropped.values() if key is not None)
         self.sliced.dropped += len(dropped)
-        return without_records(batch, dropped)
+        return without_records(batch, set(dropped))
 
     def finish(self) -> None:
         """Closes the last segment."""

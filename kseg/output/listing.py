@@ -1,7 +1,7 @@
 """Listings as columns: of segments, of partitions."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from kseg.formats.codes import Codec
@@ -21,15 +21,27 @@ class SegmentRow(NamedTuple):
     largest_size: int = 0
 
 
-def time_text(timestamp: int) -> str:
-    """A time as people read it, in UTC; empty for none, the number itself beyond the year 9999."""
+def time_text(timestamp: int, zone: tzinfo = UTC) -> str:
+    """A time as people read it; empty for none, the number itself beyond the year 9999."""
     if timestamp < 0:
         return ""
     try:
-        time = datetime.fromtimestamp(timestamp / 1000, UTC)
+        time = datetime.fromtimestamp(timestamp / 1000, zone)
     except (OverflowError, ValueError, OSError):
         return str(timestamp)
     return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[SegmentRow]:
+    """The column, its times as people read them in a zone, if it has such."""
+    if not column.name.endswith("Timestamp"):
+        return column
+
+    def show(row: SegmentRow) -> str:
+        timestamp = column.value(row)
+        return time_text(timestamp, zone) if isinstance(timestamp, int) else ""
+
+    return column._replace(show=show)
 
 
 def codec_name(codec: int) -> str:
@@ -59,20 +71,8 @@ _BAR_COLUMN: TableColumn[SegmentRow] = TableColumn(
     "", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size)
 )
 _TIME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn(
-        "firstTimestamp",
-        "FIRST TIME",
-        -1,
-        _of_segment("first_timestamp"),
-        lambda row: time_text(row.segment.first_timestamp),
-    ),
-    TableColumn(
-        "largestTimestamp",
-        "LARGEST TIME",
-        -1,
-        _of_segment("largest_timestamp"),
-        lambda row: time_text(row.segment.largest_timestamp),
-    ),
+    TableColumn("firstTimestamp", "FIRST TIME", -1, _of_segment("first_timestamp")),
+    TableColumn("largestTimestamp", "LARGEST TIME", -1, _of_segment("largest_timestamp")),
     TableColumn(
         "codecs",
         "CODECS",
@@ -126,20 +126,8 @@ _SELECTED_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
     TableColumn("selectedBytes", "SEL BYTES", 1, _of_selected("size")),
     TableColumn("selectedFirstOffset", "SEL FIRST", 1, _of_selected("first_offset")),
     TableColumn("selectedLastOffset", "SEL LAST", 1, _of_selected("last_offset")),
-    TableColumn(
-        "selectedFirstTimestamp",
-        "SEL FIRST TIME",
-        -1,
-        _of_selected("first_timestamp"),
-        lambda row: "" if row.segment.selected is None else time_text(row.segment.selected.first_timestamp),
-    ),
-    TableColumn(
-        "selectedLargestTimestamp",
-        "SEL LARGEST TIME",
-        -1,
-        _of_selected("largest_timestamp"),
-        lambda row: "" if row.segment.selected is None else time_text(row.segment.selected.largest_timestamp),
-    ),
+    TableColumn("selectedFirstTimestamp", "SEL FIRST TIME", -1, _of_selected("first_timestamp")),
+    TableColumn("selectedLargestTimestamp", "SEL LARGEST TIME", -1, _of_selected("largest_timestamp")),
 )
 _CACHE_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
     TableColumn("cachedBytes", "CACHED", 1, _of_segment("cached_size"), lambda row: _cached_share(row.segment)),
@@ -163,17 +151,21 @@ def segment_columns(*, selected: bool, cache: bool = False) -> tuple[TableColumn
     return (*columns, _CACHE_COLUMNS[0]) if cache else columns
 
 
-def shown_columns(*, deep: bool, names: bool, selected: bool, cache: bool = False) -> list[TableColumn[SegmentRow]]:
+def shown_columns(
+    *, deep: bool, names: bool, selected: bool, cache: bool = False, zone: tzinfo = UTC
+) -> list[TableColumn[SegmentRow]]:
     """The columns for people: with those that only reading every header fills, with the topic's name.
 
     selected: with those of what is selected in place of the whole segment's times and state. cache: with the share in
-    the page cache.
+    the page cache. zone: of times.
     """
     columns = [*_NAME_COLUMNS[:2]] if names else []
     columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *(_CACHE_COLUMNS if cache else ())]
     if selected:
-        return [*columns, *(_DEEP_COLUMNS if deep else ()), *_SELECTED_COLUMNS]
-    return [*columns, *_TIME_COLUMNS, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
+        columns += [*(_DEEP_COLUMNS if deep else ()), *_SELECTED_COLUMNS]
+    else:
+        columns += [*_TIME_COLUMNS, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
+    return [_in_zone(column, zone) for column in columns]
 
 
 def segment_object(row: SegmentRow, *, cache: bool = False) -> dict[str, object]:

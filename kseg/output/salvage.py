@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from kseg.formats.codes import DamageKind
+from kseg.log.checked_batches import InnerProblem
 from kseg.log.extents import FoundLoss
 from kseg.log.salvage import Hole, Salvage, Written
 from kseg.times import iso_time
@@ -33,10 +35,9 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
             word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
             yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
     yield from _limited(_loss_line(found) for found in salvage.losses)
-    yield from _limited(
-        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
-        for log, problem in salvage.inner_problems
-    )
+    yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
+    if any(salvage.inner_problems):
+        yield "    --drop-unreadable leaves such batches out"
     if salvage.reordered:
         yield f"  {salvage.reordered} batches put in order"
     if salvage.duplicates:
@@ -62,6 +63,13 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
 def _loss_line(found: FoundLoss) -> str:
     loss = found.loss
     return f"    {found.log.name} position {loss.position}: {loss.size} bytes, {loss.reason}: {loss.detail}"
+
+
+def _kept_line(log: Path, problem: InnerProblem) -> str:
+    return (
+        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail};"
+        f" consumers that fail there go on at offset {problem.last_offset + 1}"
+    )
 
 
 def _limited(lines: Iterator[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
 from kseg.formats.schemas.protocol import REQUEST_HEADER, REQUESTS, RESPONSE_HEADER, RESPONSES
 from kseg.formats.schemas.schema import Message, version_range
+from kseg.releases import NEWEST
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
 """Keys of apis that need a rule of their own."""
@@ -67,13 +68,24 @@ class ApiMessage:
         return None if self.api_key is None else api_name(self.api_key)
 
     @property
+    def unknown(self) -> str | None:
+        """Why its body isn't read though nothing is wrong with it: the schemas lack its api, or its version."""
+        if self.schema is not None or self.api_key is None or self.api_version is None:
+            return None
+        known = version_range(REQUESTS[self.api_key].versions if self.api_key in REQUESTS else "none")
+        if self.api is None or self.api_version > known.last >= known.first:
+            what = f"api {self.api_key}" if self.api is None else f"{self.api} version {self.api_version}"
+            return f"{what} is newer than kseg knows: its schemas are those of Kafka {NEWEST}"
+        return f"{self.api} version {self.api_version} is older than the schemas of Kafka {NEWEST}"
+
+    @property
     def is_answered(self) -> bool:
         """Whether a broker answers such a request: a Produce request with acks 0 gets no response."""
         return not (self.api_key == PRODUCE and self.body is not None and self.body["acks"] == 0)
 
 
 def api_name(api_key: int) -> str | None:
-    """The name of an api; None if Kafka 4.3.1 has none with this key."""
+    """The name of an api; None if the newest Kafka that is known has none with this key."""
     schema = REQUESTS.get(api_key)
     return None if schema is None else schema.name.removesuffix("Request")
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.bodies import Slice, with_bodies
+from kseg.bodies import Slice, problem_damage, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.json_log import damage_object
-from kseg.dump.log import new_output, problem_damage
+from kseg.dump.log import new_output
 from kseg.dump.record_decoders import redacted_slices, redacting_decoder
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
 from kseg.formats.positions import claimed_size

@@ -175,6 +175,8 @@ class _Report:
         tally = self._tally
         if self._options.is_count:
             self._write_counts()
+        for reason, count in sorted(tally.unknown.items()):
+            talk(f"kseg: {self.name}: {count} {'frame' if count == 1 else 'frames'} not read: {reason}")
         if self._options.is_json:
             write_json(
                 {

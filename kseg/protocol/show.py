@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +49,8 @@ class Tally:
     size: int = 0
     lost: int = 0
     apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Frames whose bodies the schemas don't tell how to read, by the reason."""
 
     def add(self, frame: Frame, *, is_wrong: bool) -> None:
         """Counts a frame."""
@@ -62,6 +65,8 @@ class Tally:
         else:
             self.responses += 1
             count.responses += 1
+        if message.unknown is not None:
+            self.unknown[message.unknown] += 1
         if is_wrong:
             self.problems += 1
             count.problems += 1
@@ -107,9 +112,10 @@ def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     members["body"] = None
     if message.body is not None and message.schema is not None:
         members["body"] = _structure(message.schema.fields, message.body_version, message.body, records)
-    if message.problem is not None:
-        members["problem"] = message.problem
-    return Shown(json_line(members), bool(wrong) or message.problem is not None)
+    problem = message.problem or message.unknown
+    if problem is not None:
+        members["problem"] = problem
+    return Shown(json_line(members), bool(wrong) or problem is not None)
 
 
 def latency_ms(frame: Frame) -> float | None:
@@ -194,13 +200,14 @@ def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     writer.line(0, f"{_heading(frame)}; {_place(frame)}")
     for tag, content in message.tagged_fields.items():
         writer.line(1, f"header's tagged field {tag}: {_bytes_text(content)}")
-    if message.problem is not None:
-        writer.line(1, f"can't be read: {message.problem}")
+    problem = message.problem or message.unknown
+    if problem is not None:
+        writer.line(1, f"can't be read: {problem}")
     if message.body is not None and message.schema is not None:
         writer.structure(message.schema.fields, message.body_version, message.body, 1)
     elif message.problem is None:
         writer.line(1, f"body: {message.body_size} bytes")
-    return Shown(bytes(writer.text), writer.is_wrong or message.problem is not None)
+    return Shown(bytes(writer.text), writer.is_wrong or problem is not None)
 
 
 def _heading(frame: Frame) -> str:

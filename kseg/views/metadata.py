@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.batch import Batch, Record
 from kseg.decode.topic import find_topic
@@ -17,7 +17,10 @@ from kseg.log.partition import PartitionLog
 from kseg.segment import open_segment
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import TOPIC, MetadataReplay
-from kseg.views.replay import Unreadable, partition_batches
+from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
+
+if TYPE_CHECKING:
+    from kseg.log_file import Damage
 
 
 class Until(NamedTuple):
@@ -69,11 +72,13 @@ def _records(partition: PartitionLog, start: int, until: Until, replay: Metadata
         if isinstance(item, Unreadable):
             replay.unreadable.append(item)
         elif item.last_offset >= start and not item.is_control:
-            for record in item.records():
+            damages: list[Damage] = []
+            for record in item.records(on_damage=damages.append):
                 if until.is_before(record.offset, record.timestamp):
                     return
                 if record.offset >= start:
                     yield record
+            replay.unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
 
 
 class _Checkpoint(NamedTuple):

@@ -1,8 +1,8 @@
 """The cluster's metadata beside partitions: `__cluster_metadata` in their log directory, read once."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
@@ -11,6 +11,10 @@ from kseg.views.topic_ids import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata
+
+
+OnUnread: TypeAlias = Callable[[Path, str], object]
+"""Takes the path of metadata that aren't read, and why."""
 
 
 def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | None:
@@ -34,9 +38,10 @@ def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | N
 class MetadataBeside:
     """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
 
-    def __init__(self, largest_size: int | None = None) -> None:
-        """Takes the bytes from which on metadata aren't read; None: all are."""
+    def __init__(self, largest_size: int | None = None, on_unread: "OnUnread | None" = None) -> None:
+        """Takes the bytes from which on metadata aren't read, None: all are; and whom to tell which aren't, and why."""
         self._largest_size = largest_size
+        self._on_unread = on_unread
         self._known: dict[Path, ClusterMetadata | None] = {}
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
@@ -72,7 +77,13 @@ class MetadataBeside:
             partition = PartitionLog(path)
             size = partition.size + sum(each.size for each in partition.metadata_snapshots)
             if self._largest_size is not None and size > self._largest_size:
+                self._tell(path, f"{size} bytes, more than the {self._largest_size} that are read here")
                 return None
             return cluster_metadata_of(partition, Until())
-        except KsegError:
+        except KsegError as error:
+            self._tell(path, error.message)
             return None
+
+    def _tell(self, path: Path, reason: str) -> None:
+        if self._on_unread is not None:
+            self._on_unread(path, reason)

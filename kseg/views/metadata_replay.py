@@ -140,6 +140,10 @@ def _register_controller(replay: MetadataReplay, fields: Fields) -> bool:
     return True
 
 
+def _unregister_controller(replay: MetadataReplay, fields: Fields) -> bool:
+    return replay.controllers.pop(fields["controllerId"], None) is not None
+
+
 def _unregister_broker(replay: MetadataReplay, fields: Fields) -> bool:
     return replay.brokers.pop(fields["brokerId"], None) is not None
 
@@ -277,6 +281,7 @@ APPLIES: dict[str, Apply] = {
     cluster_metadata.FENCE_BROKER_RECORD.name: _fence,
     cluster_metadata.UNFENCE_BROKER_RECORD.name: _unfence,
     cluster_metadata.REGISTER_CONTROLLER_RECORD.name: _register_controller,
+    cluster_metadata.UNREGISTER_CONTROLLER_RECORD.name: _unregister_controller,
     cluster_metadata.TOPIC_RECORD.name: _add_topic,
     cluster_metadata.REMOVE_TOPIC_RECORD.name: _remove_topic,
     cluster_metadata.PARTITION_RECORD.name: _add_partition,

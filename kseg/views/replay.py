@@ -1,9 +1,10 @@
 """The latest record of every key, as a coordinator loads its partition; transactional ones once they are committed."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from kseg.batch import Batch, Record
+from kseg.batch import Batch, OnDamage, Record
 from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
 from kseg.log.partition import PartitionLog
@@ -21,6 +22,11 @@ class Unreadable(NamedTuple):
     def line(self) -> str:
         """All of it in a line."""
         return f"{self.directory}: {'' if self.offset is None else f'offset {self.offset}: '}{self.reason}"
+
+
+def unreadable_batch(directory: str, batch: Batch, damage: Damage) -> Unreadable:
+    """A batch of a partition whose records can't all be read."""
+    return Unreadable(directory, batch.last_offset, f"{damage.kind} in the batch that ends there: {damage.detail}")
 
 
 KeyOf = Callable[[bytes], bytes]
@@ -64,15 +70,18 @@ class LatestRecords:
             if isinstance(item, Unreadable):
                 self.unreadable.append(item)
             else:
-                self.add(item)
+                self.add(item, on_damage=partial(self._note_damage, partition.path.name, item))
 
-    def add(self, batch: Batch) -> None:
-        """Takes a batch."""
+    def _note_damage(self, directory: str, batch: Batch, damage: Damage) -> None:
+        self.unreadable.append(unreadable_batch(directory, batch, damage))
+
+    def add(self, batch: Batch, *, on_damage: OnDamage = "raise") -> None:
+        """Takes a batch. Raises DamagedError if its records can't be read, unless `on_damage` says otherwise."""
         if batch.is_control:
             self._end_transaction(batch)
             return
         records = self.pending.setdefault(batch.producer_id, {}) if batch.is_transactional else self.latest
-        for record in batch.records():
+        for record in batch.records(on_damage=on_damage):
             if record.key is None:
                 continue
             key = self._key_of(record.key)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kseg.log.partition import PartitionLog
 from kseg.log.roll import UNLIMITED, RetentionSettings
-from kseg.views.metadata_beside import MetadataBeside
+from kseg.views.metadata_beside import MetadataBeside, OnUnread
 
 CHEAP_METADATA = 4 << 20
 """Bytes of metadata that are read in a few seconds."""
@@ -17,7 +17,11 @@ class TopicRetention:
     """Settings for retention, partition by partition; beside: the metadata that tell them."""
 
     def __init__(
-        self, settings: RetentionSettings, given: Collection[str] = (), largest_metadata: int | None = None
+        self,
+        settings: RetentionSettings,
+        given: Collection[str] = (),
+        largest_metadata: int | None = None,
+        on_unread: OnUnread | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -25,10 +29,11 @@ class TopicRetention:
             settings: what holds where nothing else is known.
             given: fields of them that hold whatever a topic's settings are.
             largest_metadata: metadata of more bytes aren't read; None: all are.
+            on_unread: is told which metadata aren't read, and why.
         """
         self._settings = settings
         self._given = given
-        self.beside = MetadataBeside(largest_metadata)
+        self.beside = MetadataBeside(largest_metadata, on_unread)
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
-from kseg.formats.codes import ControlType
+from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.names import FileKind, parse_file_name
+from kseg.writer.builder import LAST_SEQUENCE
 from kseg.writer.record import HeaderPair
 from kseg.writer.source import (
     INT8,
@@ -28,8 +29,27 @@ from kseg.writer.source import (
 
 Members = Mapping[str, object]
 
+_TYPES = ("batch", "record", "damage", "summary", "commit", "abort")
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 """Types of objects that end a transaction."""
+_CONTENT = ("key", "keyBase64", "value", "valueBase64")
+_TAKEN = ("offset", "timestamp", *_CONTENT, "headers", "timestampDelta", "recordAttributes")
+FIELDS: dict[str, tuple[str, ...]] = {
+    "record": (
+        *("type", "file", "topic", "partition", *_TAKEN, "time", "timestampType", "sequence", "position", "isValid"),
+        *("keySize", "valueSize", "keyDecoded", "valueDecoded", "keyError", "valueError", "control"),
+    ),
+    "batch": (
+        *("type", "file", "position", "size", "baseOffset", "lastOffset", "count", "magic", "compression", "crc"),
+        *("isValid", "attributes", "timestampType", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch"),
+        *("baseSequence", "lastSequence", "partitionLeaderEpoch", "isTransactional", "isControl", "deleteHorizonMs"),
+    ),
+    "damage": ("type", "file", "kind", "position", "size", "detail", "nextOffset"),
+    "summary": ("type", "file", "batches", "records", "bytes", "lost"),
+    "commit": ("type",),
+    "abort": ("type",),
+}
+"""What objects may hold, by type: all that `dump` prints, of which some tells nothing that would be written."""
 _PASSED_OVER = frozenset({"finding", *FileKind})
 """Types of objects of other files than logs, and of what is wrong with them."""
 
@@ -62,9 +82,13 @@ class _Reader:
 
     def __init__(self) -> None:
         self._file: str | None = None
+        self._start: SegmentStart | None = None
         self._batch: SourceBatch | None = None
+        self._begins_file = True
         self._count = 0
         self._records: list[SourceRecord] = []
+        self._cut_count = 0
+        self._first_cut = 0
 
     def take(self, members: Members, line: int) -> Iterator[SourceItem]:
         """What is complete now that this object was read."""
@@ -76,29 +100,54 @@ class _Reader:
             return
         if kind in _PASSED_OVER:
             return
-        yield from self.finish()
-        yield from self._start_of_segment(members, line)
+        yield from self._end_batch()
+        _check_fields(members, kind, line)
+        self._take_file(members, line)
         if kind == "batch":
             self._batch = _batch(members, line)
             self._count = integer(members, "count", INT32, line)
+            self._begins_file = not members.get("position")
             if members.get("isValid") is False:
                 yield Note(line, "the batch's crc was wrong; it gets a right one")
         elif kind == "damage":
             yield Note(line, f"{members.get('kind')}: what the damage took is left out")
         elif kind in _ENDS:
             yield TransactionEnd(line, _ENDS[kind])
-        elif kind != "summary":
-            raise SourceError(line, f"type is {quoted(kind)}; it can be batch, record, damage, summary, commit, abort")
+        elif kind == "summary" and not members.get("bytes"):
+            # of a log that isn't empty nothing was selected, or could be read
+            yield from self._start_of_segment()
 
     def finish(self) -> Iterator[SourceItem]:
-        """The batch that is open. Raises SourceError if it lacks records."""
+        """The batch that is open, and what is to be said. Raises SourceError if that batch lacks records."""
+        if self._batch is not None and len(self._records) != self._count:
+            raise SourceError(self._batch.line, self._lacking())
+        yield from self._end_batch()
+        if self._cut_count:
+            yield Note(
+                self._first_cut, f"{self._cut_count} batches, this the first, are cut to the records that follow"
+            )
+
+    def _end_batch(self) -> Iterator[SourceItem]:
+        """The batch that is open, cut to the records that followed it: a selection doesn't print the others."""
         batch, self._batch = self._batch, None
         if batch is None:
             return
-        if len(self._records) != self._count:
-            raise SourceError(batch.line, f"the batch counts {self._count} records, {len(self._records)} follow")
-        yield batch._replace(records=tuple(self._records))
-        self._records = []
+        records, self._records = tuple(self._records), []
+        if self._count and not records:
+            raise SourceError(batch.line, self._lacking())
+        is_cut = len(records) != self._count
+        first = records[0].offset if is_cut else batch.base_offset
+        assert first is not None
+        yield from self._start_of_segment(None if self._begins_file and first == batch.base_offset else first)
+        if not is_cut:
+            yield batch._replace(records=records)
+            return
+        self._first_cut = self._first_cut or batch.line
+        self._cut_count += 1
+        yield _cut(batch, records)
+
+    def _lacking(self) -> str:
+        return f"the batch counts {self._count} records, {len(self._records)} follow"
 
     def _record(self, members: Members, line: int) -> Iterator[SourceItem]:
         record = _record(members, line)
@@ -113,7 +162,13 @@ class _Reader:
             raise SourceError(line, "offset is missing, for a record of a batch")
         self._records.append(record)
 
-    def _start_of_segment(self, members: Members, line: int) -> Iterator[SegmentStart]:
+    def _start_of_segment(self, first_offset: int | None = None) -> Iterator[SegmentStart]:
+        """Where the segment begins that was met last, if that wasn't said yet; `first_offset`: not as it is named."""
+        start, self._start = self._start, None
+        if start is not None:
+            yield start if first_offset is None else start._replace(base_offset=first_offset)
+
+    def _take_file(self, members: Members, line: int) -> None:
         file = members.get("file")
         if file is None or file == self._file:
             return
@@ -124,7 +179,32 @@ class _Reader:
         self._file = file
         name = parse_file_name(file)
         if name.kind is FileKind.LOG and name.base_offset is not None:
-            yield SegmentStart(line, name.base_offset)
+            self._start = SegmentStart(line, name.base_offset)
+
+
+def _check_fields(members: Members, kind: str, line: int) -> None:
+    """Raises SourceError for a type or a field that isn't known."""
+    if kind not in FIELDS:
+        raise SourceError(line, f"type is {quoted(kind)}; it can be {', '.join(_TYPES)}")
+    unknown = next((name for name in members if name not in FIELDS[kind]), None)
+    if unknown is not None:
+        known = ", ".join(_TAKEN if kind == "record" else FIELDS[kind])
+        raise SourceError(line, f"{quoted(unknown)} is no field of a {kind}: there are {known}")
+
+
+def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
+    """The batch with some of its records alone: its offsets, its first sequence and its largest time are theirs."""
+    offsets = [record.offset for record in records if record.offset is not None]
+    first, last = offsets[0], offsets[-1]
+    sequence = batch.base_sequence
+    if sequence >= 0:
+        sequence = (sequence + first - batch.base_offset) & LAST_SEQUENCE
+    largest = batch.max_timestamp
+    if not batch.attributes & TIMESTAMP_TYPE_MASK:
+        largest = max((record.timestamp for record in records if record.timestamp is not None), default=largest)
+    return batch._replace(
+        base_offset=first, last_offset=last, base_sequence=sequence, max_timestamp=largest, records=records
+    )
 
 
 def _batch(members: Members, line: int) -> SourceBatch:
@@ -152,6 +232,9 @@ def _batch(members: Members, line: int) -> SourceBatch:
 
 
 def _record(members: Members, line: int) -> SourceRecord:
+    _check_fields(members, "record", line)
+    if members.get("time") is not None and "timestamp" not in members:
+        raise SourceError(line, "there is time, but no timestamp: give that, in milliseconds since 1970")
     delta = integer_or(members, "timestampDelta", INT64, line, None)
     attributes = integer_or(members, "recordAttributes", INT8, line, 0)
     return SourceRecord(
@@ -196,6 +279,9 @@ def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
 def _header(header: object, line: int) -> HeaderPair:
     if not isinstance(header, dict):
         raise SourceError(line, f"a header is {quoted(header)}, not an object with key and value")
+    unknown = next((name for name in header if name not in _CONTENT), None)
+    if unknown is not None:
+        raise SourceError(line, f"{quoted(unknown)} is no field of a header: there are {', '.join(_CONTENT)}")
     key = _content(header, "key", line)
     if key is None:
         raise SourceError(line, "a header has no key")

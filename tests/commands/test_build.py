@@ -313,3 +313,72 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 def test_quiet_says_nothing(tmp_path: Path) -> None:
     ran = build(tmp_path, b"{}", "-q")
     assert (ran.status, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
+# --- selections ------------------------------------------------------------------------------------------------------
+
+SELECTIONS = [
+    ("docs/test-1-0", ["--from-offset", "203550", "--to-offset", "204020"]),
+    ("docs/test-1-0", ["--grep", "99$"]),
+    ("docs/test-1-0", ["--tail", "3"]),
+    ("logs/2.8.2/broker-lz4-0", ["--sample", "20%"]),
+    ("logs/0.10.2.2/v0-gzip-0", ["--tail", "2"]),
+    ("logs/4.3.1/compacted-txn-0", ["--from-offset", "237"]),
+]
+CONTENT = ["offset", "timestamp", "timestampType", "key", "keyBase64", "value", "valueBase64", "headers", "sequence"]
+
+
+def contents(lines: bytes) -> list[dict[str, object]]:
+    found = [json.loads(line) for line in lines.splitlines()]
+    return [{name: each.get(name) for name in CONTENT} for each in found if each["type"] == "record"]
+
+
+@pytest.mark.parametrize(("partition", "selection"), SELECTIONS)
+def test_what_is_selected_is_built(partition: str, selection: list[str], tmp_path: Path) -> None:
+    source = dump(golden.ROOT, partition, *selection)
+    ran = build(tmp_path, source, "--index-interval-bytes", "0")
+    assert ran.status == 0
+    wanted = contents(source)
+    assert contents(dump(tmp_path, "built")) == wanted
+    assert len(wanted) > 1
+    first = min(path.stem for path in (tmp_path / "built").glob("*.log"))
+    assert int(first) == wanted[0]["offset"]
+    verified = run.kseg(["verify", "built"], tmp_path)
+    assert verified.status == 0, verified.stdout
+    for batch in objects(tmp_path / "built"):
+        if batch["type"] == "batch":
+            assert batch["isValid"]
+
+
+def test_batches_that_were_cut_are_counted(tmp_path: Path) -> None:
+    ran = build(tmp_path, dump(golden.ROOT, "docs/test-1-0", "--from-offset", "203550", "--to-offset", "204020"))
+    assert ran.stderr == b"kseg: source: line 1: 2 batches, this the first, are cut to the records that follow\n"
+
+
+def test_a_selection_of_several_segments_keeps_them(tmp_path: Path) -> None:
+    partition = golden.ROOT / "logs/2.3.1/txn-1"
+    names = sorted(path.name for path in partition.glob("*.log"))
+    assert len(names) > 2
+    first = int(names[1][:20])
+    build(tmp_path, dump(golden.ROOT, str(partition), "--from-offset", str(first)))
+    assert sorted(path.name for path in (tmp_path / "built").glob("*.log")) == names[1:]
+
+
+def test_records_alone_name_the_segment_by_the_first(tmp_path: Path) -> None:
+    build(tmp_path, dump(golden.ROOT, "docs/test-1-0", "--from-offset", "203550", "--only", "records"))
+    (log,) = (tmp_path / "built").glob("*.log")
+    assert int(log.stem) == 203550
+
+
+def test_a_base_offset_that_is_given_names_the_segment(tmp_path: Path) -> None:
+    build(tmp_path, b'{"offset":7}', "--base-offset", "3")
+    assert [path.stem for path in (tmp_path / "built").glob("*.log")] == [f"{3:020}"]
+
+
+def test_input_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
+    whole = dump(golden.ROOT, "docs/test-1-0", "--limit", "250")
+    cut = b"".join(whole.splitlines(keepends=True)[:220])
+    ran = build(tmp_path, cut)
+    assert ran.status == 2
+    assert b" follow\n" in ran.stderr
+    assert not (tmp_path / "built").exists()

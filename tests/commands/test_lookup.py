@@ -1,10 +1,14 @@
 """`kseg lookup`: the way in words, the object, exit status."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kseg.log.lookup import Lookup, lookup_offset
+from kseg.log.partition import PartitionLog
 from tests import golden, run
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -25,6 +29,27 @@ def found(*arguments: str) -> dict[str, object]:
     assert ran.stdout.count(b"\n") == 1
     answer: dict[str, object] = json.loads(ran.stdout)
     return answer
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "test-1-0" / "00000000000000203000.log"
+    log.parent.mkdir()
+    log.write_bytes((golden.ROOT / SAMPLE / log.name).read_bytes())
+
+    def cut_after(partition: PartitionLog, offset: int, *others: Any) -> Lookup:
+        answer = lookup_offset(partition, offset, *others)
+        os.truncate(log, 500)
+        return answer
+
+    monkeypatch.setattr("kseg.commands.lookup.lookup_offset", cut_after)
+    ran = kseg("test-1-0", "--offset", "203500", "-o", form, directory=tmp_path)
+    said = b"the batch that was found here has gone: the file was changed meanwhile, try again\n"
+    assert ran.status == 2
+    assert ran.stderr.splitlines(keepends=True)[-1] == b"kseg: test-1-0/%b: at position 14555: %b" % (
+        log.name.encode(),
+        said,
+    )
 
 
 def test_way_of_the_documented_lookup() -> None:
@@ -176,3 +201,10 @@ def test_an_empty_log_has_an_end_and_no_largest_time(partition: str, end: int, e
         assert (ran.status, answer["offset"], answer["record"]) == (1, None, None)
         assert answer["absence"] == ("empty" if partition == "bare-0" else "no-times")
         assert b"isn't there" in ran.stderr
+
+
+def test_records_that_slice_left_out_are_not_said_to_be_compacted(tmp_path: Path) -> None:
+    run.kseg(["slice", str(golden.ROOT / SAMPLE), "--drop-offset", "203500", "-o", "t-0"], tmp_path)
+    ran = run.kseg(["lookup", "t-0", "--offset", "203500"], tmp_path)
+    assert ran.status == 1
+    assert b"its batch is there, but compaction or `slice` removed the record" in ran.stderr

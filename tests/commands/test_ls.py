@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,20 @@ def test_retention_is_the_topics_where_metadata_tell_it(options: tuple[str, ...]
     assert found["__share_group_state"] == expected  # retention.ms=-1
     assert found["compacted-txn"] == "keep"  # cleanup.policy=compact
     assert found["zstd"] == "delete-time"
+
+
+def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / "docs" / "test-1-0", tmp_path / "kafka-logs" / "test-1-0")
+    metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"
+    metadata.mkdir()
+    (metadata / f"{0:020}.log").touch()
+    os.truncate(metadata / f"{0:020}.log", (4 << 20) + 1)
+    ran = run.kseg(["ls", "kafka-logs/test-1-0"], tmp_path)
+    assert ran.status == 0
+    path = tmp_path / "kafka-logs" / "__cluster_metadata-0"
+    assert ran.stderr.decode() == (
+        f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that are read here: retention is told by options"
+        " and Kafka's defaults; `kseg retain` reads metadata of any size\n"
+    )
+    assert run.kseg(["ls", "-q", "kafka-logs/test-1-0"], tmp_path).stderr == b""
+    assert run.kseg(["ls", "kafka-logs"], tmp_path).stderr.count(b"not read") == 1

@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -243,3 +244,25 @@ def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CAPTURE.read_bytes())))
     assert kseg("-", "--count")[1] == kseg(CAPTURE, "--count")[1]
+
+
+def test_versions_that_the_schemas_lack_are_counted_and_named(tmp_path: Path) -> None:
+    content = b"".join(
+        framed(struct.pack(">hhih", api_key, version, 1000 + number, -1) + bytes(12))
+        for number, (api_key, version) in enumerate([(1, 40), (1, 40), (900, 3), (0, 2)])
+    )
+    path = written(tmp_path, content)
+    newer = "is newer than kseg knows: its schemas are those of Kafka 4.4.0"
+    named = [
+        f"kseg: {path}: 2 frames not read: Fetch version 40 {newer}",
+        f"kseg: {path}: 1 frame not read: Produce version 2 is older than the schemas of Kafka 4.4.0",
+        f"kseg: {path}: 1 frame not read: api 900 {newer}",
+    ]
+    status, lines, said = kseg(path, "-o", "json")
+    *objects, summary = map(json.loads, lines)
+    assert (status, summary["problems"], said) == (1, 4, named)
+    assert [(each["body"], each["problem"]) for each in objects[:1]] == [(None, named[0].split("not read: ")[1])]
+    status, lines, said = kseg(path)
+    assert (status, said[:3]) == (1, named)
+    assert sum("can't be read: " in line for line in lines) == 4
+    assert kseg(path, "--count")[0] == 1

@@ -1,7 +1,14 @@
 """`kseg reindex` as its user sees it."""
 
+import re
+import shutil
 from pathlib import Path
 
+import pytest
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
 
@@ -42,3 +49,69 @@ def test_output_directory_must_be_given(restored: Path) -> None:
 
 def test_help_has_examples(tmp_path: Path) -> None:
     assert b"Examples:\n    kseg reindex" in kseg(["reindex", "--help"], tmp_path).stdout
+
+
+# --- index.interval.bytes --------------------------------------------------------------------------------------------
+
+
+def built(directory: Path, interval: int, size: int = 300) -> None:
+    """A partition `kafka-logs/t-0` of some segments of plain batches of about `size` bytes, indexed so densely."""
+    lines = b"".join(b"%0*d\n" % (size - 70, number) for number in range(300))
+    (directory / "lines").write_bytes(lines)
+    options = ["--batch-records", "1", "--segment-bytes", str(100 * size), "--index-interval-bytes", str(interval)]
+    ran = kseg(["build", "lines", "--format", "text", *options, "-o", "kafka-logs/t-0"], directory)
+    assert ran.status == 0
+    assert ran.stdout.count(b".log:") >= 3
+
+
+def compared(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
+    """What is said of the indexes, and on stderr."""
+    ran = kseg(["reindex", "kafka-logs/t-0", "--dry-run", *options], directory)
+    assert ran.status == 0
+    return {line.split(b": ")[1] for line in ran.stdout.splitlines() if b".log: " in line}, ran.stderr
+
+
+SAME = {b".index same, .timeindex same"}
+
+
+@pytest.mark.parametrize("interval", [0, 100, 1000, 4095, 5000, 16384])
+def test_the_interval_is_told_by_the_entries(interval: int, tmp_path: Path) -> None:
+    built(tmp_path, interval)
+    same, said = compared(tmp_path)
+    assert same == SAME
+    taken = re.fullmatch(
+        rb"kseg: kafka-logs/t-0: index\.interval\.bytes is taken as ([0-9]+), by its entries' places\n", said
+    )
+    assert (taken is None) == (interval == 4095)  # the default gives the same
+    if taken is not None:
+        assert interval <= int(taken[1]) < interval + 300
+
+
+@pytest.mark.parametrize("size", [300, 3000, 9000])
+def test_nothing_is_said_of_the_default(size: int, tmp_path: Path) -> None:
+    built(tmp_path, 4096, size)
+    assert compared(tmp_path) == (SAME, b"")
+
+
+def test_a_missing_index_is_made_as_the_others_are(tmp_path: Path) -> None:
+    built(tmp_path, 1000)
+    (tmp_path / "kafka-logs" / "t-0").rename(tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "t-0")
+    second = sorted((tmp_path / "t-0").glob("*.index"))[1]
+    second.unlink()
+    assert kseg(["reindex", "t-0", "-o", "new"], tmp_path).status == 0
+    assert (tmp_path / "new" / second.name).read_bytes() == (tmp_path / "whole" / second.name).read_bytes()
+
+
+def test_the_topics_setting_is_the_interval(tmp_path: Path) -> None:
+    built(tmp_path, 1000)
+    fields = {"resourceType": 2, "resourceName": "t", "name": "index.interval.bytes", "value": "1000"}
+    metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"
+    setting = NewRecord(None, b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
+    write_segment(metadata, [NewBatch([setting])])
+    said = b"kseg: kafka-logs/t-0: index.interval.bytes is taken as 1000, by the cluster's metadata\n"
+    assert compared(tmp_path) == (SAME, said)
+    metadata.rename(tmp_path / "__cluster_metadata-0")
+    assert compared(tmp_path, "--cluster-metadata", "__cluster_metadata-0") == (SAME, said)
+    (differs,) = compared(tmp_path, "--index-interval-bytes", "4096")[0]
+    assert differs.startswith(b".index differs")

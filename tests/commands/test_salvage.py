@@ -54,6 +54,26 @@ def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Pa
     assert (dry.status, dry.stderr) == (saved.status, saved.stderr)
 
 
+def test_dry_run_names_open_transactions(restored: Path, tmp_path: Path) -> None:
+    source = str(restored / "logs" / "2.3.1" / "txn-1")
+    dry = kseg(["salvage", source, "--dry-run"], tmp_path).stdout
+    assert b"producer 9: its transaction from offset 98 on has no end left" in dry
+    saved = kseg(["salvage", source, "-o", "saved"], tmp_path).stdout
+    assert all(line in saved for line in dry.splitlines())
+
+
+def test_kept_batch_says_where_consumers_go_on(restored: Path, tmp_path: Path) -> None:
+    source = str(restored / "damaged" / "066-codec-5")
+    ran = kseg(["salvage", source, "-o", "kept"], tmp_path)
+    assert ran.status == 1
+    assert re.search(rb"kept as it is: .* bad-codec: .*; consumers that fail there go on at offset \d+\n", ran.stdout)
+    assert b"--drop-unreadable leaves such batches out" in ran.stdout
+    ran = kseg(["salvage", source, "--drop-unreadable", "-o", "dropped"], tmp_path)
+    assert (ran.status, b"kept as it is" in ran.stdout) == (1, False)
+    assert re.search(rb"lost in .*: \d+ bytes, bad-codec", ran.stdout)
+    assert re.search(rb"offsets lost: \d+ to \d+, \d+ of them \(damage\)", ran.stdout)
+
+
 def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged), "--dry-run", "--format", "json"], tmp_path)
     report = json.loads(ran.stdout)

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.kernel.made import BatchHeader, batch
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 SOURCE = str(golden.ROOT / "docs" / "test-1-0")
 
@@ -59,3 +61,70 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
 
 def test_nothing_is_written_into_the_source(tmp_path: Path) -> None:
     assert kseg(tmp_path, SOURCE, "-o", f"{SOURCE}/piece").status == 2
+
+
+def test_a_batch_that_can_not_be_searched_for_a_key_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
+    ran = run.kseg(["slice", "t-0", "--drop-key", "k", "-o", "out"], tmp_path)
+    assert ran.status == 1
+    assert ran.stderr.startswith(b"kseg: t-0/00000000000000000000.log: at position 0: unknown codec 5 ")
+    assert ran.stderr.endswith(b": `kseg salvage` saves what is intact\n")
+
+
+def built(directory: Path) -> None:
+    records = [NewRecord(key, b"v") for key in (b"k", b"\xff\x00", b"hex:ff00", b"k")]
+    write_segment(directory / "t-0", [NewBatch(records)])
+
+
+def offsets(directory: Path, partition: str) -> list[int]:
+    shown = run.kseg(["dump", partition, "--template", "{offset}"], directory).stdout
+    return list(map(int, shown.split()))
+
+
+@pytest.mark.parametrize(
+    ("key", "left"),
+    [
+        ("k", [1, 2]),
+        ("hex:6b", [1, 2]),
+        ("base64:aw==", [1, 2]),
+        ("hex:ff00", [0, 2, 3]),
+        ("base64:/wA=", [0, 2, 3]),
+        ("hex:6865783a66663030", [0, 1, 3]),
+    ],
+)
+def test_a_key_means_what_it_means_to_dump(key: str, left: list[int], tmp_path: Path) -> None:
+    built(tmp_path)
+    assert kseg(tmp_path, "t-0", "--drop-key", key, "-o", "new/t-0", "-q").status == 0
+    assert offsets(tmp_path, "new/t-0") == left
+    chosen = run.kseg(["dump", "t-0", "--key", key, "--template", "{offset}"], tmp_path).stdout
+    assert sorted([*map(int, chosen.split()), *left]) == [0, 1, 2, 3]
+
+
+def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
+    built(tmp_path)
+    assert kseg(tmp_path, "t-0", "--drop-key", "hex:f", "-o", "new").status == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--drop-offset", "7"),
+        ("--drop-key", "other"),
+        ("--drop-key", "hex:ff", "--drop-offset", "1"),
+        ("--drop-offset", "1", "--drop-offset", "9"),
+    ],
+)
+def test_leaving_nothing_out_is_said(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    built(tmp_path)
+    ran = kseg(tmp_path, "t-0", *arguments, "-o", "new/t-0", "-q")
+    assert ran.status == 1
+    missed = next(
+        f"{option} {given}"
+        for option, given in zip(arguments[::2], arguments[1::2], strict=True)
+        if given in ("7", "9", "other", "hex:ff")
+    )
+    assert ran.stderr.decode() == (
+        f"kseg: t-0: {missed}: no record of what was asked for is such: nothing was left out for it\n"
+    )
+    assert offsets(tmp_path, "new/t-0") == ([0, 2, 3] if "1" in arguments else [0, 1, 2, 3])

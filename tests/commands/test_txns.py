@@ -39,7 +39,7 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     ]
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
-        b"kseg: 1 open transactions can't be judged: __transaction_state isn't here; give all log directories of the"
+        b"kseg: 1 open transaction can't be judged: __transaction_state isn't here; give all log directories of the"
         b" cluster, or ask `kafka-transactions.sh find-hanging`\n"
     )
 
@@ -163,13 +163,13 @@ def test_one_that_no_coordinator_will_end_hangs(state: tuple[Any, ...], reason: 
 
 def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     write_two(tmp_path)
-    alone = kseg(["verify", "orders-4"], tmp_path)
+    alone = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert (alone.status, alone.stdout.endswith(b"open since offset 2; __transaction_state isn't here\nok\n")) == (
         0,
         True,
     )
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
-    living = kseg(["verify", "orders-4"], tmp_path)
+    living = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert living.status == 0
     assert b"note open-transaction: producer 8: open since offset 2; Ongoing as pay\n" in living.stdout
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))

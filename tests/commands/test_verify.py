@@ -1,6 +1,7 @@
 """`kseg verify` as its user sees it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,104 @@ def test_current_directory_is_the_default(restored: Path) -> None:
     assert kseg(["verify"], restored / "logs" / "3.6.2" / "plain-1").stdout == b"ok\n"
 
 
-def test_notes_are_ok_too(restored: Path) -> None:
+def test_notes_are_ok_too_and_counted(restored: Path) -> None:
     ran = kseg(["verify", "logs/2.0.1/compacted-0"], restored)
+    assert (ran.status, ran.stdout) == (0, b"ok\n")
+    assert ran.stderr == b"kseg: 0 errors, 0 warnings, 1 note in 1 partition; -v lists the notes\n"
+
+
+def test_verbose_lists_the_notes(restored: Path) -> None:
+    ran = kseg(["verify", "-v", "logs/2.0.1/compacted-0"], restored)
     first, last = ran.stdout.decode().splitlines()
     assert (ran.status, last) == (0, "ok")
     assert " note offsets-compacted: " in first
+    assert b"-v" not in ran.stderr
+
+
+def severities(lines: bytes) -> list[str]:
+    found = [re.search(r" (error|warning|note) [a-z-]+:", line) for line in lines.decode().splitlines()]
+    return [match[1] for match in found if match]
+
+
+def test_errors_come_first_then_warnings(restored: Path) -> None:
+    ran = kseg(["verify", "-v", "damaged", "logs/2.0.1"], restored)
+    told = severities(ran.stdout)
+    assert {"error", "warning", "note"} == set(told)
+    assert told == sorted(told, key=["error", "warning", "note"].index)
+
+
+@pytest.mark.parametrize("options", [[], ["--no-color"]])
+def test_pipe_gets_no_colours(options: list[str], restored: Path) -> None:
+    assert b"\x1b" not in kseg(["verify", *options, "damaged/054-magic-3"], restored).stdout
+
+
+def test_errors_have_a_colour(restored: Path) -> None:
+    ran = kseg(["verify", "--color", "damaged/054-magic-3"], restored)
+    assert b"\x1b[1;31merror bad-magic:\x1b[0m magic is 3" in ran.stdout
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+NOTHING = b"nothing is there to verify: no log, index or snapshot\n"
+
+
+@pytest.mark.parametrize("files", [[], ["renamed.log"], ["notes.txt"]])
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_partition_directory_with_nothing_of_a_log_is_not_ok(files: list[str], output: str, tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    for name in files:
+        (tmp_path / "orders-0" / name).write_bytes(b"")
+    for path in ("orders-0", "."):
+        ran = kseg(["verify", path, "-o", output], tmp_path)
+        assert (ran.status, b"ok" in ran.stdout) == (2, False)
+        assert NOTHING in ran.stderr
+    assert all(f"passed over: {name}".encode() in ran.stderr for name in files)
+
+
+def test_tiered_files_are_passed_over_by_name(restored: Path) -> None:
+    ran = kseg(["verify", "logs/4.3.1-tiered-remote"], restored)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert re.search(rb"passed over: 0{16}\d+-[\w-]{22}\.\w+, ", ran.stderr)
+
+
+def make_disks(root: Path) -> None:
+    """Log directories at both levels, one of which is named as a partition is, and what is none."""
+    edits.copy_partition(root, "3.6.2/plain-1").parent.rename(root / "disk-1")
+    edits.copy_partition(root, "2.3.1/txn-1").parent.rename(root / "b")
+    edits.copy_partition(root, "2.8.2/idem-0").rename(root / "idem-0")
+    (root / "2.8.2").rename(root / "notes")
+    (root / "lost+found").mkdir()
+
+
+def test_log_directories_at_both_levels_are_found(tmp_path: Path) -> None:
+    make_disks(tmp_path)
+    ran = kseg(["verify", ".", "-o", "json"], tmp_path)
+    assert json.loads(ran.stdout.splitlines()[-1])["partitions"] == 3
+    assert ran.status == 0
+    assert b"kseg: .: passed over: notes/\n" in ran.stderr
+    listed = kseg(["ls", "."], tmp_path).stdout.decode()
+    assert {line.split(":")[0] for line in listed.splitlines() if "topic id" in line or "leader epoch" in line} == {
+        "disk-1/plain-1",
+        "b/txn-1",
+        "idem-0",
+    }
+
+
+def test_log_directory_named_as_a_partition_is_one(tmp_path: Path) -> None:
+    make_disks(tmp_path)
+    assert kseg(["verify", "disk-1"], tmp_path).stdout == b"ok\n"
+
+
+def test_quiet_names_nothing_that_was_passed_over(tmp_path: Path) -> None:
+    make_disks(tmp_path)
+    assert kseg(["verify", "-q", "."], tmp_path).stderr == b""
+
+
+def test_logs_copied_without_indexes_are_not_wrong(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    for path in [*partition.glob("*.index"), *partition.glob("*.timeindex")]:
+        path.unlink()
+    assert kseg(["verify", str(partition)], tmp_path).stdout == b"ok\n"
 
 
 def test_finding_says_where_and_what(restored: Path) -> None:
@@ -112,6 +206,6 @@ def test_file_alone_is_checked_whatever_its_directory_is_called(
     name: str, content: bytes, status: int, finding: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    ran = kseg(["verify", name], tmp_path)
+    ran = kseg(["verify", "-v", name], tmp_path)
     assert ran.status == status
     assert ran.stdout.startswith(f"{name}: {finding}".encode())

@@ -129,3 +129,11 @@ def test_partitioners_are_named_as_the_help_names_them() -> None:
     arguments = ("--key", "abc", "--partitions", "10", "--partitioner")
     assert kseg(*arguments, "murmur2").stdout == b"partition 7 of 10\n"
     assert kseg(*arguments, "crc32").stdout == f"partition {crc32(b'abc') % 10} of 10\n".encode()
+
+
+@pytest.mark.parametrize("key", ["hex:ff00", "base64:/wA="])
+def test_a_key_may_be_bytes(key: str, tmp_path: Path) -> None:
+    ran = run.kseg(["where", "--key", key, "--partitions", "1000"], tmp_path)
+    partition = key_partition(b"\xff\0", 1000)
+    assert ran.stdout.decode() == f"partition {partition} of 1000\n"
+    assert run.kseg(["where", "--key", "hex:f", "--partitions", "1000"], tmp_path).status == 2

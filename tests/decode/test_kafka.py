@@ -1,4 +1,4 @@
-"""Records that Kafka 4.3.1's own serializers wrote: kseg shows them as Kafka's JSON converters and its dump tool do."""
+"""Records that Kafka 4.4.0's serializers wrote: kseg shows them as its JSON converters and 4.3.1's dump tool do."""
 
 import json
 import subprocess
@@ -28,8 +28,11 @@ from tools.kafka_classes import KafkaClasses
 
 pytestmark = pytest.mark.kafka
 
+WRITER = ["org.apache.kafka:kafka_2.13:4.4.0"]
+NOT_OUT = ["org.apache.kafka:kafka-tools-api"]
 RELEASE = "4.3.1"
-ARTIFACTS = [f"org.apache.kafka:{name}:{RELEASE}" for name in ("kafka_2.13", "kafka-tools")]
+TOOL = [f"org.apache.kafka:{name}:{RELEASE}" for name in ("kafka_2.13", "kafka-tools")]
+"""The newest that is out."""
 EXAMPLES = 40
 """Random values of each version of each message."""
 DUMPED = 12
@@ -96,11 +99,16 @@ class Kafka:
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    classes = KafkaClasses(ARTIFACTS, ["WriteMessages"], tmp_path_factory.mktemp("classes"))
+    classes = KafkaClasses(WRITER, ["WriteMessages"], tmp_path_factory.mktemp("classes"), without=NOT_OUT)
     with subprocess.Popen(
         classes.command("WriteMessages"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as process:
         yield Kafka(classes, process)
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> KafkaClasses:
+    return KafkaClasses(TOOL, [], tmp_path_factory.mktemp("tool"))
 
 
 def short_double(value: float) -> float:
@@ -231,7 +239,9 @@ TOPICS = {
 
 
 @pytest.mark.parametrize("option", TOPICS)
-def test_dump_of_what_kafka_wrote_is_the_real_tools(kafka: Kafka, option: str, tmp_path: Path) -> None:
+def test_dump_of_what_kafka_wrote_is_the_real_tools(
+    kafka: Kafka, tool: KafkaClasses, option: str, tmp_path: Path
+) -> None:
     table = TOPICS[option]
     is_framed = table in (cluster_metadata, remote_log_metadata)
     records = list((framed_records if is_framed else coordinator_records)(kafka, table))
@@ -241,7 +251,7 @@ def test_dump_of_what_kafka_wrote_is_the_real_tools(kafka: Kafka, option: str, t
     log = write_segment(tmp_path / "topic-0", batches).relative_to(tmp_path)
     arguments = ["--files", str(log), f"--{option}"]
     real = subprocess.run(
-        kafka.classes.command("org.apache.kafka.tools.DumpLogSegments", *arguments),
+        tool.command("org.apache.kafka.tools.DumpLogSegments", *arguments),
         cwd=tmp_path,
         capture_output=True,
         check=True,

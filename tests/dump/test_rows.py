@@ -16,6 +16,7 @@ from kseg.decode.values import DECODERS
 from kseg.layouts.rows import FIELD_NAMES
 from tests import golden, run
 from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.kernel import made
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.terminal import in_terminal, plain
 
@@ -65,6 +66,53 @@ def test_fields_of_text_are_named(partition: Path) -> None:
         b"offset: 0 time: 2023-11-14T22:13:20.000Z key: null value: ",
         b"offset: 1 time: 2023-11-14T22:13:20.000Z key:  value: null",
     ]
+
+
+RAW = b"\xff\xfe\x80|\xed\xa0\x80|\xc3"
+
+
+def test_templates_and_text_give_bytes_as_they_are(tmp_path: Path) -> None:
+    long = RAW * 100_000
+    records = [NewRecord(RAW, b"v", headers=[("h", b"1")]), NewRecord(b"k", RAW), NewRecord(b"l", long)]
+    write_segment(tmp_path / "t-0", [NewBatch(records)])
+    lines = dumped(tmp_path, "t-0", "--template", "{key}|{value}").stdout
+    assert lines == RAW + b"|v\nk|" + RAW + b"\nl|" + long + b"\n"
+    rows = dumped(tmp_path, "t-0", "--fields", "key,value").stdout
+    assert rows == b"key: " + RAW + b" value: v\nkey: k value: " + RAW + b"\nkey: l value: " + long + b"\n"
+    lines = dumped(tmp_path, f"t-0/{0:020}.log", "--print-data-log").stdout
+    assert b" key: " + RAW + b" payload: v\n" in lines
+    assert lines.endswith(b" key: l payload: " + long + b"\n")
+
+
+def test_names_of_headers_are_given_as_they_are(tmp_path: Path) -> None:
+    record = made.Record(value=b"v", headers=[(b"\xff", b"1"), (b"b", None)])
+    (tmp_path / f"{0:020}.log").write_bytes(made.batch(made.BatchHeader(), [record]))
+    assert dumped(tmp_path, f"{0:020}.log", "--template", "{headerKeys}").stdout == b"\xff,b\n"
+
+
+def test_real_tools_lines_show_what_java_makes_of_bytes(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"\xff")])])
+    lines = dumped(tmp_path, f"t-0/{0:020}.log", "--print-data-log", "--like", "4.3").stdout
+    assert lines.endswith(b" key: k payload: \xef\xbf\xbd\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (None, None),
+        (b"", ""),
+        (b"k", "k"),
+        (NASTY.encode(), NASTY),
+        (b"\xff\0", "base64:/wA="),
+        (b"base64:AA==", "base64:YmFzZTY0OkFBPT0="),
+    ],
+)
+def test_templates_give_whole_json_values(key: bytes | None, shown: str | None, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", [NewBatch([NewRecord(key, key)])])
+    template = r'\{"k":{key:json},"v":{value:json},"t":{timestamp:iso},"h":{headers:json}\}'
+    line = dumped(tmp_path, "t-0", "--template", template).stdout
+    assert json.loads(line) == {"k": shown, "v": shown, "t": "2023-11-14T22:13:20.000Z", "h": []}
+    assert "\x1b" not in line.decode()
 
 
 def test_old_formats_have_nulls_for_what_they_lack() -> None:

@@ -1,8 +1,12 @@
 """`kseg export`: what it prints, and how it ends."""
 
 import json
+import os
+import resource
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests import golden, run
@@ -29,6 +33,58 @@ def test_failfast_ends_with_2_in_one_line(tmp_path: Path) -> None:
     ran = kseg("export", "--mode", "failfast", "damaged/210-wiped-batch", tmp_path / "out")
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert b"at position 237: bad-length" in ran.stderr
+
+
+def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        ran = kseg("export", "logs/4.3.1", tmp_path / "out", "--topic", "zstd", "--processes", "1", "-q")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    assert ran.stderr.startswith(b"kseg: %b/out/_kseg/attempts/" % bytes(tmp_path))
+    assert ran.stderr.endswith(b".parquet: can't be written: File too large\n")
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(("by", "partitioning"), [("topic", "hive"), ("none", None)])
+def test_the_longest_topic_keeps_no_other_from_its_place(by: str, partitioning: str | None, tmp_path: Path) -> None:
+    topics = "a" * 249, "a" * 248 + "b", "zz"
+    for topic in topics:
+        exports.write_log(tmp_path / "logs" / f"{topic}-0", 0, 10)
+    out = tmp_path / "out"
+    for _ in range(2):
+        assert kseg("export", "--partition-by", by, tmp_path / "logs", out).status == 0
+    rows = pq.read_table(out, partitioning=partitioning).column("topic").to_pylist()
+    assert sorted(rows) == sorted(topics * 10)
+    assert not list((out / "_kseg").glob("attempts/*"))
+
+
+def test_a_file_that_stays_in_the_way_keeps_no_other_from_its_place(tmp_path: Path) -> None:
+    for topic in ("first", "second"):
+        exports.write_log(tmp_path / "logs" / f"{topic}-0", 0, 10)
+    kseg("export", tmp_path / "logs", tmp_path / "out")
+    names = [path.relative_to(tmp_path / "out") for path in sorted((tmp_path / "out").rglob("*.parquet"))[-2:]]
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "logs" / "none-0").mkdir()
+    kseg("export", tmp_path / "logs" / "none-0", tmp_path / "out")
+    (tmp_path / "out" / names[0] / "in the way").mkdir(parents=True)
+    ran = kseg("export", tmp_path / "logs", tmp_path / "out")
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert ran.stderr.startswith(b"kseg: %b: can't be written: " % bytes(tmp_path / "out" / names[0]))
+    assert (tmp_path / "out" / names[1]).is_file()
+    shutil.rmtree(tmp_path / "out" / names[0])
+    assert kseg("export", tmp_path / "logs", tmp_path / "out").status == 0
+    assert pq.read_table(tmp_path / "out", partitioning=None).num_rows == 20
+
+
+def test_a_directory_whose_name_is_no_text_is_exported_too(tmp_path: Path) -> None:
+    exports.write_log(Path(os.fsdecode(bytes(tmp_path / "logs") + b"/\xff\xfe-0")), 0, 10)
+    exports.write_log(tmp_path / "logs" / "plain-0", 0, 10)
+    assert kseg("export", tmp_path / "logs", tmp_path / "out").status == 0
+    table = pq.read_table(tmp_path / "out", partitioning="hive")
+    assert sorted(set(table.column("topic").to_pylist())) == ["\\udcff\\udcfe-0", "plain"]
 
 
 def test_json_has_partitions_damages_and_a_summary(tmp_path: Path) -> None:

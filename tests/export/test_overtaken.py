@@ -21,7 +21,7 @@ from kseg.export.destination import LocalDestination
 from kseg.export.order import Job, Result
 from kseg.export.plan import WorkOrder
 from kseg.export.run import Export, execute_here, export_into, run_export
-from kseg.export.runs import Processes, mark
+from kseg.export.runs import Processes, mark, new_run
 from tests import golden, run
 from tests.export import exports
 
@@ -134,7 +134,8 @@ class Elsewhere(Processes):
 def foreign_run(out: Path, base: int) -> None:
     """A run on a machine that nothing is known of, and a file of its."""
     place = LocalDestination(str(out))
-    began = mark(base, place, Elsewhere())
+    began = new_run(base)
+    assert mark(began, place, Elsewhere())
     place.replace(f"_kseg/attempts/{began.id}-0-{uuid4().hex[:12]}-0.parquet", b"PAR1")
 
 
@@ -223,3 +224,15 @@ def test_an_empty_export_can_overwrite_a_full_one(sources: list[Path], tmp_path:
     report = exports.export([empty], out, overwrite=True)
     assert sum(part.records_out for part in report.partitions) == 0
     assert files(out) == whole()
+
+
+def test_a_signal_while_the_marker_is_written_leaves_nothing(sources: list[Path], tmp_path: Path) -> None:
+    class Interrupted(LocalDestination):
+        def claim(self, name: str, content: bytes) -> bool:
+            super().claim(name, content)
+            raise KeyboardInterrupt
+
+    place = tmp_path / "new" / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_into(Interrupted(str(place)), Export((str(sources[0]),), str(place)), execute_here)
+    assert not (tmp_path / "new").exists()

@@ -4,6 +4,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
+from kseg.kernel.contract import Program
+from kseg.layouts.compiler import compile_raw, raw_program
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
@@ -21,6 +23,10 @@ PROGRAMS = {
     "texts that touch": program_of("{baseOffset}{key}{value}\n", "{key}{value}{headerKeys}{decoded}{key}"),
     "conditions": program_of(None, ODD_RECORD),
     "shallow": program_of(EVERY_FIELD, None),
+    "raw": Program((None,) * 3, (compile_raw(EVERY_FIELD),) * 3, (compile_raw("{key}{value}{headerKeys}\n"),) * 9),
+    "raw texts that touch": raw_program(
+        program_of("{baseOffset}{key}{value}\n", "{key}{value}{headerKeys}{decoded}{key}")
+    ),
 }
 
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))

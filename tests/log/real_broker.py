@@ -35,18 +35,19 @@ class Broker(NamedTuple):
     zookeeper_port: int | None = None
 
     @contextmanager
-    def running(self, name: str) -> Iterator[Path]:
-        """Starts it; gives the file that has what it says. It is stopped in order at the end."""
+    def running(self, name: str, *, is_killed: bool = False) -> Iterator[Path]:
+        """Starts it; gives the file that has what it says. It is stopped in order at the end, or killed."""
         said = self.work / f"{name}.txt"
         with ExitStack() as stack:
             if self.zookeeper_port is not None:
                 main = ("org.apache.zookeeper.server.ZooKeeperServerMain", str(self.work / "zookeeper.properties"))
                 stack.enter_context(self._process(main, self.work / f"{name}-zookeeper.txt", self.zookeeper_port))
-            stack.enter_context(self._process(("kafka.Kafka", str(self.work / "server.properties")), said, self.port))
+            main = ("kafka.Kafka", str(self.work / "server.properties"))
+            stack.enter_context(self._process(main, said, self.port, is_killed=is_killed))
             yield said
 
     @contextmanager
-    def _process(self, main: Sequence[str], said: Path, port: int) -> Iterator[None]:
+    def _process(self, main: Sequence[str], said: Path, port: int, *, is_killed: bool = False) -> Iterator[None]:
         """Runs a class until the end; begins when the port takes connections."""
         with said.open("wb") as output:
             command = self.kafka.command(*main, options=[INFO])
@@ -55,14 +56,21 @@ class Broker(NamedTuple):
                 self.tools.wait_until(lambda: self.tools.is_listening(port), PATIENCE, f"no {main[0]}", process)
                 yield
             finally:
-                process.terminate()
+                (process.kill if is_killed else process.terminate)()
                 process.wait()
 
 
 def new_broker(
-    tmp_path_factory: pytest.TempPathFactory, settings: Mapping[str, object] | None = None, release: str = RELEASE
+    tmp_path_factory: pytest.TempPathFactory,
+    settings: Mapping[str, object] | None = None,
+    release: str = RELEASE,
+    *,
+    log_dirs: Iterable[Path] = (),
 ) -> Broker:
-    """A broker with an empty log directory, and some settings beside those of tools/make_golden.py."""
+    """A broker with an empty log directory, and some settings beside those of tools/make_golden.py.
+
+    `log_dirs`: more log directories.
+    """
     sys.path.insert(0, str(golden.ROOT.parent / "tools"))
     import make_golden as tools
     from kafka_classes import KafkaClasses
@@ -70,9 +78,10 @@ def new_broker(
     work = tmp_path_factory.mktemp("broker")
     port, logs = tools.free_port(), work / "logs"
     properties = work / "server.properties"
-    own = "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
+    all_settings = {**(settings or {}), "log.dirs": ",".join(map(str, (logs, *log_dirs)))}
+    own = "".join(f"{key}={value}\n" for key, value in all_settings.items())
     if tools.store.release_order(release) < FIRST_WITHOUT_ZOOKEEPER:
-        artifacts = [f"org.apache.kafka:kafka_{tools.SCALA}:{release}", f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
+        artifacts = [*tools.tool_artifacts(release), f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
         zookeeper_port = tools.free_port()
         (work / "zookeeper.properties").write_text(
             f"dataDir={work / 'zookeeper'}\nclientPort={zookeeper_port}\nclientPortAddress=127.0.0.1\n"

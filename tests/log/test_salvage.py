@@ -1,6 +1,7 @@
 """What salvage keeps, held against a brute-force search that knows nothing of kseg; and that all of it is well."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from zlib import crc32
@@ -29,6 +30,8 @@ HEALTHY = [
 ]
 # What compaction left or a lost batch explains is no finding of the copy.
 GAPS = {"offsets-lost", "offsets-missing", "sequence-gap"}
+# What is wrong inside of batches whose CRC holds.
+INNER = {"bad-codec", "bad-body", "bad-record", "bad-count", "record-offsets"}
 
 
 def intact_batches(data: bytes) -> list[bytes]:
@@ -52,9 +55,9 @@ def is_intact(raw: bytes, size: int) -> bool:
     return crc32(raw[16:]) == int.from_bytes(raw[12:16], "big")
 
 
-def salvage(paths: list[Path], directory: Path) -> Salvage:
+def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False) -> Salvage:
     ((name, partitions),) = find_replicas(paths).items()
-    plan = plan_salvage(name, partitions)
+    plan = plan_salvage(name, partitions, drop_unreadable=drop_unreadable)
     with new_directory(directory) as target:
         write_salvage(plan, target)
     return plan
@@ -76,14 +79,60 @@ def test_damaged_corpus_has_so_many_intact_batches() -> None:
     assert (len(DAMAGED), sum(len(intact_batches(log.read_bytes())) for log in DAMAGED)) == (295, 2395)
 
 
+def may_remain() -> set[str]:
+    """What docs/recovery.md says `verify` may find after salvage."""
+    text = (golden.ROOT.parent / "docs" / "recovery.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| what may remain | why | what to do |\n")
+    rows = table.partition("\n\n")[0].splitlines()[1:]
+    return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
+
+
+def test_all_that_may_remain_is_documented() -> None:
+    assert may_remain() == GAPS | INNER | {"max-timestamp", "hanging-transaction", "checkpoint-beyond-end"}
+
+
+@pytest.mark.parametrize("drop_unreadable", [False, True])
 @pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
-def test_what_is_kept_has_rising_offsets_and_sound_indexes(log: Path, tmp_path: Path) -> None:
-    salvage([log.parent], tmp_path / "saved")
+def test_nothing_remains_but_what_the_recovery_guide_names(log: Path, drop_unreadable: bool, tmp_path: Path) -> None:
+    plan = salvage([log.parent], tmp_path / "saved", drop_unreadable=drop_unreadable)
     for partition in (path for path in (tmp_path / "saved").iterdir() if path.name != "lost+found"):
-        found = verify_partition(PartitionLog(partition)).findings
-        allowed = GAPS | {"bad-body", "bad-codec", "bad-record", "bad-count", "record-offsets", "max-timestamp"}
-        wrong = [finding for finding in found if finding.counts and finding.id not in allowed]
-        assert wrong == []
+        found = {finding.id for finding in verify_partition(PartitionLog(partition)).findings if finding.counts}
+        assert found <= may_remain() - (INNER if drop_unreadable else set())
+        assert not (plan.is_whole and found)
+
+
+def test_dropped_batches_are_lost(restored: Path, tmp_path: Path) -> None:
+    kept = salvage([restored / "damaged" / "066-codec-5"], tmp_path / "kept")
+    dropped = salvage([restored / "damaged" / "066-codec-5"], tmp_path / "dropped", drop_unreadable=True)
+    assert [problem.id for _, problem in kept.inner_problems] == ["bad-codec"]
+    assert list(dropped.inner_problems) == []
+    assert [found.loss.reason for found in dropped.losses] == ["bad-codec"]
+    assert dropped.batch_count == kept.batch_count - 1
+    assert not dropped.is_whole
+
+
+def test_replica_fills_what_is_dropped(tmp_path: Path) -> None:
+    sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
+    log = edits.logs(sources[0])[0]
+    position, size = list(edits.v2_batches(log))[2]
+    data = bytearray(log.read_bytes())
+    data[position + 22] |= 1  # gzip, which the records aren't
+    data[position + 17 : position + 21] = calc_crc32c(bytes(data[position + 21 : position + size])).to_bytes(4, "big")
+    log.write_bytes(data)
+    plan = salvage(sources, tmp_path / "saved", drop_unreadable=True)
+    assert plan.holes == ()
+    for path in edits.logs(sources[1]):
+        assert (tmp_path / "saved" / "plain-1" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_hole_without_damage_is_told(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, "2.8.2/idem-0")
+    log = edits.logs(source)[0]
+    data, batches = log.read_bytes(), list(edits.v2_batches(log))
+    position, size = batches[2]
+    log.write_bytes(data[:position] + data[position + size :])
+    (hole,) = plan_salvage("x", [PartitionLog(source)]).holes
+    assert (hole.reason, hole.next_good) == ("missing", (hole.last or 0) + 1)
 
 
 @pytest.mark.parametrize("name", HEALTHY)

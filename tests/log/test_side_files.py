@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from kseg.index.producer_snapshot import build_producer_snapshot
+from kseg.index.producer_state import ProducerStates
 from kseg.log.partition import PartitionLog
 from kseg.log.side_files import Reason, rebuilt_side_files, states_at
 from tests import golden, run
+from tests.log import edits
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 NAME = "compacted-txn-0"
@@ -88,6 +91,49 @@ def test_reindex_tells_what_was_missing_or_broken(disk: Path) -> None:
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
     assert f"{NAME}/{METADATA}: missing" in lines
     assert any(line.startswith(f"{NAME}/{EPOCHS}: broken (") for line in lines)
+
+
+def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
+    before = (disk / NAME / EPOCHS).read_bytes()
+    (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
+    assert made(disk, ["reindex", NAME, "-o", "new"])[EPOCHS] == before
+    lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
+    assert f"{NAME}/{EPOCHS}: wrong (offset 234 is of epoch 99, its batch says 2)" in lines
+
+
+IDEMPOTENT = "2.8.2/idem-0"
+
+
+def test_reindex_writes_wrong_snapshots_from_the_log(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, IDEMPOTENT)
+    snapshot = sorted(partition.glob("*.snapshot"))[-1]
+    before = PartitionLog(partition).read_producer_states(int(snapshot.stem))
+    edits.edit_snapshot(snapshot, 20, (3).to_bytes(4, "big"))
+    (found,) = rebuilt_side_files(PartitionLog(partition))
+    assert (found.name, found.reason) == (snapshot.name, Reason.WRONG)
+    assert found.content is not None
+    snapshot.write_bytes(found.content)
+    states = PartitionLog(partition).read_producer_states(int(snapshot.stem))
+    assert before is not None
+    assert states is not None
+    assert states.producers == before.producers
+
+
+def test_snapshot_without_an_open_transaction_is_wrong(tmp_path: Path) -> None:
+    """As a broker writes it that starts after a clean stop and finds no snapshot."""
+    partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
+    snapshot = sorted(partition.glob("*.snapshot"))[-1]
+    snapshot.write_bytes(build_producer_snapshot(ProducerStates()))
+    wrong = {file.name: file.detail for file in rebuilt_side_files(PartitionLog(partition))}
+    assert wrong == {snapshot.name: "producer 9: isn't in it, though its transaction is open since offset 98"}
+
+
+def test_reindex_empties_a_transaction_index_that_names_what_is_not_there(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, IDEMPOTENT)
+    index = edits.logs(partition)[0].with_suffix(".txnindex")
+    index.write_bytes(edits.ABORTED_TRANSACTION.pack(0, 4711, 1, 2, 3))
+    assert run.kseg(["reindex", str(partition), "-o", "new"], tmp_path).status == 0
+    assert (tmp_path / "new" / index.name).read_bytes() == b""
 
 
 def test_metadata_may_lie_elsewhere(disk: Path) -> None:

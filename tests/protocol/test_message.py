@@ -78,6 +78,25 @@ def test_version_that_the_schemas_lack_is_a_header_and_a_size() -> None:
     assert (message.api, message.header_version, message.body, message.problem) == ("Produce", 1, None, None)
 
 
+@pytest.mark.parametrize(
+    ("api_key", "version", "reason"),
+    [
+        (900, 3, "api 900 is newer than kseg knows: its schemas are those of Kafka 4.4.0"),
+        (1, 40, "Fetch version 40 is newer than kseg knows: its schemas are those of Kafka 4.4.0"),
+        (0, 2, "Produce version 2 is older than the schemas of Kafka 4.4.0"),
+        (4, 1, "LeaderAndIsr version 1 is older than the schemas of Kafka 4.4.0"),
+        (18, 5, None),
+        (28, 6, None),
+        (42, 3, None),
+        (88, 1, None),
+        (93, 0, None),
+        (94, 0, None),
+    ],
+)
+def test_what_the_schemas_lack_is_said(api_key: int, version: int, reason: str | None) -> None:
+    assert read_request(struct.pack(">hhih", api_key, version, 5, -1) + bytes(30)).unknown == reason
+
+
 def test_rest_behind_a_body_is_a_problem() -> None:
     message = read_request(request(3, 12, {}) + b"?")
     assert (message.body, message.problem) == (None, "MetadataRequest version 12 ends 1 bytes before its frame")

@@ -12,6 +12,7 @@ from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT,
 from kseg.views.groups import AssignedTasks, AssignedTopic, Group, read_groups
 from tests import golden
 from tests.golden import GoldenCase
+from tests.kernel.made import BatchHeader, batch
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.views.printed import cases_of, printed_records
 
@@ -44,6 +45,14 @@ def members_printed(case: GoldenCase) -> dict[str, int]:
             if record.value is not None:
                 groups[record.key["data"]["group"]] = len(record.value["data"]["members"])
     return groups
+
+
+def test_batches_whose_records_can_not_be_read_are_told(tmp_path: Path) -> None:
+    directory = tmp_path / "__consumer_offsets-1"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
+    (unreadable,) = read_groups(directory).unreadable
+    assert unreadable.line().startswith("__consumer_offsets-1: offset 0: bad-codec in the batch that ends there: ")
 
 
 def test_there_are_cases_of_old_and_new_brokers() -> None:

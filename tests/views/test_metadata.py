@@ -13,6 +13,7 @@ from kseg.formats.schemas.schema import Message
 from kseg.views.cluster import Config, Feature
 from kseg.views.metadata import Until, read_cluster_metadata
 from tests import golden
+from tests.kernel.made import BatchHeader, batch
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.views.printed import cases_of, printed_records
 
@@ -41,6 +42,14 @@ def test_the_older_checkpoint_and_the_log_give_what_the_newer_checkpoint_holds(p
     assert replayed.checkpoint < newest.name
     assert replace(replayed, checkpoint=newest.name, timestamp=0) == replace(from_checkpoint, timestamp=0)
     assert (replayed.missing_before, replayed.unapplied, replayed.unreadable) == (None, 0, ())
+
+
+def test_batches_whose_records_can_not_be_read_are_told(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
+    (unreadable,) = read_cluster_metadata(directory).unreadable
+    assert unreadable.line().startswith("__cluster_metadata-0: offset 0: bad-codec in the batch that ends there: ")
 
 
 def test_there_are_clusters_with_two_checkpoints() -> None:

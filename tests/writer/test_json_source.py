@@ -4,9 +4,13 @@ import json
 
 import pytest
 
-from kseg.formats.codes import ControlType
-from kseg.writer.json_source import read_json_lines
-from kseg.writer.source import SegmentStart, SourceBatch, SourceError, SourceItem, SourceRecord, TransactionEnd
+from kseg.dump.json_log import damage_object, summary_object
+from kseg.dump.log import LogSummary
+from kseg.formats.codes import ControlType, DamageKind
+from kseg.log_file import Damage
+from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
+from kseg.writer.json_source import FIELDS, read_json_lines
+from kseg.writer.source import Note, SegmentStart, SourceBatch, SourceError, SourceItem, SourceRecord, TransactionEnd
 
 BATCH = {"type": "batch", "magic": 2, "baseOffset": 5, "lastOffset": 5, "count": 1}
 
@@ -90,6 +94,18 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ({**BATCH, "magic": 3}, "line 2: magic is 3, not from 0 to 2"),
         ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, not from -32768 to 32767"),
         (BATCH, "line 2: the batch counts 1 records, 0 follow"),
+        (
+            {"valeu": "v"},
+            "line 2: 'valeu' is no field of a record: there are offset, timestamp, key, keyBase64, value, "
+            "valueBase64, headers, timestampDelta, recordAttributes",
+        ),
+        ({**BATCH, "cont": 1}, f"line 2: 'cont' is no field of a batch: there are {', '.join(FIELDS['batch'])}"),
+        ({"type": "commit", "epoch": 5}, "line 2: 'epoch' is no field of a commit: there are type"),
+        (
+            {"headers": [{"key": "h", "val": "v"}]},
+            "line 2: 'val' is no field of a header: there are key, keyBase64, value, valueBase64",
+        ),
+        ({"time": "2026-11-01"}, "line 2: there is time, but no timestamp: give that, in milliseconds since 1970"),
         ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let dump print batches too"),
     ],
 )
@@ -97,6 +113,41 @@ def test_a_line_that_cant_be_taken_is_told_with_its_number(line: object, message
     with pytest.raises(SourceError) as raised:
         read({}, line)
     assert str(raised.value) == message
+
+
+def test_all_fields_that_dump_prints_are_known() -> None:
+    printed = {
+        "batch": {column.name for column in BATCH_COLUMNS},
+        "record": {column.name for column in (*RECORD_COLUMNS, *STORED_COLUMNS, *DECODED_COLUMNS)}
+        | {*PLACE_COLUMNS, "keyBase64", "valueBase64", "control"},
+        "damage": {*damage_object(Damage(DamageKind.BAD_CRC, 0, 0, ""))},
+        "summary": {*summary_object("", LogSummary(0, 0, 0, [], []))},
+    }
+    for kind, names in printed.items():
+        assert {*FIELDS[kind]} == {"type", "file", *names}, kind
+
+
+def test_a_batch_is_cut_to_the_records_that_follow() -> None:
+    header = {**BATCH, "lastOffset": 9, "count": 5, "baseSequence": 2**31 - 1, "producerId": 1, "maxTimestamp": 50}
+    lines = [{"offset": 6, "timestamp": 20}, {"offset": 8, "timestamp": 30}]
+    batch, note = read({**header, "baseTimestamp": 10}, *lines, {"type": "summary"})
+    assert isinstance(batch, SourceBatch)
+    assert (batch.base_offset, batch.last_offset, batch.base_sequence) == (6, 8, 0)
+    assert (batch.base_timestamp, batch.max_timestamp, len(batch.records)) == (10, 30, 2)
+    assert isinstance(note, Note)
+    assert note.line == 1
+
+
+def test_a_segment_is_named_by_what_was_selected_of_it() -> None:
+    file = "t-0/00000000000000000003.log"
+    at_start = {**BATCH, "file": file, "position": 0}
+    assert read(at_start, {"offset": 5})[0] == SegmentStart(1, 3)
+    assert read({**at_start, "position": 61}, {"offset": 5})[0] == SegmentStart(1, 5)
+    cut = {**at_start, "baseOffset": 4, "count": 2}
+    assert read(cut, {"offset": 5}, {"type": "summary", "file": file, "bytes": 99})[0] == SegmentStart(1, 5)
+    nothing = {"type": "summary", "file": file, "bytes": 99}
+    other = {**BATCH, "file": "t-0/00000000000000000005.log", "position": 0}
+    assert read(nothing, other, {"offset": 5})[0] == SegmentStart(2, 5)
 
 
 def test_a_batch_takes_no_more_records_than_it_counts() -> None:

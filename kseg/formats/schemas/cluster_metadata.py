@@ -1,6 +1,6 @@
 """Messages of `__cluster_metadata`.
 
-Written by tools/read_schemas.py from Kafka 4.3.1.
+Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
 from kseg.formats.schemas.schema import Field, Message
@@ -349,6 +349,10 @@ REGISTER_CONTROLLER_RECORD = Message(
 
 CLEAR_ELR_RECORD = Message("ClearElrRecord", "metadata", 28, "0", "0+", (Field("topicName", "string", "0+"),))
 
+UNREGISTER_CONTROLLER_RECORD = Message(
+    "UnregisterControllerRecord", "metadata", 29, "0", "0+", (Field("controllerId", "int32", "0+"),)
+)
+
 RECORDS: dict[int, Message] = {
     0: REGISTER_BROKER_RECORD,
     1: UNREGISTER_BROKER_RECORD,
@@ -376,4 +380,5 @@ RECORDS: dict[int, Message] = {
     26: REMOVE_DELEGATION_TOKEN_RECORD,
     27: REGISTER_CONTROLLER_RECORD,
     28: CLEAR_ELR_RECORD,
+    29: UNREGISTER_CONTROLLER_RECORD,
 }

@@ -1,6 +1,6 @@
 """Messages of `__consumer_offsets`.
 
-Written by tools/read_schemas.py from Kafka 4.3.1.
+Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
 from kseg.formats.schemas.schema import Field, Message
@@ -500,6 +500,8 @@ STREAMS_GROUP_METADATA_VALUE = Message(
                 Field("value", "string", "0+"),
             ),
         ),
+        Field("storedDescriptionTopologyEpoch", "int32", "0+", tag=2, tagged="0+", default=-1),
+        Field("failedDescriptionTopologyEpoch", "int32", "0+", tag=3, tagged="0+", default=-1),
     ),
 )
 

@@ -1,6 +1,6 @@
 """Messages of what consumers put into their groups' subscriptions and assignments.
 
-Written by tools/read_schemas.py from Kafka 4.3.1.
+Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
 from kseg.formats.schemas.schema import Field, Message

@@ -1,6 +1,6 @@
 """Messages of requests, responses and their headers.
 
-Written by tools/read_schemas.py from Kafka 4.3.1.
+Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
 from kseg.formats.schemas.schema import Field, Message
@@ -907,11 +907,13 @@ API_VERSIONS_REQUEST = Message(
     "ApiVersionsRequest",
     "request",
     18,
-    "0-4",
+    "0-5",
     "3+",
     (
         Field("clientSoftwareName", "string", "3+"),
         Field("clientSoftwareVersion", "string", "3+"),
+        Field("clusterId", "string", "5+", nullable="5+", default="null"),
+        Field("nodeId", "int32", "5+", default=-1),
     ),
 )
 
@@ -919,7 +921,7 @@ API_VERSIONS_RESPONSE = Message(
     "ApiVersionsResponse",
     "response",
     18,
-    "0-4",
+    "0-5",
     "3+",
     (
         Field("errorCode", "int16", "0+"),
@@ -1452,14 +1454,14 @@ TXN_OFFSET_COMMIT_REQUEST = Message(
     "TxnOffsetCommitRequest",
     "request",
     28,
-    "0-5",
+    "0-6",
     "3+",
     (
         Field("transactionalId", "string", "0+"),
         Field("groupId", "string", "0+"),
         Field("producerId", "int64", "0+"),
         Field("producerEpoch", "int16", "0+"),
-        Field("generationId", "int32", "3+", default=-1),
+        Field("generationIdOrMemberEpoch", "int32", "3+", default=-1),
         Field("memberId", "string", "3+"),
         Field("groupInstanceId", "string", "3+", nullable="3+", default="null"),
         Field(
@@ -1467,7 +1469,8 @@ TXN_OFFSET_COMMIT_REQUEST = Message(
             "[]TxnOffsetCommitRequestTopic",
             "0+",
             fields=(
-                Field("name", "string", "0+"),
+                Field("name", "string", "0-5"),
+                Field("topicId", "uuid", "6+"),
                 Field(
                     "partitions",
                     "[]TxnOffsetCommitRequestPartition",
@@ -1488,7 +1491,7 @@ TXN_OFFSET_COMMIT_RESPONSE = Message(
     "TxnOffsetCommitResponse",
     "response",
     28,
-    "0-5",
+    "0-6",
     "3+",
     (
         Field("throttleTimeMs", "int32", "0+"),
@@ -1497,7 +1500,8 @@ TXN_OFFSET_COMMIT_RESPONSE = Message(
             "[]TxnOffsetCommitResponseTopic",
             "0+",
             fields=(
-                Field("name", "string", "0+"),
+                Field("name", "string", "0-5"),
+                Field("topicId", "uuid", "6+"),
                 Field(
                     "partitions",
                     "[]TxnOffsetCommitResponsePartition",
@@ -2122,14 +2126,14 @@ DESCRIBE_DELEGATION_TOKEN_RESPONSE = Message(
 )
 
 DELETE_GROUPS_REQUEST = Message(
-    "DeleteGroupsRequest", "request", 42, "0-2", "2+", (Field("groupsNames", "[]string", "0+"),)
+    "DeleteGroupsRequest", "request", 42, "0-3", "2+", (Field("groupsNames", "[]string", "0+"),)
 )
 
 DELETE_GROUPS_RESPONSE = Message(
     "DeleteGroupsResponse",
     "response",
     42,
-    "0-2",
+    "0-3",
     "2+",
     (
         Field("throttleTimeMs", "int32", "0+"),
@@ -2140,6 +2144,7 @@ DELETE_GROUPS_RESPONSE = Message(
             fields=(
                 Field("groupId", "string", "0+"),
                 Field("errorCode", "int16", "0+"),
+                Field("errorMessage", "string", "3+", nullable="3+", default="null"),
             ),
         ),
     ),
@@ -4711,7 +4716,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = Message(
     "StreamsGroupHeartbeatRequest",
     "request",
     88,
-    "0",
+    "0-1",
     "0+",
     (
         Field("groupId", "string", "0+"),
@@ -4878,7 +4883,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = Message(
     "StreamsGroupHeartbeatResponse",
     "response",
     88,
-    "0",
+    "0-1",
     "0+",
     (
         Field("throttleTimeMs", "int32", "0+"),
@@ -4887,8 +4892,9 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = Message(
         Field("memberId", "string", "0+"),
         Field("memberEpoch", "int32", "0+"),
         Field("heartbeatIntervalMs", "int32", "0+"),
-        Field("acceptableRecoveryLag", "int32", "0+"),
+        Field("acceptableRecoveryLagLegacy", "int32", "0"),
         Field("taskOffsetIntervalMs", "int32", "0+"),
+        Field("acceptableRecoveryLag", "int64", "1+", default=-1),
         Field(
             "status",
             "[]Status",
@@ -4932,6 +4938,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = Message(
                 Field("partitions", "[]int32", "0+"),
             ),
         ),
+        Field("topologyDescriptionRequired", "bool", "1+"),
         Field("endpointInformationEpoch", "int32", "0+"),
         Field(
             "partitionsByUserEndpoint",
@@ -4976,11 +4983,12 @@ STREAMS_GROUP_DESCRIBE_REQUEST = Message(
     "StreamsGroupDescribeRequest",
     "request",
     89,
-    "0",
+    "0-1",
     "0+",
     (
         Field("groupIds", "[]string", "0+"),
         Field("includeAuthorizedOperations", "bool", "0+"),
+        Field("includeTopologyDescription", "bool", "1+"),
     ),
 )
 
@@ -4988,7 +4996,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = Message(
     "StreamsGroupDescribeResponse",
     "response",
     89,
-    "0",
+    "0-1",
     "0+",
     (
         Field("throttleTimeMs", "int32", "0+"),
@@ -5188,6 +5196,71 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = Message(
                     ),
                 ),
                 Field("authorizedOperations", "int32", "0+", default=-2147483648),
+                Field(
+                    "topologyDescription",
+                    "TopologyDescription",
+                    "1+",
+                    nullable="1+",
+                    default="null",
+                    fields=(
+                        Field(
+                            "subtopologies",
+                            "[]TopologyDescriptionSubtopology",
+                            "1+",
+                            fields=(
+                                Field("subtopologyId", "string", "1+"),
+                                Field(
+                                    "nodes",
+                                    "[]TopologyDescriptionNode",
+                                    "1+",
+                                    fields=(
+                                        Field("name", "string", "1+"),
+                                        Field("nodeType", "int8", "1+"),
+                                        Field("sourceTopics", "[]string", "1+"),
+                                        Field("sinkTopic", "string", "1+", nullable="1+", default="null"),
+                                        Field("stores", "[]string", "1+"),
+                                        Field("successors", "[]string", "1+"),
+                                    ),
+                                ),
+                            ),
+                        ),
+                        Field(
+                            "globalStores",
+                            "[]TopologyDescriptionGlobalStore",
+                            "1+",
+                            fields=(
+                                Field(
+                                    "source",
+                                    "TopologyDescriptionNode",
+                                    "1+",
+                                    fields=(
+                                        Field("name", "string", "1+"),
+                                        Field("nodeType", "int8", "1+"),
+                                        Field("sourceTopics", "[]string", "1+"),
+                                        Field("sinkTopic", "string", "1+", nullable="1+", default="null"),
+                                        Field("stores", "[]string", "1+"),
+                                        Field("successors", "[]string", "1+"),
+                                    ),
+                                ),
+                                Field(
+                                    "processor",
+                                    "TopologyDescriptionNode",
+                                    "1+",
+                                    fields=(
+                                        Field("name", "string", "1+"),
+                                        Field("nodeType", "int8", "1+"),
+                                        Field("sourceTopics", "[]string", "1+"),
+                                        Field("sinkTopic", "string", "1+", nullable="1+", default="null"),
+                                        Field("stores", "[]string", "1+"),
+                                        Field("successors", "[]string", "1+"),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+                Field("topologyDescriptionStatus", "int8", "1+"),
+                Field("assignorName", "string", "1+", nullable="1+", default="null"),
             ),
         ),
     ),
@@ -5360,6 +5433,110 @@ DELETE_SHARE_GROUP_OFFSETS_RESPONSE = Message(
     ),
 )
 
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = Message(
+    "StreamsGroupTopologyDescriptionUpdateRequest",
+    "request",
+    93,
+    "0",
+    "0+",
+    (
+        Field("groupId", "string", "0+"),
+        Field("memberId", "string", "0+"),
+        Field("topologyEpoch", "int32", "0+"),
+        Field(
+            "topologyDescription",
+            "TopologyDescription",
+            "0+",
+            fields=(
+                Field(
+                    "subtopologies",
+                    "[]TopologyDescriptionSubtopology",
+                    "0+",
+                    fields=(
+                        Field("subtopologyId", "string", "0+"),
+                        Field(
+                            "nodes",
+                            "[]TopologyDescriptionNode",
+                            "0+",
+                            fields=(
+                                Field("name", "string", "0+"),
+                                Field("nodeType", "int8", "0+"),
+                                Field("sourceTopics", "[]string", "0+"),
+                                Field("sinkTopic", "string", "0+", nullable="0+", default="null"),
+                                Field("stores", "[]string", "0+"),
+                                Field("successors", "[]string", "0+"),
+                            ),
+                        ),
+                    ),
+                ),
+                Field(
+                    "globalStores",
+                    "[]TopologyDescriptionGlobalStore",
+                    "0+",
+                    fields=(
+                        Field(
+                            "source",
+                            "TopologyDescriptionNode",
+                            "0+",
+                            fields=(
+                                Field("name", "string", "0+"),
+                                Field("nodeType", "int8", "0+"),
+                                Field("sourceTopics", "[]string", "0+"),
+                                Field("sinkTopic", "string", "0+", nullable="0+", default="null"),
+                                Field("stores", "[]string", "0+"),
+                                Field("successors", "[]string", "0+"),
+                            ),
+                        ),
+                        Field(
+                            "processor",
+                            "TopologyDescriptionNode",
+                            "0+",
+                            fields=(
+                                Field("name", "string", "0+"),
+                                Field("nodeType", "int8", "0+"),
+                                Field("sourceTopics", "[]string", "0+"),
+                                Field("sinkTopic", "string", "0+", nullable="0+", default="null"),
+                                Field("stores", "[]string", "0+"),
+                                Field("successors", "[]string", "0+"),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = Message(
+    "StreamsGroupTopologyDescriptionUpdateResponse",
+    "response",
+    93,
+    "0",
+    "0+",
+    (
+        Field("throttleTimeMs", "int32", "0+"),
+        Field("errorCode", "int16", "0+"),
+        Field("errorMessage", "string", "0+", nullable="0+", default="null"),
+    ),
+)
+
+UNREGISTER_CONTROLLER_REQUEST = Message(
+    "UnregisterControllerRequest", "request", 94, "0", "0+", (Field("controllerId", "int32", "0+"),)
+)
+
+UNREGISTER_CONTROLLER_RESPONSE = Message(
+    "UnregisterControllerResponse",
+    "response",
+    94,
+    "0",
+    "0+",
+    (
+        Field("throttleTimeMs", "int32", "0+"),
+        Field("errorCode", "int16", "0+"),
+        Field("errorMessage", "string", "0+", nullable="0+"),
+    ),
+)
+
 REQUESTS: dict[int, Message] = {
     0: PRODUCE_REQUEST,
     1: FETCH_REQUEST,
@@ -5454,6 +5631,8 @@ REQUESTS: dict[int, Message] = {
     90: DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
     91: ALTER_SHARE_GROUP_OFFSETS_REQUEST,
     92: DELETE_SHARE_GROUP_OFFSETS_REQUEST,
+    93: STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST,
+    94: UNREGISTER_CONTROLLER_REQUEST,
 }
 
 RESPONSES: dict[int, Message] = {
@@ -5550,4 +5729,6 @@ RESPONSES: dict[int, Message] = {
     90: DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
     91: ALTER_SHARE_GROUP_OFFSETS_RESPONSE,
     92: DELETE_SHARE_GROUP_OFFSETS_RESPONSE,
+    93: STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE,
+    94: UNREGISTER_CONTROLLER_RESPONSE,
 }

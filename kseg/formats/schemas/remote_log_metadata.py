@@ -1,6 +1,6 @@
 """Messages of `__remote_log_metadata`.
 
-Written by tools/read_schemas.py from Kafka 4.3.1.
+Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
 from kseg.formats.schemas.schema import Field, Message

@@ -1,0 +1,57 @@
+"""Releases that `--like` takes."""
+
+import pytest
+
+from kseg.releases import RELEASES
+from tests import golden, run
+
+SAMPLE = "docs/test-1-0/00000000000000203000.log"
+
+
+def like(release: str) -> run.Run:
+    return run.kseg(["dump", "--like", release, "--files", SAMPLE], golden.ROOT)
+
+
+@pytest.mark.parametrize(
+    ("release", "nearest"),
+    [
+        ("1.7", "are 1.1.1 and 2.0.0"),
+        ("3.99", "are 3.9.2 and 4.0.0"),
+        ("4.3.9", "are 4.3.1 and 4.4.0"),
+        ("2.0.2", "are 2.0.1 and 2.1.0"),
+        ("0.10.3", "are 0.10.2.2 and 0.11.0.0"),
+        ("0.10.2.9", "are 0.10.2.2 and 0.11.0.0"),
+        ("0.11.1", "are 0.11.0.3 and 1.0.0"),
+        ("1.2.3.4", "are 1.1.1 and 2.0.0"),
+        ("4.3.1.1", "are 4.3.1 and 4.4.0"),
+        ("0.7", "is 0.8.0"),
+        ("4.5", "is 4.4.0"),
+        ("99.0", "is 4.4.0"),
+    ],
+)
+def test_releases_that_never_were_are_refused_with_the_nearest(release: str, nearest: str) -> None:
+    ran = like(release)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr.decode() == (
+        f"kseg: --like {release}: there is no such release that kseg knows: the nearest {nearest}\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["later", "4", "1.", "4.3.1-rc1", "9" * 5000 + ".1"])
+def test_what_is_no_release_is_refused(text: str) -> None:
+    ran = like(text)
+    assert ran.status == 2
+    assert b"give a release such as 2.8, 0.10.2.2 or latest" in ran.stderr
+
+
+def test_every_release_is_taken_whole_and_by_its_line() -> None:
+    for numbers in RELEASES:
+        for size in range(2, len(numbers) + 1):
+            assert like(".".join(map(str, numbers[:size]))).status == 0, numbers
+
+
+def test_a_release_whose_tool_is_not_out_is_taken_as_the_one_before() -> None:
+    ran = like("4.4.0")
+    assert (ran.status, ran.stdout) == (0, like("4.3.1").stdout)
+    assert ran.stderr == b"kseg: --like 4.4.0: its tool isn't out yet: lines are those of 4.3.1\n"
+    assert like("4.3").stderr == like("latest").stderr == b""

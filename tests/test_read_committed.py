@@ -126,11 +126,21 @@ def test_transaction_that_began_below_the_log_start_is_open_if_both_snapshots_ha
     committed_batch = NewBatch([NewRecord(None, b"a")], 10, 5, 0, is_transactional=True)
     log = write_segment(tmp_path / "orders-0", [committed_batch, marker(COMMIT, committed_batch)], 10)
     assert dumped(log.parent) == [10]
-    for offset in (10, 12):
+    for offset, wanted in ((10, [10]), (12, [])):
         (log.parent / f"{offset:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, 3)))
-    assert dumped(log.parent) == []
+        assert dumped(log.parent) == wanted
     (log.parent / f"{12:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, -1)))
     assert dumped(log.parent) == [10]
+
+
+def test_export_of_which_all_is_held_back_says_why(tmp_path: Path) -> None:
+    opened = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
+    write_segment(tmp_path / "orders-0", [opened])
+    ran = run_kseg(["export", "orders-0", "out", "--isolation", "read_committed"], tmp_path)
+    assert ran.status == 0
+    assert b"orders-0: a transaction is open: nothing from offset 0 on is committed" in ran.stdout
+    report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_text())
+    assert [(part["recordsOut"], part["openFrom"], len(part["notes"])) for part in report["partitions"]] == [(0, 0, 1)]
 
 
 def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_path: Path) -> None:

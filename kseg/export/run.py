@@ -125,7 +125,8 @@ def export_into(
         with Uninterrupted():  # all of it, or nothing
             committed, new_files = _committed(run, plan, results, export, place)
             seconds = time.monotonic() - start
-            report = Report(place.url, reconcile(committed.results), new_files, seconds, plan.refused)
+            told = (*committed.results, *filter(_only_notes, results))
+            report = Report(place.url, reconcile(told), new_files, seconds, plan.refused)
 
             def publish(manifest: manifests.Manifest) -> None:
                 _publish(manifest, report if manifest is committed else _report_of(manifest, report), export, place)
@@ -200,6 +201,11 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
         if progress is not None:
             progress(finished, total)
         yield result
+
+
+def _only_notes(result: Result) -> bool:
+    """Whether an order met nothing, and says why: a transaction that is open holds all of it back."""
+    return bool(result["tally"]["notes"]) and not manifests.says_something(result)
 
 
 def _file_count(result: Result) -> int:

@@ -72,8 +72,8 @@ def read_committed(
     reading = _Reading(end_offset)
     slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
     start = 0 if partition is None else _confirmed_slot(partition, slot, reading)
-    carried = {} if partition is None or start else _carried_in(partition, reading)
-    reading.begun.update(carried)
+    if partition is not None and not start:
+        reading.begun.update(_carried_in(partition, reading))
     for segment in segments[start:]:
         reading.read(segment, has_index=partition is not None)
         if reading.is_decided:
@@ -272,16 +272,25 @@ def _confirmed_slot(partition: PartitionLog, slot: int, reading: _Reading) -> in
 def _carried_in(partition: PartitionLog, reading: _Reading) -> OpenTransactions:
     """Transactions open where the log begins, of which it may hold nothing: those that the first snapshot has.
 
-    The last one must have them too, or have seen their end.
+    The last one must be another and have them too: a single file that says so would hold everything back.
     """
     base = partition.base_offsets[0] if partition.segments else 0
-    offsets = [offset for offset in partition.snapshots if offset >= base]
-    found = [opened for offset in offsets if (opened := _open_at(partition, offset)) is not None]
-    if base == 0 or not found:
+    if base == 0:
         return {}
-    first, last = found[0], found[-1]
-    carried = {producer_id: begun for producer_id, begun in last.items() if begun < base}
-    return {producer_id: begun for producer_id, begun in carried.items() if first.get(producer_id) == begun}
+    offsets = [offset for offset in partition.snapshots if offset >= base]
+    found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
+    if not found:
+        return {}
+    (_, first), (offset, last) = found[0], found[-1]
+    carried = {producer_id: begun for producer_id, begun in first.items() if begun < base}
+    if carried and len(found) == 1:
+        begun = min(carried.values())
+        path = partition.snapshots[offset].path
+        reading.notes.append(
+            f"{path}: a transaction open since offset {begun}, before the log: no other snapshot has it"
+        )
+        return {}
+    return {producer_id: begun for producer_id, begun in carried.items() if last.get(producer_id) == begun}
 
 
 def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg import kernel
-from kseg.batch import Batch
+from kseg.batch import Batch, OnDamage, check_on_damage, meet
 from kseg.bodies import Slice, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
-from kseg.formats.codes import Codec
+from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.kernel.contract import Buffer, Columns
 from kseg.log_file import LogFile
-from kseg.segment import batch_of
+from kseg.segment import batch_of, damages_of
 
 MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
@@ -97,25 +97,52 @@ def schema_of(options: ArrowOptions) -> pa.Schema:
 
 
 def record_batches(
-    path: str | os.PathLike[str], options: ArrowOptions | None = None, start: int = 0
+    path: str | os.PathLike[str],
+    options: ArrowOptions | None = None,
+    start: int = 0,
+    *,
+    on_damage: OnDamage = "skip",
 ) -> Iterator[pa.RecordBatch]:
     """The records of a log file, from a batch's position on, in file order.
 
-    Topic and partition are those that the file's directory is named after; null if it isn't named so. Damaged
-    stretches are left out. Raises OpenError if the file can't be opened.
+    Topic and partition are those that the file's directory is named after; null if it isn't named so.
+
+    Args:
+        path: the file.
+        options: which columns and records.
+        start: a batch's position.
+        on_damage: as for `Segment.records`, but that damage is left out by itself: whole columns go to programs that
+            read what there is. Damage in a batch is met after some records that follow it.
+
+    Raises:
+        OpenError: the file can't be opened.
+        DamagedError: at damage, if `on_damage` is "raise".
     """
-    options = options or ArrowOptions()
-    origin = origin_of(Path(path))
+    check_on_damage(on_damage)
+    return _record_batches(Path(path), options or ArrowOptions(), start, on_damage)
+
+
+def _record_batches(path: Path, options: ArrowOptions, start: int, on_damage: OnDamage) -> Iterator[pa.RecordBatch]:
+    origin = origin_of(path)
     with LogFile(path) as log_file:
         for item in with_bodies(log_file.runs(start), log_file.stored_size, options.max_decompressed):
             if isinstance(item, Slice):
-                yield from slice_batches(item, origin, options)
+                columns = columns_of(item)
+                yield from slice_batches(item, columns, origin, options)
+                for damage in damages_of(item, columns):
+                    meet(damage, on_damage, path)
+            elif item.kind is not DamageKind.ZERO_TAIL:
+                meet(item, on_damage, path)
 
 
-def slice_batches(piece: Slice, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    """The records of a slice, cut so that no record batch holds more than `max_bytes`."""
+def columns_of(piece: Slice) -> Columns:
+    """The records of a slice, column by column."""
     run = piece.run
-    columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+    return kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+
+
+def slice_batches(piece: Slice, columns: Columns, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
+    """The records of a slice, cut so that no record batch holds more than `max_bytes`."""
     if not columns.count:
         return
     whole = as_record_batch(columns, piece, origin, options)

@@ -9,7 +9,7 @@ from kseg import kernel
 from kseg.batch import Batch, OnDamage, Record, check_on_damage, meet, records_of
 from kseg.bodies import Slice, problem_damage, with_bodies
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import ROW, SIZE, START, VALID
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
 from kseg.log_file import Damage, LogFile, Run
 
 
@@ -100,9 +100,7 @@ def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Re
     run = piece.run
     columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
     records = records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
-    damages = {problem.position: problem_damage(problem) for problem in columns.problems}
-    damages |= {damage.position: damage for _, damage in piece.damages}
-    left = deque(damages[position] for position in sorted(damages))
+    left = deque(damages_of(piece, columns))
     if left:
         for record in records:
             while left and left[0].position < record.position:
@@ -111,6 +109,13 @@ def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Re
     yield from records
     for damage in left:
         meet_damage(damage)
+
+
+def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
+    """What is wrong with a slice's batches, in the file's order: of a body that can't be had nothing else is told."""
+    damages = {problem.position: problem_damage(problem) for problem in columns.problems}
+    damages |= {damage.position: damage for _, damage in piece.damages}
+    return [damages[position] for position in sorted(damages)]
 
 
 def open_segment(path: str | os.PathLike[str]) -> Segment:

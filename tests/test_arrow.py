@@ -271,3 +271,22 @@ def test_empty_log_has_no_record_batches(tmp_path: Path) -> None:
 def test_missing_file_can_not_be_opened(tmp_path: Path) -> None:
     with pytest.raises(OpenError, match="can't be opened"):
         list(record_batches(tmp_path / "absent.log"))
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", ["066-codec-5", "168-body-truncated", "106-count-minus-one", "055-magic-3"])
+def test_damage_is_raised_or_told_if_that_is_asked_for(case: str) -> None:
+    (path,) = (golden.ROOT / "damaged" / case).glob("*.log")
+    met: list[kseg.Damage] = []
+    found = sum(one.num_rows for one in record_batches(path, ArrowOptions(control=True), on_damage=met.append))
+    assert met
+    with kseg.open_segment(path) as segment:
+        wanted: list[kseg.Damage] = []
+        assert len(list(segment.records(on_damage=wanted.append))) == found
+    assert met == wanted
+    assert sum(one.num_rows for one in record_batches(path, ArrowOptions(control=True), on_damage="skip")) == found
+    with pytest.raises(kseg.DamagedError, match=f"at position {met[0].position}: {met[0].kind}"):
+        list(record_batches(path, on_damage="raise"))

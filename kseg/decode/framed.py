@@ -8,7 +8,7 @@ from typing import NamedTuple
 from construct import ConstructError, Sequence
 
 from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
-from kseg.formats.schemas.schema import Message
+from kseg.formats.schemas.schema import Message, version_range
 from kseg.formats.varint import UVARINT
 
 FRAME_VERSION = 1
@@ -48,6 +48,20 @@ def parse_framed(records: dict[int, Message], value: bytes | None) -> Framed:
     if end < len(data):
         raise MessageError(f"Found {len(data) - end} byte(s) of garbage after {number}")
     return Framed(records[number], version, fields)
+
+
+def is_newer(records: dict[int, Message], value: bytes | None) -> bool:
+    """Whether a record has a frame version, a type or a version of it that is above all that are known."""
+    data = value or b""
+    try:
+        frame_version, position = header_number(data, 0, 0)
+        number, position = header_number(data, 1, position)
+        version, _ = header_number(data, 2, position)
+    except MessageError:
+        return False
+    if frame_version > FRAME_VERSION or number > max(records):
+        return True
+    return number in records and version > version_range(records[number].versions).last
 
 
 def parse_preview(records: dict[int, Message], value: bytes | None) -> Framed:

@@ -39,6 +39,8 @@ class Texts(NamedTuple):
     value_error: str | None = None
     has_failed: bool = False
     "Whether Kafka's tool would fail here too: it shows what it has no text for by other words."
+    newer: str | None = None
+    "What of the value isn't shown, since it is newer than kseg knows."
 
 
 ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
@@ -63,6 +65,8 @@ class RecordDecoder:
         self.failed = 0
         self.first_failure: tuple[int, str] | None = None
         self.has_failed = False
+        self.newer = 0
+        self.first_newer: tuple[int, str] | None = None
 
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
@@ -74,20 +78,27 @@ class RecordDecoder:
         if reasons:
             self.failed += 1
             self.first_failure = self.first_failure or (offset, reasons[0])
+        value_error = texts.value_error or texts.newer
+        if texts.newer is not None:
+            self.newer += 1
+            self.first_newer = self.first_newer or (offset, texts.newer)
         if self._keeps_raw:
-            errors = (_json_string(texts.key_error), _json_string(texts.value_error))
+            errors = (_json_string(texts.key_error), _json_string(value_error))
             return key, value, _escaped(texts.key), _escaped(texts.value), *errors
         shown_key = key if texts.key is None else texts.key
         shown_value = value if texts.value is None else texts.value
-        return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(texts.value_error)
+        return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(value_error)
 
-    def summary_line(self, path: str) -> str | None:
-        """What to say of the failures; None if there were none."""
-        if self.first_failure is None:
-            return None
-        offset, reason = self.first_failure
-        counted = f"{self.failed} records don't decode and are shown raw"
-        return f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
+    def summary_lines(self, path: str) -> "Iterator[str]":
+        """What to say of the failures, and of what is newer than kseg knows."""
+        if self.first_failure is not None:
+            offset, reason = self.first_failure
+            counted = f"{self.failed} records don't decode and are shown raw"
+            yield f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
+        if self.first_newer is not None:
+            offset, reason = self.first_newer
+            counted = f"{self.newer} records aren't shown whole"
+            yield f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
 
 
 def _escaped(decoded: bytes | None) -> bytes | None:
@@ -214,6 +225,7 @@ def _internal(option: str) -> ReadRecord:
     if option == "remote-log-metadata-decoder":
         return _remote_log_metadata()
     from kseg.decode.internal import decoder_for
+    from kseg.decode.newer import newer_in
     from kseg.decode.parts import DecodeError
 
     decode = decoder_for(option, NEWEST.numbers)
@@ -225,7 +237,8 @@ def _internal(option: str) -> ReadRecord:
             return Texts(None, None, key_error=error.message, has_failed=True)
         shown_key, key_error = _json_or_reason(parts.key)
         shown_value, value_error = (None, None) if value is None else _json_or_reason(parts.payload)
-        return Texts(shown_key, shown_value, key_error, value_error)
+        newer = newer_in(option, key, value) if shown_value is not None else None
+        return Texts(shown_key, shown_value, key_error, value_error, newer=newer)
 
     return read
 
@@ -241,6 +254,7 @@ def _remote_log_metadata() -> ReadRecord:
     """As JSON, where the tool shows what Java's classes say of themselves."""
     from kseg.decode.framed import parse_framed
     from kseg.decode.metadata import cluster_metadata_text
+    from kseg.decode.newer import newer_part
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas.remote_log_metadata import RECORDS
 
@@ -248,7 +262,8 @@ def _remote_log_metadata() -> ReadRecord:
         if value is None:
             return Texts(None, None)
         try:
-            return Texts(None, cluster_metadata_text(parse_framed(RECORDS, value)).encode())
+            record = parse_framed(RECORDS, value)
+            return Texts(None, cluster_metadata_text(record).encode(), newer=newer_part(*record))
         except MessageError as error:
             return Texts(None, None, value_error=str(error))
 

@@ -72,11 +72,12 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
 
 def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
     """Notes what a decoder couldn't decode: wrong data if that is asked for, or in an internal topic named as one."""
-    line = None if decoder is None else decoder.summary_line(path)
-    if line is not None:
-        context.summaries.append(line)
+    if decoder is None:
+        return
+    context.summaries += decoder.summary_lines(path)
+    if decoder.first_failure is not None:
         is_named = context.options.internal_decoder is not None
-        context.found_wrong |= context.options.is_strict or (is_named and decoder is not None and decoder.has_failed)
+        context.found_wrong |= context.options.is_strict or (is_named and decoder.has_failed)
 
 
 def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:

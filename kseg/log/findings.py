@@ -467,7 +467,8 @@ def findings_page() -> str:
         "Errors and warnings make the exit status 1; notes don't: they are counted, and listed with `-v`. `kseg verify"
         " --explain ID` prints an entry.",
         "Each next step was carried out on damaged disks of a 4.3.1 broker, stopped in order and killed before, by"
-        " `tests/log/test_advice_kafka.py`: the broker starts, and nothing is found then but holes that no replica fills.",
+        " `tests/log/test_advice_kafka.py`: the broker starts, and nothing is found then but holes that no replica"
+        " fills.",
         "This page is made from the table in `kseg/log/findings.py`.",
         "",
     ]

@@ -7,7 +7,8 @@ from pathlib import Path
 from kseg.errors import OpenError
 from kseg.log.findings import Finding
 from kseg.log.partition import PartitionLog
-from kseg.log.verify import VerificationPlan, Verified
+from kseg.log.verify import Verified
+from kseg.log.verify_plan import VerificationPlan
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from kseg.batch import Record
-from kseg.decode.framed import Framed, parse_framed
+from kseg.decode.framed import Framed, is_newer, parse_framed
+from kseg.decode.newer import NEWER, newer_part
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import cluster_metadata
@@ -54,8 +55,14 @@ class MetadataReplay:
         try:
             framed = parse_framed(cluster_metadata.RECORDS, record.value)
         except MessageError as error:
-            self.unreadable.append(Unreadable(TOPIC, record.offset, error.message))
+            reason = (
+                f"it is {NEWER}: {error.message}" if is_newer(cluster_metadata.RECORDS, record.value) else error.message
+            )
+            self.unreadable.append(Unreadable(TOPIC, record.offset, reason))
             return
+        newer = newer_part(*framed)
+        if newer is not None:
+            self.unreadable.append(Unreadable(TOPIC, record.offset, newer))
         if framed.message is cluster_metadata.BEGIN_TRANSACTION_RECORD:
             self._transaction = []
         elif framed.message is cluster_metadata.ABORT_TRANSACTION_RECORD:

@@ -10,8 +10,11 @@ import pytest
 
 import kseg
 from kseg.formats.codes import Codec, TimestampType
+from kseg.formats.messages import build_message
+from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, UNREGISTER_CONTROLLER_RECORD
 from tests import golden, run
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Record, batch
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 BATCH_KEYS = [
     *("type", "file", "position", "size", "baseOffset", "lastOffset", "count", "magic", "compression", "crc"),
@@ -422,3 +425,53 @@ def test_only_of_a_directory_leaves_out_its_other_files(only: str) -> None:
     left = dump(golden.ROOT, "--only", only, "docs/test-1-0").objects
     wanted = {"records": "record", "batches": "batch"}[only]
     assert [each["type"] for each in left] == [each["type"] for each in everything if each["type"] == wanted]
+
+
+# --- what is newer than kseg knows -----------------------------------------------------------------------------------
+
+NEW_TAG = b"\x01\x63\x02hi"
+"""Tagged fields: one, of tag 99 and two bytes."""
+METADATA = {
+    "a newer version": (
+        b"\1\4\7" + build_message(CONFIG_RECORD, 0, {"resourceName": "t", "name": "n", "value": "v"}),
+        "ConfigRecord version 7 is newer than kseg knows, which is Kafka 4.4.0",
+    ),
+    "a new tagged field": (
+        b"\1\x1d\0" + (5).to_bytes(4, "big") + NEW_TAG,
+        "UnregisterControllerRecord version 0 has tagged fields 99, newer than kseg knows, which is Kafka 4.4.0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "said"), METADATA.values(), ids=METADATA)
+def test_what_is_newer_than_kseg_knows_is_said(value: bytes, said: str, tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    write_segment(directory, [NewBatch([NewRecord(None, value)])])
+    ran = run.kseg(["dump", "__cluster_metadata-0", "-o", "json", "--only", "records"], tmp_path)
+    record = json.loads(ran.stdout)
+    assert record["valueError"] == said
+    assert record["valueDecoded"]["data"]
+    log = f"__cluster_metadata-0/{0:020}.log"
+    assert f"kseg: {log}: 1 records aren't shown whole; the first at offset 0: {said}\n" in ran.stderr.decode()
+    viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
+    assert viewed.status == 1
+    assert f"kseg: __cluster_metadata: offset 0: {said}\n" in viewed.stderr.decode()
+
+
+def test_types_that_are_newer_than_kseg_knows_are_said(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, b"\1\x30\0\0")])])
+    viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
+    assert viewed.status == 1
+    assert b"offset 0: it is newer than kseg knows, which is Kafka 4.4.0: " in viewed.stderr
+
+
+def test_records_of_4_4_are_known(tmp_path: Path) -> None:
+    value = build_message(UNREGISTER_CONTROLLER_RECORD, 0, {"controllerId": 7})
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, b"\1\x1d\0" + value)])])
+    ran = run.kseg(["dump", "__cluster_metadata-0", "-o", "json", "--only", "records"], tmp_path)
+    wanted = {"type": "UNREGISTER_CONTROLLER_RECORD", "version": 0, "data": {"controllerId": 7}}
+    assert json.loads(ran.stdout)["valueDecoded"] == wanted
+    log = f"__cluster_metadata-0/{0:020}.log"
+    options = ["--cluster-metadata-decoder", "--files", log]
+    assert b"UNREGISTER_CONTROLLER" in run.kseg(["dump", "--like", "4.4", *options], tmp_path).stdout
+    assert b"UNREGISTER_CONTROLLER" not in run.kseg(["dump", "--like", "4.3", *options], tmp_path).stdout

@@ -1,0 +1,63 @@
+"""What of an internal topic's record is newer than kseg knows: it is said, and the rest shown."""
+
+from collections.abc import Iterator
+
+from kseg.decode.framed import parse_framed
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
+from kseg.formats.schemas import (
+    cluster_metadata,
+    consumer_offsets,
+    remote_log_metadata,
+    share_group_state,
+    transaction_state,
+)
+from kseg.formats.schemas.schema import Message, version_range
+from kseg.releases import NEWEST
+
+NEWER = f"newer than kseg knows, which is Kafka {NEWEST}"
+_FRAMED = {
+    "cluster-metadata-decoder": cluster_metadata.RECORDS,
+    "remote-log-metadata-decoder": remote_log_metadata.RECORDS,
+}
+_COORDINATORS = {
+    "offsets-decoder": consumer_offsets.VALUES,
+    "transaction-log-decoder": transaction_state.VALUES,
+    "share-group-state-decoder": share_group_state.VALUES,
+}
+
+
+def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
+    """What of a record's value is newer, by the option of its topic's decoder; None if nothing is, or can be told."""
+    if value is None:
+        return None
+    try:
+        if option in _FRAMED:
+            return newer_part(*parse_framed(_FRAMED[option], value))
+        message = _COORDINATORS[option].get(int.from_bytes((key or b"")[:2], "big", signed=True))
+        if message is None or len(value) < 2:
+            return None
+        version = int.from_bytes(value[:2], "big", signed=True)
+        return newer_part(message, version, parse_message(message, version, value, 2).value)
+    except MessageError:
+        return None
+
+
+def newer_part(message: Message, version: int, fields: Fields) -> str | None:
+    """The version of a message, or its tagged fields, if the schema doesn't have them; None if it has."""
+    if version > version_range(message.versions).last:
+        return f"{message.name} version {version} is {NEWER}"
+    tags = sorted(set(_unknown_tags(fields)))
+    if not tags:
+        return None
+    return f"{message.name} version {version} has tagged fields {', '.join(map(str, tags))}, {NEWER}"
+
+
+def _unknown_tags(value: object) -> Iterator[int]:
+    if isinstance(value, dict):
+        yield from value.get(UNKNOWN_TAGGED_FIELDS, {})
+        for name, part in value.items():
+            if name != UNKNOWN_TAGGED_FIELDS:
+                yield from _unknown_tags(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _unknown_tags(part)

@@ -20,6 +20,7 @@ from kseg.export.options import OffsetRange, Selection
 from kseg.export.plan import Splitting, WorkOrder, balance, plan_orders
 from kseg.export.reader import OrderReader, coalesced
 from kseg.export.source import Copies
+from kseg.output.talk import talk
 from kseg.spark.request import Request
 
 if TYPE_CHECKING:
@@ -47,14 +48,22 @@ class OrderExecutor:
         self.options = request.reading()
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of the partition's orders; none for the empty partition that Spark makes of an empty list."""
+        """The rows of the partition's orders; none for the empty partition that Spark makes of an empty list.
+
+        What a report would note of transactions goes to the task's stderr.
+        """
+        said: dict[str, None] = {}
         for members in partition.value or ():
             order = OrderReader(WorkOrder.from_json(members), self.options, checksums=False)
-            if self.request.text("table") == "damages":
-                yield from _damages(order)
-                continue
-            wanted = (_as_connector(batch).select(self.columns) for batch in order.batches() if batch.num_rows)
-            yield from coalesced(wanted, self.options.max_bytes, ROWS)
+            yield from _damages(order) if self.request.text("table") == "damages" else self._records(order)
+            for note in order.tally.notes:
+                if note not in said:
+                    said[note] = None
+                    talk(f"kseg: {note}")
+
+    def _records(self, order: OrderReader) -> Iterator["pa.RecordBatch"]:
+        wanted = (_as_connector(batch).select(self.columns) for batch in order.batches() if batch.num_rows)
+        yield from coalesced(wanted, self.options.max_bytes, ROWS)
 
 
 def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":

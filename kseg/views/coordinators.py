@@ -8,6 +8,7 @@ from kseg.errors import KsegError, OpenError
 from kseg.log.log_dir import LogDir
 from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
+from kseg.partitioner import COORDINATOR_PARTITIONS, coordinator_partition
 from kseg.views.metadata_beside import MetadataBeside, partition_count
 from kseg.views.topic_ids import METADATA_TOPIC
 from kseg.views.transactions import (
@@ -69,7 +70,7 @@ class Coordinators:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all partitions are there as a whole, as far as metadata or the partitions' numbers tell."""
+        """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
         return 0 < self.count <= len(self.partitions) and not self._problems
 
     @property
@@ -97,8 +98,22 @@ class Coordinators:
             view = coordinator_transactions(place)
             self._problems += [unreadable.line() for unreadable in view.unreadable]
             self._by_producer |= {known.producer_id: known for known in view.transactions}
-        highest = max((place.partition or 0 for place in self.partitions), default=-1)
-        self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or highest + 1
+        self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or self._likely_count()
+
+    def _likely_count(self) -> int:
+        """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
+
+        As many as the numbers of those here ask for, if ids prove that it isn't Kafka's default.
+        """
+        own = max((place.partition or 0 for place in self.partitions), default=-1) + 1
+        known = self._by_producer.values()
+
+        def fits(count: int) -> bool:
+            return all(
+                coordinator_partition(each.transactional_id, count) == each.coordinator_partition for each in known
+            )
+
+        return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
 
     def _find(self) -> list[PartitionLog]:
         found = []

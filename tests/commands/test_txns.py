@@ -99,6 +99,10 @@ def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted
 EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 5
 
 
+IDLE: tuple[str, int, int, dict[str, list[int]]] = ("idle", 1, EMPTY, {})
+"""Its hash says partition 0 of a topic of one partition, not of fifty."""
+
+
 def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, list[int]]], number: int = 0) -> None:
     """Transactional ids in `__transaction_state`: name, producer id, status, partitions by topic."""
     records = []
@@ -180,7 +184,7 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
 
 def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path)
+    write_coordinator(tmp_path, IDLE)
     line = "kafka-transactions.sh --bootstrap-server kafka:1 abort --topic orders --partition 4"
     server = ("--bootstrap-server", "kafka:1")
     command = opened(tmp_path, *server)["abortCommand"]
@@ -192,22 +196,31 @@ def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path)
 def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> None:
     first = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
     write_segment(tmp_path / "orders-4", [first, marker(COMMIT, first), first._replace(base_offset=2)])
-    write_coordinator(tmp_path)
+    write_coordinator(tmp_path, IDLE)
     assert str(opened(tmp_path)["abortCommand"]).endswith("--coordinator-epoch 7")
 
 
 def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path, number=2)
+    write_coordinator(tmp_path, ("open-0", 1, EMPTY, {}), number=2)  # its hash says partition 2 of three
     row = opened(tmp_path)
     assert (row["isHanging"], row["reason"]) == (None, "only 1 of 3 partitions of __transaction_state are here")
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}), number=2)
     assert opened(tmp_path)["isHanging"] is True
 
 
+@pytest.mark.parametrize("states", [(), (("done-1", 1, EMPTY, {}),)], ids=["none", "a hash that fits both"])
+def test_one_partition_may_be_one_of_fifty(states: tuple[Any, ...], tmp_path: Path) -> None:
+    """Kafka's default, unless a transactional id proves that there are fewer."""
+    write_two(tmp_path)
+    write_coordinator(tmp_path, *states)
+    row = opened(tmp_path)
+    assert (row["isHanging"], row["reason"]) == (None, "only 1 of 50 partitions of __transaction_state are here")
+
+
 def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}), number=1)
+    write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
     text = b"kseg: 1 of 2 partitions of __transaction_state are here: transactional ids of the others aren't shown\n"
     assert kseg(["txns", "."], tmp_path).stderr == text
     assert kseg(["txns", "__transaction_state-1"], tmp_path).stderr == b""
@@ -215,7 +228,7 @@ def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
 
 def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path)
+    write_coordinator(tmp_path, IDLE)
     log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
     log.rename(log.with_name(f"{9:020}.log"))
     assert opened(tmp_path)["reason"] == "__transaction_state-0 is here from offset 9 on alone"
@@ -266,7 +279,7 @@ def test_a_log_directory_shows_both() -> None:
 
 def test_a_table_marks_what_hangs(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path)
+    write_coordinator(tmp_path, IDLE)
     run = kseg(["txns", "orders-4", "-o", "table", "--color"], tmp_path)
     assert run.status == 1
     assert [b"\x1b[31m" in line for line in run.stdout.splitlines() if b"hanging" in line] == [True]

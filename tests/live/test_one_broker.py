@@ -33,11 +33,12 @@ TOOLS = "org.apache.kafka.tools"
 
 
 class Cluster(NamedTuple):
-    """A running broker with its disks, and what a client knows of it."""
+    """A running broker with its disks, and what a client knows of it; `running`: what ends with it."""
 
     broker: Broker
     disks: tuple[Path, ...]
     hour_ago: int
+    running: ExitStack
 
     @property
     def server(self) -> str:
@@ -74,22 +75,22 @@ class Cluster(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    root = tmp_path_factory.mktemp("disks")
-    disks = (root / "disk1", root / "disk2")
+    second = tmp_path_factory.mktemp("disks") / "disk2"
     settings = {
-        "log.dirs": ",".join(map(str, disks)),
         "transaction.partition.verification.enable": "false",
         "auto.create.topics.enable": "false",
         "log.flush.start.offset.checkpoint.interval.ms": 500,
         "offsets.topic.num.partitions": 5,
         "transaction.state.log.num.partitions": 5,
     }
-    broker = new_broker(tmp_path_factory, settings)
-    with broker.running("live"), ExitStack() as clients:
-        made = Cluster(broker, disks, int(time.time() * 1000) - HOUR_MS)
+    broker = new_broker(tmp_path_factory, settings, log_dirs=[second])
+    disks = (broker.logs, second)
+    with ExitStack() as running:
+        running.enter_context(broker.running("live"))
+        made = Cluster(broker, disks, int(time.time() * 1000) - HOUR_MS, running)
         make_topics(made)
-        make_transactions(made, clients)
-        make_groups(made, clients)
+        make_transactions(made, running)
+        make_groups(made, running)
         yield made
 
 
@@ -499,6 +500,14 @@ def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: Cluste
         cluster.tool("TransactionsCommand", *arguments)
     assert hanging(cluster, is_hanging=True) == []
     assert {(row["partition"], row["producerId"]) for row in hanging(cluster, is_hanging=False)} == open_before
+
+
+def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: Cluster) -> None:
+    """Stands last: nothing hangs any more, and the clients end before the broker."""
+    cluster.running.close()
+    ran = run.kseg(["verify", *map(str, cluster.disks)], cluster.broker.work)
+    assert ran.stdout.decode().splitlines()[-1:] == ["ok"], ran.stdout.decode()
+    assert ran.status == 0
 
 
 def hanging(cluster: Cluster, *, is_hanging: bool) -> list[dict[str, Any]]:

@@ -117,6 +117,21 @@ def test_no_index_or_snapshot_changes_what_is_committed(spark: "SparkSession", t
     assert {seed: sorted(offsets) for seed, offsets in found.items()} == expected
 
 
+def test_file_that_is_not_believed_is_named_on_a_tasks_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kseg.spark.reader import KsegReader
+    from kseg.spark.request import Request
+
+    aborted = NewBatch([NewRecord(b"c", b"3")], 0, 1, 0, True)
+    write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(b"e", b"5")], 2)])
+    options = {"path": str(tmp_path / "orders-0"), "kafka.isolation.level": "read_committed"}
+    reader = KsegReader(Request.parse(options), ["offset"])
+    rows = [batch.column("offset").to_pylist() for part in reader.partitions() for batch in reader.read(part)]
+    assert rows == [[2]]
+    assert ".txnindex: missing, and the log has aborted transactions: the log decides" in capsys.readouterr().err
+
+
 def test_damage_fails_with_its_place_unless_it_is_let_pass(spark: "SparkSession") -> None:
     damaged = golden.ROOT / "damaged" / "210-wiped-batch"
     with pytest.raises(Exception, match="at position 237: bad-length"):

@@ -78,7 +78,7 @@ def records_of(directory: Path) -> list[Record]:
     found = []
     for path in sorted(directory.glob("*.log")):
         with kseg.open_segment(path) as segment:
-            found += list(segment.records())
+            found += list(segment.records(on_damage="skip"))
     return found
 
 

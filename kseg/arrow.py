@@ -111,8 +111,8 @@ def record_batches(
         path: the file.
         options: which columns and records.
         start: a batch's position.
-        on_damage: as for `Segment.records`, but that damage is left out by itself: whole columns go to programs that
-            read what there is. Damage in a batch is met after some records that follow it.
+        on_damage: as for `Segment.records`, but what is damaged is left out by itself. Damage in a batch is met after
+            some records that follow it.
 
     Raises:
         OpenError: the file can't be opened.

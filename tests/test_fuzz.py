@@ -47,7 +47,7 @@ def test_most_changed_batches_are_valid() -> None:
     pieces = golden_pieces()
     logs = [cut(mutated_log(random, random.choices(pieces, k=5), pieces)) for _ in range(200)]
     batches = [piece for log in logs for piece in log if len(piece) > 26]
-    assert sum(right(piece) == piece for piece in batches) > 0.9 * len(batches)
+    assert sum(right(piece) == piece for piece in batches) > 0.85 * len(batches)
 
 
 @pytest.mark.parametrize("number", [1, 2, 5, EVERY, 3 * EVERY, 8 * EVERY])

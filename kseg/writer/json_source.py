@@ -100,7 +100,7 @@ class _Reader:
             return
         if kind in _PASSED_OVER:
             return
-        yield from self._end_batch()
+        yield from self._end_batch(is_damaged=kind == "damage")
         _check_fields(members, kind, line)
         self._take_file(members, line)
         if kind == "batch":
@@ -127,12 +127,18 @@ class _Reader:
                 self._first_cut, f"{self._cut_count} batches, this the first, are cut to the records that follow"
             )
 
-    def _end_batch(self) -> Iterator[SourceItem]:
-        """The batch that is open, cut to the records that followed it: a selection doesn't print the others."""
+    def _end_batch(self, *, is_damaged: bool = False) -> Iterator[SourceItem]:
+        """The batch that is open, cut to the records that followed it: a selection doesn't print the others.
+
+        is_damaged: what comes next is a damage, which may have taken all of them.
+        """
         batch, self._batch = self._batch, None
         if batch is None:
             return
         records, self._records = tuple(self._records), []
+        if self._count and not records and is_damaged:
+            yield Note(batch.line, "none of the batch's records can be read: it is left out")
+            return
         if self._count and not records:
             raise SourceError(batch.line, self._lacking())
         is_cut = len(records) != self._count

@@ -54,7 +54,7 @@ class MemoryRecords:
             yield batch if batch.compute_crc() == batch.crc else Batch.parse(batch.raw, at, is_valid=False)
 
     def deep(self) -> Iterator[Record]:
-        """Its records, those within compressed batches and wrappers too."""
+        """Its records, those within compressed batches and wrappers too. Raises DamagedError at what can't be read."""
         for batch in self.shallow():
             yield from batch.records()
 

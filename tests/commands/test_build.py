@@ -382,3 +382,12 @@ def test_input_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
     assert ran.status == 2
     assert b" follow\n" in ran.stderr
     assert not (tmp_path / "built").exists()
+
+
+@pytest.mark.parametrize("case", ["066-codec-5", "104-count-plus-one", "106-count-minus-one", "168-body-truncated"])
+def test_what_can_be_read_of_a_damaged_log_is_built(case: str, tmp_path: Path) -> None:
+    source = dump(golden.ROOT, f"damaged/{case}")
+    ran = build(tmp_path, source)
+    assert ran.status == 0
+    assert contents(dump(tmp_path, "built")) == contents(source)
+    assert b" are cut to the records that follow" in ran.stderr or b" is left out" in ran.stderr

@@ -245,7 +245,7 @@ def _search_time(answer: Lookup, timestamp: int) -> Match | None:
         answer.candidates.append(Candidate(segment, largest))
         if largest < timestamp:
             continue
-        match = _search_segment(answer, segment, timestamp)
+        match = _search_segment(answer, segment, timestamp, answer.local_start_offset)
         if match is not None:
             return match
     return None
@@ -264,12 +264,12 @@ def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
     return largest
 
 
-def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int) -> Match | None:
+def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int, first_offset: int) -> Match | None:
     step = SegmentStep(segment)
     answer.steps.append(step)
-    wanted = Wanted(answer.local_start_offset, timestamp)
+    wanted = Wanted(first_offset, timestamp)
     with segment.open_log() as log_file:
-        seek_time(log_file, step, timestamp, answer.local_start_offset, answer.problems)
+        seek_time(log_file, step, timestamp, first_offset, answer.problems)
         return first_match(log_file, step, wanted)
 
 
@@ -312,21 +312,29 @@ def _lookup_latest(answer: Lookup) -> Lookup:
 
 
 def _lookup_max_timestamp(answer: Lookup) -> Lookup:
-    """The first record with the largest time, in the first segment that has it."""
+    """The first record with the largest time, in the first segment that has it.
+
+    As brokers answer it, the log start offset plays no part: they ask all segments. Source:
+    UnifiedLog.fetchOffsetByTimestamp.
+    """
     if not answer.partition.segments:
         answer.absence = Absence.EMPTY
         return answer
-    for segment in _readable_segments(answer):
+    for segment in answer.partition.segments:
         answer.candidates.append(Candidate(segment, _largest_timestamp(answer, segment)))
     taken = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)
     if taken is None or taken.largest_timestamp is None or taken.largest_timestamp == NO_TIMESTAMP:
         answer.absence = Absence.NO_TIMES
         return answer
-    match = _search_segment(answer, taken.segment, taken.largest_timestamp)
+    first_offset = answer.partition.segments[0].base_offset
+    match = _search_segment(answer, taken.segment, taken.largest_timestamp, first_offset)
     if match is None:
         answer.absence = Absence.NO_TIMES
         return answer
-    return answer.take(match)
+    found = answer.take(match)
+    if found.offset is not None and found.offset < answer.log_start_offset:
+        answer.problems.append(BELOW_LOG_START.format(answer.partition.path, found.offset, answer.log_start_offset))
+    return found
 
 
 _SPECIAL_LOOKUPS = {

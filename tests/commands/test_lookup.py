@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,17 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
         log.name.encode(),
         said,
     )
+
+
+def test_the_largest_time_may_lie_below_the_log_start_offset(tmp_path: Path) -> None:
+    """As brokers of 4.3.1 and 4.4.0 answer it after records were deleted."""
+    shutil.copytree(golden.ROOT / SAMPLE, tmp_path / "test-1-0")
+    before = json.loads(kseg("test-1-0", "--timestamp", "max-timestamp", "-o", "json", directory=tmp_path).stdout)
+    start = before["offset"] + 1
+    (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\ntest-1 0 {start}\n")
+    ran = kseg("test-1-0", "--timestamp", "max-timestamp", "-o", "json", directory=tmp_path)
+    assert (ran.status, json.loads(ran.stdout)["offset"]) == (0, start - 1)
+    assert f"offset {start - 1} lies below the log start offset {start}".encode() in ran.stderr
 
 
 def test_way_of_the_documented_lookup() -> None:

@@ -217,15 +217,21 @@ def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
 
 # --- processes that share the work -----------------------------------------------------------------------------------
 
+MANY = [f"many-{number}" for number in range(20)]
+"""Partitions of 40 MB: enough for a signal to come before all is read, also on a machine that has much to do."""
 SHARING = {
-    "export": "export many-0 new --processes 2 --target-file-size 1MB",
-    "verify": "verify --processes 2 many-0 test-1-0 damaged-0",
+    "export": f"export {' '.join(MANY)} new --processes 2 --target-file-size 1MB",
+    "verify": f"verify --processes 2 {' '.join(MANY)} test-1-0 damaged-0",
 }
 
 
 @pytest.fixture
 def shared(place: Place) -> Place:
-    exports.write_log(place.work / "many-0", 0, 40_000, per_batch=100, value=bytes(1000))
+    exports.write_log(place.work / MANY[0], 0, 40_000, per_batch=100, value=bytes(1000))
+    for name in MANY[1:]:
+        (place.work / name).mkdir()
+        for path in (place.work / MANY[0]).iterdir():
+            (place.work / name / path.name).hardlink_to(path)
     made = {str(path.relative_to(place.work)) for path in place.work.rglob("*")}
     (place.temporary.parent / "before").write_text("\n".join(sorted(made)))
     return place

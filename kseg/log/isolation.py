@@ -2,6 +2,7 @@
 
 The log decides: its markers say how a transaction ended. Transaction indexes and producer snapshots are compared with
 it, and believed only about what the log can't tell: where it is damaged, and what began before its first batch.
+A transaction that was open before damage, and isn't in the next snapshot, was ended there.
 Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset, ProducerStateManager.
 """
 
@@ -74,10 +75,12 @@ def read_committed(
     start = 0 if partition is None else _confirmed_slot(partition, slot, reading)
     if partition is not None and not start:
         reading.begun.update(_carried_in(partition, reading))
-    for segment in segments[start:]:
+    for number, segment in enumerate(segments[start:], start):
         reading.read(segment, has_index=partition is not None)
         if reading.is_decided:
             break
+        if partition is not None and reading.is_doubtful:
+            reading.ask(partition, segments[number + 1].base_offset if number + 1 < len(segments) else None)
     reading.forget_damaged()
     open_from = min((first for first in reading.begun.values() if first < end_offset), default=None)
     if open_from is not None and segments:
@@ -98,7 +101,10 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
 
 
 class _Reading:
-    """Transactions while headers go by. begun: those that are open; aborted: spans by producer."""
+    """Transactions while headers go by. begun: those that are open; aborted: spans by producer.
+
+    Those of `begun` that were open when damage was met are doubtful, until a snapshot tells.
+    """
 
     def __init__(self, end_offset: int) -> None:
         self.begun: OpenTransactions = {}
@@ -107,11 +113,26 @@ class _Reading:
         self.notes: list[str] = []
         self.is_decided = False
         self._end_offset = end_offset
+        self._doubtful: OpenTransactions = {}
+        self._next_offset = 0
+        self._ends_damaged = False
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a transaction that is open may have ended where the log is damaged."""
+        return any(self._may_have_ended(producer_id) for producer_id in self._doubtful)
+
+    def _may_have_ended(self, producer_id: int) -> bool:
+        return self.begun.get(producer_id) == self._doubtful.get(producer_id, -1)
 
     def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
         """Reads a segment; `has_index`: its transaction index is to be compared."""
+        doubtful_before = self._doubtful
         with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
             for header in _headers_and_lost_aborts(log_file, index):
+                if isinstance(header, Damage):
+                    self._doubtful, self._ends_damaged = dict(self.begun), True
+                    continue
                 if isinstance(header, AbortedTransaction):
                     self.begun.pop(header.producer_id, None)
                     self.aborted[header.producer_id].append((header.first_offset, header.last_offset))
@@ -120,10 +141,41 @@ class _Reading:
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
+                self._next_offset, self._ends_damaged = header.last_offset + 1, False
                 if header.is_transactional and not header.is_control:
                     self._begin(segment, header, first)
                 elif header.is_transactional:
                     self._end(log_file, header, index)
+            if index.is_broken and self._doubtful is not doubtful_before:
+                self._doubtful = {}  # a lost marker may be one of an abort
+
+    def ask(self, partition: PartitionLog, base_offset: int | None) -> None:
+        """Ends what may have ended in damage, if the snapshot at an offset, None for the log's end, has it no more."""
+        offset = self._end_of(partition) if base_offset is None else base_offset
+        opened = _open_at(partition, offset)
+        if opened is None:
+            return
+        for producer_id in [*filter(self._may_have_ended, self._doubtful)]:
+            first = self.begun[producer_id]
+            if opened.get(producer_id) != first:
+                self.notes.append(
+                    f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
+                    f" log is damaged, and not with an abort: {partition.snapshots[offset].name} has it no more"
+                )
+                self._end_in_damage(producer_id, opened.get(producer_id))
+        self._doubtful = {}
+
+    def _end_of(self, partition: PartitionLog) -> int:
+        """Where the log ends; if it is damaged there, where the last snapshot has it end."""
+        last = max(partition.snapshots, default=0)
+        return max(self._next_offset, last) if self._ends_damaged else self._next_offset
+
+    def _end_in_damage(self, producer_id: int, next_first: int | None) -> None:
+        """Takes a transaction for ended; the producer's next one may have begun before what is read now."""
+        self._alone.pop(producer_id, None)
+        del self.begun[producer_id]
+        if next_first is not None:
+            self.begun[producer_id] = next_first
 
     def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> None:
         if header.producer_id in self.begun:
@@ -142,6 +194,8 @@ class _Reading:
 
     def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
         ended = _ended(log_file, header, index)
+        if (ended is None or header.producer_id not in self.begun) and not is_intact(log_file, header):
+            self._doubtful = dict(self.begun)  # it was a marker, of whatever producer
         if ended is None:
             return
         self._alone.pop(header.producer_id, None)
@@ -152,12 +206,15 @@ class _Reading:
                 self.aborted[header.producer_id].append((begun, header.last_offset))
 
 
-def _headers_and_lost_aborts(log_file: LogFile, index: "_IndexBeside") -> Iterator[BatchHeader | AbortedTransaction]:
-    """The headers of a log; and of its index those aborts whose markers lie where the log is damaged."""
+def _headers_and_lost_aborts(
+    log_file: LogFile, index: "_IndexBeside"
+) -> Iterator[BatchHeader | Damage | AbortedTransaction]:
+    """The headers of a log, and damage; and of its index those aborts whose markers lie where the log is damaged."""
     is_damaged = False
     for item in walk_headers(log_file):
         if isinstance(item, Damage):
             is_damaged = True
+            yield item
             continue
         first = item.last_offset if item.base_offset is None else item.base_offset
         yield from index.entries_below(first, is_damaged=is_damaged)
@@ -182,6 +239,7 @@ class _IndexBeside:
         self._notes = notes
         self._is_wanted = is_wanted
         self._has_differed = False
+        self.is_broken = False
         self._index: TransactionIndex | None = None
         self._entries: Iterator[AbortedTransaction] = iter(())
         self._next: AbortedTransaction | None = None
@@ -204,6 +262,7 @@ class _IndexBeside:
         except KsegError as error:
             problem = error.message
         if problem is not None:
+            self.is_broken = True
             self._differ(problem)
 
     def _advance(self) -> None:
@@ -211,6 +270,7 @@ class _IndexBeside:
             self._next = next(self._entries, None)
         except KsegError as error:
             self._next = None
+            self.is_broken = True
             self._differ(error.message)
 
     def _differ(self, problem: str) -> None:

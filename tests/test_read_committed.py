@@ -180,6 +180,48 @@ def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_pat
     assert dumped(log.parent) == [0]
 
 
+def commit_lost_before_an_abort(directory: Path) -> Path:
+    """0-1 committed at 2, 3-5 aborted at 6, as the index says, 7 of no transaction; nothing is damaged yet."""
+    records = [NewRecord(None, b"a"), NewRecord(None, b"b"), NewRecord(None, b"c")]
+    first = NewBatch(records[:2], 0, 5, 0, is_transactional=True)
+    second = NewBatch(records, 3, 5, 0, is_transactional=True)
+    plain = NewBatch([NewRecord(None, b"plain")], 7)
+    log = write_segment(directory / "orders-0", [first, marker(COMMIT, first), second, marker(ABORT, second), plain])
+    exports.write_indexes(log)
+    return log
+
+
+def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path: Path) -> None:
+    log = commit_lost_before_an_abort(tmp_path)
+    (_, (position, size), *_) = v2_batches(log)
+    spoil(log, position, size)
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
+    assert list(map(int, ran.stdout.split())) == [0, 1, 7]
+    assert ENDED_IN_DAMAGE in ran.stderr
+    assert b"the one aborted at 6 began at 3" in ran.stderr
+    log.with_suffix(".txnindex").unlink()
+    assert dumped(log.parent) == [7]
+
+
+def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) -> None:
+    """Its key says neither commit nor abort any more."""
+    log = commit_lost_before_an_abort(tmp_path)
+    (_, (position, size), *_) = v2_batches(log)
+    spoil(log, position + size - 13, 4)
+    assert dumped(log.parent) == [0, 1, 7]
+
+
+@pytest.mark.parametrize(("number", "first", "wanted"), [(4, 4, [0, 1]), (1, 1, [7])])
+def test_index_is_not_believed_where_no_damage_lies_between(
+    number: int, first: int, wanted: list[int], tmp_path: Path
+) -> None:
+    """An entry that begins too late for the log, or before what is damaged, would show what was aborted."""
+    log = commit_lost_before_an_abort(tmp_path)
+    spoil(log, *list(v2_batches(log))[number])
+    log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
+    assert dumped(log.parent) == wanted
+
+
 def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
     """A producer id that was spoilt would hold back all that follows."""
     plain = NewBatch([NewRecord(None, b"plain")], 1)

@@ -100,6 +100,13 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
     return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
 
 
+class _Doubt(NamedTuple):
+    """A transaction that may have ended in damage: where it began, and the first offset that was damaged since."""
+
+    begun: int
+    damaged_from: int
+
+
 class _Reading:
     """Transactions while headers go by. begun: those that are open; aborted: spans by producer.
 
@@ -113,7 +120,7 @@ class _Reading:
         self.notes: list[str] = []
         self.is_decided = False
         self._end_offset = end_offset
-        self._doubtful: OpenTransactions = {}
+        self._doubtful: dict[int, _Doubt] = {}
         self._next_offset = 0
         self._ends_damaged = False
 
@@ -123,7 +130,16 @@ class _Reading:
         return any(self._may_have_ended(producer_id) for producer_id in self._doubtful)
 
     def _may_have_ended(self, producer_id: int) -> bool:
-        return self.begun.get(producer_id) == self._doubtful.get(producer_id, -1)
+        doubt = self._doubtful.get(producer_id)
+        return doubt is not None and doubt.begun == self.begun.get(producer_id)
+
+    def _doubt(self) -> None:
+        """Takes damage: any transaction that is open may have ended there."""
+        known, end = self._doubtful, self._next_offset
+        self._doubtful = {
+            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _Doubt(begun, end)
+            for producer_id, begun in self.begun.items()
+        }
 
     def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
         """Reads a segment; `has_index`: its transaction index is to be compared."""
@@ -131,7 +147,8 @@ class _Reading:
         with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
             for header in _headers_and_lost_aborts(log_file, index):
                 if isinstance(header, Damage):
-                    self._doubtful, self._ends_damaged = dict(self.begun), True
+                    self._doubt()
+                    self._ends_damaged = True
                     continue
                 if isinstance(header, AbortedTransaction):
                     self.begun.pop(header.producer_id, None)
@@ -141,11 +158,11 @@ class _Reading:
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
-                self._next_offset, self._ends_damaged = header.last_offset + 1, False
                 if header.is_transactional and not header.is_control:
                     self._begin(segment, header, first)
                 elif header.is_transactional:
                     self._end(log_file, header, index)
+                self._next_offset, self._ends_damaged = header.last_offset + 1, False
             if index.is_broken and self._doubtful is not doubtful_before:
                 self._doubtful = {}  # a lost marker may be one of an abort
 
@@ -195,12 +212,15 @@ class _Reading:
     def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
         ended = _ended(log_file, header, index)
         if (ended is None or header.producer_id not in self.begun) and not is_intact(log_file, header):
-            self._doubtful = dict(self.begun)  # it was a marker, of whatever producer
+            self._doubt()  # it was a marker, of whatever producer
         if ended is None:
             return
         self._alone.pop(header.producer_id, None)
+        doubt = self._doubtful[header.producer_id] if self._may_have_ended(header.producer_id) else None
         begun = self.begun.pop(header.producer_id, None)
         if ended is ControlType.ABORT:
+            if doubt is not None:
+                begun = index.first_offset_of(header, doubt)
             index.confirm(header, has_records=begun is not None)
             if begun is not None:
                 self.aborted[header.producer_id].append((begun, header.last_offset))
@@ -292,6 +312,18 @@ class _IndexBeside:
         """Whether the next entry is that of a marker."""
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+
+    def first_offset_of(self, header: BatchHeader, doubt: _Doubt) -> int:
+        """Where an aborted transaction began, if its producer's one before it may have ended in damage."""
+        entry = self._next
+        if entry is None or not self.names(header) or not doubt.damaged_from < entry.first_offset <= header.last_offset:
+            return doubt.begun
+        self._notes.append(
+            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {doubt.begun} on ended"
+            f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
+            f" {entry.first_offset}"
+        )
+        return entry.first_offset
 
     def confirm(self, header: BatchHeader, *, has_records: bool) -> None:
         """Passes over the entry of an abort that the log has; where records were aborted it must be there."""

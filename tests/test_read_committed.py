@@ -203,6 +203,19 @@ def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path
     assert dumped(log.parent) == [7]
 
 
+@pytest.mark.parametrize("first", [0, 2, 4, 6])
+def test_entry_that_begins_elsewhere_is_not_believed_and_told(first: int, tmp_path: Path) -> None:
+    log = commit_lost_before_an_abort(tmp_path)
+    log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
+    assert list(map(int, ran.stdout.split())) == [0, 1, 7]
+    assert f"aborted at offset 6 begins at 3, the entry says {first}: the log decides".encode() in ran.stderr
+    ran = run_kseg(["verify", "."], log.parent)
+    assert ran.status == 1
+    assert (b"transaction-unfounded" if first < 3 else b"transaction-unindexed") in ran.stdout
+    assert f"producer 5: begins at offset 3, the entry says {first}".encode() in ran.stdout
+
+
 def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) -> None:
     """Its key says neither commit nor abort any more."""
     log = commit_lost_before_an_abort(tmp_path)

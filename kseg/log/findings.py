@@ -289,7 +289,7 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "transaction-unfounded": FindingKind(
         _ERROR,
-        "A .txnindex names an aborted transaction that the log doesn't have.",
+        "A .txnindex names an aborted transaction that the log doesn't have, or one that begins later in the log.",
         "Consumers with read_committed may lose committed records of that producer.",
         _REINDEX,
     ),

@@ -123,6 +123,8 @@ class _Reading:
         self._doubtful: dict[int, _Doubt] = {}
         self._next_offset = 0
         self._ends_damaged = False
+        self._is_gap = True
+        self._whole_from = 0
 
     @property
     def is_doubtful(self) -> bool:
@@ -148,7 +150,7 @@ class _Reading:
             for header in _headers_and_lost_aborts(log_file, index):
                 if isinstance(header, Damage):
                     self._doubt()
-                    self._ends_damaged = True
+                    self._ends_damaged = self._is_gap = True
                     continue
                 if isinstance(header, AbortedTransaction):
                     self.begun.pop(header.producer_id, None)
@@ -162,9 +164,17 @@ class _Reading:
                     self._begin(segment, header, first)
                 elif header.is_transactional:
                     self._end(log_file, header, index)
+                self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
             if index.is_broken and self._doubtful is not doubtful_before:
                 self._doubtful = {}  # a lost marker may be one of an abort
+
+    def _note_gaps(self, header: BatchHeader, first: int) -> None:
+        """Keeps from where on every offset has been seen, up to a batch and with it."""
+        if self._is_gap or first != self._next_offset:
+            self._whole_from = first
+        count = header.records_count
+        self._is_gap = count is not None and count <= header.last_offset - first
 
     def ask(self, partition: PartitionLog, base_offset: int | None) -> None:
         """Ends what may have ended in damage, if the snapshot at an offset, None for the log's end, has it no more."""
@@ -221,7 +231,7 @@ class _Reading:
         if ended is ControlType.ABORT:
             if doubt is not None:
                 begun = index.first_offset_of(header, doubt)
-            index.confirm(header, has_records=begun is not None)
+            index.confirm(header, begun, self._whole_from)
             if begun is not None:
                 self.aborted[header.producer_id].append((begun, header.last_offset))
 
@@ -325,13 +335,22 @@ class _IndexBeside:
         )
         return entry.first_offset
 
-    def confirm(self, header: BatchHeader, *, has_records: bool) -> None:
-        """Passes over the entry of an abort that the log has; where records were aborted it must be there."""
-        if self.names(header):
+    def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
+        """Passes over the entry of an abort that the log has; where records were aborted it must be there.
+
+        An entry may begin where nothing is left of the transaction, but not within the offsets from `whole_from` on.
+        """
+        if self._next is not None and self.names(header):
+            first = self._next.first_offset
+            if begun is not None and (first > begun or whole_from <= first < begun):
+                self._differ(
+                    f"the transaction that producer {header.producer_id} aborted at offset {header.last_offset} begins"
+                    f" at {begun}, the entry says {first}"
+                )
             self._advance()
-        elif has_records and self._index is not None:
+        elif begun is not None and self._index is not None:
             self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
-        elif has_records and self._is_wanted:
+        elif begun is not None and self._is_wanted:
             self._differ("missing, and the log has aborted transactions")
 
 

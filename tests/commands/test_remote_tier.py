@@ -132,6 +132,25 @@ def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
     assert (ran.status, answer["absence"]) == (1, "no-tier")
 
 
+@pytest.mark.parametrize("first", [30, 31])
+def test_checkpoint_older_than_the_last_deletion_is_no_tier(first: int, tmp_path: Path) -> None:
+    """The leader epochs begin where the log does: with a tier they would begin where that does."""
+    epochs = write_partition(tmp_path) / "leader-epoch-checkpoint"
+    epochs.write_text(f"0\n1\n1 {first}\n")
+    assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 30
+    assert looked_up(tmp_path, "--offset", "29")[1]["absence"] == "below-log-start"
+    assert "tier" not in kseg(["ls", "orders-0"], tmp_path).stdout.decode()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no epochs"])
+def test_checkpoint_alone_tells_of_a_tier_if_the_epochs_are_not_known(content: bytes | None, tmp_path: Path) -> None:
+    epochs = write_partition(tmp_path) / "leader-epoch-checkpoint"
+    epochs.unlink()
+    if content is not None:
+        epochs.write_bytes(content)
+    assert "10\u201329 in the remote tier" in kseg(["ls", "orders-0"], tmp_path).stdout.decode()
+
+
 def test_settings_of_the_topic_decide_where_they_are_known(tmp_path: Path) -> None:
     """A checkpoint that is older than the last deletion names an offset below the first segment too."""
     write_partition(tmp_path)

@@ -140,6 +140,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "leader-epoch-falls": ("3.6.2/plain-1", raise_first_epoch),
     "leader-epoch-checkpoint": ("3.6.2/plain-1", write_leader_epochs("99 0")),
     "leader-epoch-unsorted": ("3.6.2/plain-1", write_leader_epochs("0 0", "2 9", "1 20")),
+    "leader-epochs-missing": ("3.6.2/plain-1", write_leader_epochs()),
     "leader-epochs-cleared": ("3.6.2/plain-1", write_leader_epochs("2 134")),
     "leader-epoch-beyond-end": ("3.6.2/plain-1", write_leader_epochs("0 0", "2 9000")),
     "sequence-gap": ("2.8.2/idem-0", change_sequence(7)),

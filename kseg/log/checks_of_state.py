@@ -125,7 +125,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
 
 def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
     """Partitions that lie in two log directories of one broker; of different brokers they are replicas."""
-    homes: dict[tuple[str, str, str], Path] = {}
+    homes: dict[tuple[str, int, str], Path] = {}
     for log_dir in log_dirs:
         broker = _broker_of(log_dir)
         if broker is None:
@@ -136,11 +136,10 @@ def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
                 findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
 
 
-def _broker_of(log_dir: LogDir) -> tuple[str, str] | None:
+def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
     """The cluster's and the broker's ids; None if `meta.properties` doesn't tell."""
     try:
-        properties = log_dir.read_properties()
+        cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
     except KsegError:
         return None
-    node = properties.get("node.id", properties.get("broker.id"))
-    return None if node is None else (properties.get("cluster.id", ""), node)
+    return None if broker_id is None else (cluster_id, broker_id)

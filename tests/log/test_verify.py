@@ -227,6 +227,13 @@ def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
     assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
 
 
+def test_directories_whose_broker_ids_are_none_are_not_those_of_one_broker(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, 1, 1)
+    for disk in disks:
+        (disk / "meta.properties").write_text(f"version=1\ncluster.id=one\nnode.id={'9' * 5000}\n")
+    assert found_on(disks) == []
+
+
 @pytest.mark.parametrize("content", [b"\0" * 40, b"", b"\xff\xfe"])
 def test_properties_of_a_log_directory_that_say_nothing_are_found(content: bytes, tmp_path: Path) -> None:
     (disk,) = two_disks(tmp_path, 1)

@@ -218,11 +218,15 @@ class ProducerChecks:
                 self._compare_snapshot(path, end_offset)
 
     def _compare_snapshot(self, path: Path, end_offset: int) -> None:
-        with ProducerSnapshot(path) as snapshot:
-            if end_offset == self._first_offset and self._next_offset == end_offset:
-                self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
-            for sentence in self._known.contradictions(snapshot.entries(), end_offset):
-                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+        try:
+            with ProducerSnapshot(path) as snapshot:
+                if end_offset == self._first_offset and self._next_offset == end_offset:
+                    self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+                for sentence in self._known.contradictions(snapshot.entries(), end_offset):
+                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+        except KsegError as error:
+            if path.exists():  # else a broker deleted it meanwhile
+                self._findings.add("snapshot-unreadable", path, error.message)
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:
@@ -233,6 +237,8 @@ def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tu
             with ProducerSnapshot(file.path) as snapshot:
                 problem = snapshot.problem()
         except KsegError as error:
+            if not file.path.exists():
+                continue  # a broker deleted it meanwhile
             problem = error.message
         if problem is None:
             readable.append((end_offset, file.path))

@@ -320,3 +320,32 @@ def test_segment_that_a_broker_deletes_meanwhile_is_left_out(tmp_path: Path) -> 
         path.unlink()
     verified = verify_partition(listed)
     assert (verified.findings, verified.problems) == ((), ())
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, tmp_path: Path) -> None:
+    """Before it is opened, or once the first segment was read."""
+    partition = edits.copy_partition(tmp_path, "2.8.2/idem-0")
+    change_sequence(7)(partition)
+    expected = ids(partition)
+    assert "sequence-gap" in expected
+    listed = PartitionLog(partition)
+    assert listed.snapshots
+
+    def delete(_: int) -> None:
+        for path in partition.glob("*.snapshot"):
+            path.unlink()
+
+    if is_listed:
+        delete(0)
+    verified = verify_partition(listed, on_read=delete)
+    assert ({finding.id for finding in verified.findings}, verified.problems) == (expected, ())
+
+
+def test_metadata_snapshot_that_a_controller_deletes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "4.3.1/__cluster_metadata-0")
+    listed = PartitionLog(partition)
+    assert listed.metadata_snapshots
+    for path in partition.glob("*.checkpoint"):
+        path.unlink()
+    assert verify_partition(listed).problems == ()

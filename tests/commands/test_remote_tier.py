@@ -13,6 +13,7 @@ from kseg.formats.schemas.remote_log_metadata import (
     REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
 )
 from tests.export.exports import write_indexes
+from tests.log.advice import COUNT, overwrite
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import Run, kseg
 
@@ -120,6 +121,15 @@ def test_latest_tiered_is_the_highest_offset_that_was_copied(
     for time in ("latest-tiered", "-5"):
         ran, answer = looked_up(tmp_path, "--timestamp", time)
         assert (ran.status, answer["offset"]) == (0, offset)
+
+
+def test_latest_tiered_passes_over_damage(tmp_path: Path) -> None:
+    """The batch counts more records than it has; those that are there can be read."""
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, ("A", 19, COPIED))
+    overwrite(tmp_path / "__remote_log_metadata-3" / f"{0:020}.log", 0, COUNT, (9).to_bytes(4, "big"))
+    ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
+    assert (ran.status, answer["offset"], ran.stderr) == (0, 19, b"")
 
 
 def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:

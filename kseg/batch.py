@@ -335,7 +335,8 @@ def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
     if callable(on_damage):
         on_damage(damage)
     elif on_damage == "raise":
-        raise DamagedError(f'{damage.kind}: {damage.detail}; on_damage="skip" goes on after it', path, damage.position)
+        hint = 'on_damage="skip" goes on after it'
+        raise DamagedError(f"{damage.kind}: {damage.detail}", path, damage.position, hint=hint)
 
 
 def records_of(columns: Columns, position_of: Callable[[int], int]) -> Iterator[Record]:

@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KsegError, OSError) as error:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        talk(f"kseg: {error if isinstance(error, KsegError) else _system_line(error)}")
+        talk(f"kseg: {error.one_line() if isinstance(error, KsegError) else _system_line(error)}")
         status = error.status if isinstance(error, KsegError) else 2
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):

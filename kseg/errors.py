@@ -18,6 +18,9 @@ class KsegError(Exception):
         self.position = position
 
     def __str__(self) -> str:
+        return self.one_line()
+
+    def one_line(self) -> str:
         """One line: path, position, what is wrong and what to do."""
         place = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at position {self.position}: "
@@ -33,9 +36,21 @@ class OpenError(KsegError):
 
 
 class DamagedError(KsegError):
-    """What is asked for can't be done, since the data are damaged."""
+    """What is asked for can't be done, since the data are damaged.
+
+    `hint`: what a caller of the API may do; a command's user can't.
+    """
 
     status = 1
+
+    def __init__(
+        self, message: str, path: str | PathLike[str] | None = None, position: int | None = None, *, hint: str = ""
+    ) -> None:
+        super().__init__(message, path, position)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.one_line()}; {self.hint}" if self.hint else self.one_line()
 
 
 class UnreadableError(OpenError):

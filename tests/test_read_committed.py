@@ -107,6 +107,134 @@ def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path
     assert dumped(log.parent) == []
 
 
+def transaction_whose_commit_is_lost(directory: Path) -> Path:
+    """Segments 0, 4 and 6: offsets 0-1 committed at 2, where the log is damaged now; the others of no transaction."""
+    first = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
+    partition = directory / "orders-0"
+    plain = [NewBatch([NewRecord(None, b"plain")], offset) for offset in range(8)]
+    log = write_segment(partition, [first, marker(COMMIT, first), plain[3]])
+    write_segment(partition, plain[4:6], 4)
+    write_segment(partition, plain[6:], 6)
+    (_, (position, size), _) = v2_batches(log)
+    spoil(log, position, size)
+    return partition
+
+
+NOTHING_OPEN = (5, 0, 1, 1, 1, -1, 0, -1)
+ENDED_IN_DAMAGE = b"producer 5: its transaction from offset 0 on ended where the log is damaged"
+
+
+def test_snapshot_after_damage_tells_that_a_transaction_ended_there(tmp_path: Path) -> None:
+    partition = transaction_whose_commit_is_lost(tmp_path)
+    for offset in (4, 6, 8):
+        (partition / f"{offset:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
+    assert dumped(partition) == [0, 1, 3, 4, 5, 6, 7]
+    assert [looked_up(partition, offset) for offset in (0, 4, 7)] == [0, 4, 7]
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed"], partition)
+    assert ENDED_IN_DAMAGE in ran.stderr
+    assert b"a transaction is open" not in ran.stderr
+
+
+@pytest.mark.parametrize("offset", [4, 6, 8])
+def test_any_later_snapshot_tells_it(offset: int, tmp_path: Path) -> None:
+    partition = transaction_whose_commit_is_lost(tmp_path)
+    (partition / f"{offset:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
+    assert dumped(partition) == [0, 1, 3, 4, 5, 6, 7]
+
+
+def test_transaction_that_the_snapshot_after_damage_has_open_stays_so(tmp_path: Path) -> None:
+    """That of offset 8 tells no more: what it has ended, a marker between must have ended, and there is none."""
+    partition = transaction_whose_commit_is_lost(tmp_path)
+    (partition / f"{4:020}.snapshot").write_bytes(snapshot((5, 0, 1, 1, 1, -1, 0, 0)))
+    (partition / f"{8:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
+    assert dumped(partition) == []
+
+
+def test_snapshot_tells_of_a_lost_end_of_the_log_too(tmp_path: Path) -> None:
+    first = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
+    log = write_segment(tmp_path / "orders-0", [first, marker(COMMIT, first)])
+    _, (position, size) = v2_batches(log)
+    spoil(log, position, size)
+    assert dumped(log.parent) == []
+    (log.parent / f"{2:020}.snapshot").write_bytes(snapshot((5, 0, 0, 0, 0, -1, 0, -1)))
+    assert dumped(log.parent) == [0]
+
+
+def test_snapshot_does_not_end_a_transaction_if_the_index_of_aborts_is_damaged(tmp_path: Path) -> None:
+    """It may have been aborted: the index that would tell can't be read."""
+    partition = transaction_whose_commit_is_lost(tmp_path)
+    (partition / f"{4:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
+    (partition / f"{0:020}.txnindex").write_bytes(b"\0" * 33)
+    assert dumped(partition) == []
+
+
+def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_path: Path) -> None:
+    """0 committed at 1, where the log is damaged now; 2 in a transaction that is open."""
+    first = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
+    second = first._replace(base_offset=2)
+    log = write_segment(tmp_path / "orders-0", [first, marker(COMMIT, first), second])
+    _, (position, size), _ = v2_batches(log)
+    spoil(log, position, size)
+    write_segment(log.parent, [NewBatch([NewRecord(None, b"plain")], 3)], 3)
+    (log.parent / f"{3:020}.snapshot").write_bytes(snapshot((5, 0, 1, 2, 0, -1, 0, 2)))
+    assert dumped(log.parent) == [0]
+
+
+def commit_lost_before_an_abort(directory: Path) -> Path:
+    """0-1 committed at 2, 3-5 aborted at 6, as the index says, 7 of no transaction; nothing is damaged yet."""
+    records = [NewRecord(None, b"a"), NewRecord(None, b"b"), NewRecord(None, b"c")]
+    first = NewBatch(records[:2], 0, 5, 0, is_transactional=True)
+    second = NewBatch(records, 3, 5, 0, is_transactional=True)
+    plain = NewBatch([NewRecord(None, b"plain")], 7)
+    log = write_segment(directory / "orders-0", [first, marker(COMMIT, first), second, marker(ABORT, second), plain])
+    exports.write_indexes(log)
+    return log
+
+
+def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path: Path) -> None:
+    log = commit_lost_before_an_abort(tmp_path)
+    (_, (position, size), *_) = v2_batches(log)
+    spoil(log, position, size)
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
+    assert list(map(int, ran.stdout.split())) == [0, 1, 7]
+    assert ENDED_IN_DAMAGE in ran.stderr
+    assert b"the one aborted at 6 began at 3" in ran.stderr
+    log.with_suffix(".txnindex").unlink()
+    assert dumped(log.parent) == [7]
+
+
+@pytest.mark.parametrize("first", [0, 2, 4, 6])
+def test_entry_that_begins_elsewhere_is_not_believed_and_told(first: int, tmp_path: Path) -> None:
+    log = commit_lost_before_an_abort(tmp_path)
+    log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
+    ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
+    assert list(map(int, ran.stdout.split())) == [0, 1, 7]
+    assert f"aborted at offset 6 begins at 3, the entry says {first}: the log decides".encode() in ran.stderr
+    ran = run_kseg(["verify", "."], log.parent)
+    assert ran.status == 1
+    assert (b"transaction-unfounded" if first < 3 else b"transaction-unindexed") in ran.stdout
+    assert f"producer 5: begins at offset 3, the entry says {first}".encode() in ran.stdout
+
+
+def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) -> None:
+    """Its key says neither commit nor abort any more."""
+    log = commit_lost_before_an_abort(tmp_path)
+    (_, (position, size), *_) = v2_batches(log)
+    spoil(log, position + size - 13, 4)
+    assert dumped(log.parent) == [0, 1, 7]
+
+
+@pytest.mark.parametrize(("number", "first", "wanted"), [(4, 4, [0, 1]), (1, 1, [7])])
+def test_index_is_not_believed_where_no_damage_lies_between(
+    number: int, first: int, wanted: list[int], tmp_path: Path
+) -> None:
+    """An entry that begins too late for the log, or before what is damaged, would show what was aborted."""
+    log = commit_lost_before_an_abort(tmp_path)
+    spoil(log, *list(v2_batches(log))[number])
+    log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
+    assert dumped(log.parent) == wanted
+
+
 def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
     """A producer id that was spoilt would hold back all that follows."""
     plain = NewBatch([NewRecord(None, b"plain")], 1)

@@ -28,7 +28,7 @@ class LogChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with them.
 
     next_offset: behind the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have
-    them, none of which lies below the log start offset.
+    them, none of which lies below the log start offset. ends_with_epoch: whether the last batch has one.
     is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
     is_compacted: whether anything shows that compaction has been over the log.
     """
@@ -47,6 +47,7 @@ class LogChecks:
         self.next_offset: int | None = None
         self.largest_timestamp = -1
         self.epochs: list[EpochStart] = []
+        self.ends_with_epoch = False
         self._log_start = partition.log_start_offset()
         self._largest_epoch = -1
         self.is_damaged = False
@@ -176,6 +177,7 @@ class LogChecks:
 
     def _check_epoch(self, batch: CheckedBatch) -> None:
         epoch = batch.header.partition_leader_epoch
+        self.ends_with_epoch = epoch >= 0
         if epoch < 0:
             return
         if epoch < self._largest_epoch:

@@ -30,6 +30,13 @@ class _OpenTransaction(NamedTuple):
     seen_at: int | None
 
 
+class _Aborted(NamedTuple):
+    """Where an aborted transaction's records begin that can be read; `is_whole`: the log start offset cuts none off."""
+
+    first_offset: int | None
+    is_whole: bool
+
+
 class ProducerChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
 
@@ -45,7 +52,7 @@ class ProducerChecks:
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
         self._first_readable: dict[int, int] = {}
-        self._aborted: dict[tuple[int, int], int | None] = {}
+        self._aborted: dict[tuple[int, int], _Aborted] = {}
         self._without_records: set[tuple[int, int]] = set()
         self._is_whole = True
         self._clock = -1
@@ -96,7 +103,7 @@ class ProducerChecks:
             if batch.marker.control_type is ControlType.ABORT and completed is not None:
                 is_whole = completed.first_offset >= self._log_start
                 first_offset = completed.first_offset if is_whole else first_readable
-                self._aborted[header.producer_id, batch.last_offset] = first_offset
+                self._aborted[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
 
     def end(self, segment: SegmentFiles) -> None:
         """Compares a segment's transaction index, when all its batches were taken."""
@@ -175,7 +182,7 @@ class ProducerChecks:
                     indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
             except OpenError:
                 return  # which is a finding of its own
-        for (producer_id, last_offset), first_offset in self._aborted.items():
+        for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:
                 continue  # all its records lie below the log start offset
@@ -185,6 +192,9 @@ class ProducerChecks:
             elif known > first_offset:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, known - 1))
+            elif is_whole and self._first_offset <= known < first_offset:
+                sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
+                self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
         for (producer_id, last_offset), first_offset in indexed.items():
             if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
                 continue  # before 2.4 a marker alone was a transaction, of no record but itself
@@ -208,11 +218,15 @@ class ProducerChecks:
                 self._compare_snapshot(path, end_offset)
 
     def _compare_snapshot(self, path: Path, end_offset: int) -> None:
-        with ProducerSnapshot(path) as snapshot:
-            if end_offset == self._first_offset and self._next_offset == end_offset:
-                self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
-            for sentence in self._known.contradictions(snapshot.entries(), end_offset):
-                self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+        try:
+            with ProducerSnapshot(path) as snapshot:
+                if end_offset == self._first_offset and self._next_offset == end_offset:
+                    self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+                for sentence in self._known.contradictions(snapshot.entries(), end_offset):
+                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+        except KsegError as error:
+            if path.exists():  # else a broker deleted it meanwhile
+                self._findings.add("snapshot-unreadable", path, error.message)
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:
@@ -223,6 +237,8 @@ def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tu
             with ProducerSnapshot(file.path) as snapshot:
                 problem = snapshot.problem()
         except KsegError as error:
+            if not file.path.exists():
+                continue  # a broker deleted it meanwhile
             problem = error.message
         if problem is None:
             readable.append((end_offset, file.path))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kseg.errors import KsegError
-from kseg.formats.names import SUFFIXES, parse_file_name
+from kseg.formats.names import SUFFIXES, DirectoryState, parse_file_name
 from kseg.log.checks_of_log import EpochStart, LogChecks
 from kseg.log.findings import Findings
 from kseg.log.log_dir import CHECKPOINT_OF_FIELD, META_PROPERTIES, LogDir
@@ -20,10 +20,9 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
         return
-    if entries is None:
-        if log.epochs and partition.snapshots:  # else it was copied without what stands beside the segments
-            sentence = f"it isn't there, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
-            findings.add("leader-epochs-cleared", path, sentence, offsets=(log.epochs[0].offset, None))
+    if not entries:
+        if log.epochs and not (entries is None and _is_copy_of_segments(partition)):
+            _add_missing(partition, path, log, "it isn't there" if entries is None else "it is empty", findings)
         return
     wrong = unsorted_epochs(entries)
     if wrong is not None:
@@ -43,6 +42,19 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     if end is not None and entries and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
+
+
+def _is_copy_of_segments(partition: PartitionLog) -> bool:
+    """Whether segments were copied without what a broker has beside them."""
+    return not partition.snapshots and not (partition.path / PARTITION_METADATA).exists()
+
+
+def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
+    """No epochs at all: a broker that appends batches without epochs clears them, else it never does."""
+    is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
+    sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
+    finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
+    findings.add(finding_id, path, sentence, offsets=(log.epochs[0].offset, None))
 
 
 def _add_cleared(partition: PartitionLog, path: Path, cleared: list[EpochStart], findings: Findings) -> None:
@@ -113,7 +125,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
 
 def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
     """Partitions that lie in two log directories of one broker; of different brokers they are replicas."""
-    homes: dict[tuple[str, str, str], Path] = {}
+    homes: dict[tuple[str, int, str], Path] = {}
     for log_dir in log_dirs:
         broker = _broker_of(log_dir)
         if broker is None:
@@ -124,11 +136,10 @@ def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
                 findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
 
 
-def _broker_of(log_dir: LogDir) -> tuple[str, str] | None:
+def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
     """The cluster's and the broker's ids; None if `meta.properties` doesn't tell."""
     try:
-        properties = log_dir.read_properties()
+        cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
     except KsegError:
         return None
-    node = properties.get("node.id", properties.get("broker.id"))
-    return None if node is None else (properties.get("cluster.id", ""), node)
+    return None if broker_id is None else (cluster_id, broker_id)

@@ -180,6 +180,15 @@ FINDINGS: dict[str, FindingKind] = {
         "Replicas may be cut at a wrong offset when leadership changes.",
         _REINDEX_EPOCHS,
     ),
+    "leader-epochs-missing": FindingKind(
+        _WARNING,
+        "leader-epoch-checkpoint isn't there, or is empty, though the last batches have leader epochs.",
+        "A replica truncates to its high watermark when leadership changes, as before KIP-101: acknowledged records may"
+        " be lost, and replicas may differ. Lookups by leader epoch find nothing.",
+        "`kseg reindex PATH -o DIR` makes it from the log: put it in its place while the broker is down; after a clean"
+        " stop no broker writes it again. Nothing, if the topic's `message.format.version` was just lowered below 0.11:"
+        " then a broker removes it.",
+    ),
     "leader-epochs-cleared": FindingKind(
         _NOTE,
         "The epochs of the first batches aren't in leader-epoch-checkpoint. A broker clears those below the log start"
@@ -289,7 +298,7 @@ FINDINGS: dict[str, FindingKind] = {
     ),
     "transaction-unfounded": FindingKind(
         _ERROR,
-        "A .txnindex names an aborted transaction that the log doesn't have.",
+        "A .txnindex names an aborted transaction that the log doesn't have, or one that begins later in the log.",
         "Consumers with read_committed may lose committed records of that producer.",
         _REINDEX,
     ),

@@ -2,6 +2,7 @@
 
 The log decides: its markers say how a transaction ended. Transaction indexes and producer snapshots are compared with
 it, and believed only about what the log can't tell: where it is damaged, and what began before its first batch.
+A transaction that was open before damage, and isn't in the next snapshot, was ended there.
 Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset, ProducerStateManager.
 """
 
@@ -74,10 +75,12 @@ def read_committed(
     start = 0 if partition is None else _confirmed_slot(partition, slot, reading)
     if partition is not None and not start:
         reading.begun.update(_carried_in(partition, reading))
-    for segment in segments[start:]:
+    for number, segment in enumerate(segments[start:], start):
         reading.read(segment, has_index=partition is not None)
         if reading.is_decided:
             break
+        if partition is not None and reading.is_doubtful:
+            reading.ask(partition, segments[number + 1].base_offset if number + 1 < len(segments) else None)
     reading.forget_damaged()
     open_from = min((first for first in reading.begun.values() if first < end_offset), default=None)
     if open_from is not None and segments:
@@ -97,8 +100,18 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
     return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
 
 
+class _Doubt(NamedTuple):
+    """A transaction that may have ended in damage: where it began, and the first offset that was damaged since."""
+
+    begun: int
+    damaged_from: int
+
+
 class _Reading:
-    """Transactions while headers go by. begun: those that are open; aborted: spans by producer."""
+    """Transactions while headers go by. begun: those that are open; aborted: spans by producer.
+
+    Those of `begun` that were open when damage was met are doubtful, until a snapshot tells.
+    """
 
     def __init__(self, end_offset: int) -> None:
         self.begun: OpenTransactions = {}
@@ -107,11 +120,38 @@ class _Reading:
         self.notes: list[str] = []
         self.is_decided = False
         self._end_offset = end_offset
+        self._doubtful: dict[int, _Doubt] = {}
+        self._next_offset = 0
+        self._ends_damaged = False
+        self._is_gap = True
+        self._whole_from = 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a transaction that is open may have ended where the log is damaged."""
+        return any(self._may_have_ended(producer_id) for producer_id in self._doubtful)
+
+    def _may_have_ended(self, producer_id: int) -> bool:
+        doubt = self._doubtful.get(producer_id)
+        return doubt is not None and doubt.begun == self.begun.get(producer_id)
+
+    def _doubt(self) -> None:
+        """Takes damage: any transaction that is open may have ended there."""
+        known, end = self._doubtful, self._next_offset
+        self._doubtful = {
+            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _Doubt(begun, end)
+            for producer_id, begun in self.begun.items()
+        }
 
     def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
         """Reads a segment; `has_index`: its transaction index is to be compared."""
+        doubtful_before = self._doubtful
         with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
             for header in _headers_and_lost_aborts(log_file, index):
+                if isinstance(header, Damage):
+                    self._doubt()
+                    self._ends_damaged = self._is_gap = True
+                    continue
                 if isinstance(header, AbortedTransaction):
                     self.begun.pop(header.producer_id, None)
                     self.aborted[header.producer_id].append((header.first_offset, header.last_offset))
@@ -124,6 +164,45 @@ class _Reading:
                     self._begin(segment, header, first)
                 elif header.is_transactional:
                     self._end(log_file, header, index)
+                self._note_gaps(header, first)
+                self._next_offset, self._ends_damaged = header.last_offset + 1, False
+            if index.is_broken and self._doubtful is not doubtful_before:
+                self._doubtful = {}  # a lost marker may be one of an abort
+
+    def _note_gaps(self, header: BatchHeader, first: int) -> None:
+        """Keeps from where on every offset has been seen, up to a batch and with it."""
+        if self._is_gap or first != self._next_offset:
+            self._whole_from = first
+        count = header.records_count
+        self._is_gap = count is not None and count <= header.last_offset - first
+
+    def ask(self, partition: PartitionLog, base_offset: int | None) -> None:
+        """Ends what may have ended in damage, if the snapshot at an offset, None for the log's end, has it no more."""
+        offset = self._end_of(partition) if base_offset is None else base_offset
+        opened = _open_at(partition, offset)
+        if opened is None:
+            return
+        for producer_id in [*filter(self._may_have_ended, self._doubtful)]:
+            first = self.begun[producer_id]
+            if opened.get(producer_id) != first:
+                self.notes.append(
+                    f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
+                    f" log is damaged, and not with an abort: {partition.snapshots[offset].name} has it no more"
+                )
+                self._end_in_damage(producer_id, opened.get(producer_id))
+        self._doubtful = {}
+
+    def _end_of(self, partition: PartitionLog) -> int:
+        """Where the log ends; if it is damaged there, where the last snapshot has it end."""
+        last = max(partition.snapshots, default=0)
+        return max(self._next_offset, last) if self._ends_damaged else self._next_offset
+
+    def _end_in_damage(self, producer_id: int, next_first: int | None) -> None:
+        """Takes a transaction for ended; the producer's next one may have begun before what is read now."""
+        self._alone.pop(producer_id, None)
+        del self.begun[producer_id]
+        if next_first is not None:
+            self.begun[producer_id] = next_first
 
     def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> None:
         if header.producer_id in self.begun:
@@ -142,22 +221,30 @@ class _Reading:
 
     def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
         ended = _ended(log_file, header, index)
+        if (ended is None or header.producer_id not in self.begun) and not is_intact(log_file, header):
+            self._doubt()  # it was a marker, of whatever producer
         if ended is None:
             return
         self._alone.pop(header.producer_id, None)
+        doubt = self._doubtful[header.producer_id] if self._may_have_ended(header.producer_id) else None
         begun = self.begun.pop(header.producer_id, None)
         if ended is ControlType.ABORT:
-            index.confirm(header, has_records=begun is not None)
+            if doubt is not None:
+                begun = index.first_offset_of(header, doubt)
+            index.confirm(header, begun, self._whole_from)
             if begun is not None:
                 self.aborted[header.producer_id].append((begun, header.last_offset))
 
 
-def _headers_and_lost_aborts(log_file: LogFile, index: "_IndexBeside") -> Iterator[BatchHeader | AbortedTransaction]:
-    """The headers of a log; and of its index those aborts whose markers lie where the log is damaged."""
+def _headers_and_lost_aborts(
+    log_file: LogFile, index: "_IndexBeside"
+) -> Iterator[BatchHeader | Damage | AbortedTransaction]:
+    """The headers of a log, and damage; and of its index those aborts whose markers lie where the log is damaged."""
     is_damaged = False
     for item in walk_headers(log_file):
         if isinstance(item, Damage):
             is_damaged = True
+            yield item
             continue
         first = item.last_offset if item.base_offset is None else item.base_offset
         yield from index.entries_below(first, is_damaged=is_damaged)
@@ -182,6 +269,7 @@ class _IndexBeside:
         self._notes = notes
         self._is_wanted = is_wanted
         self._has_differed = False
+        self.is_broken = False
         self._index: TransactionIndex | None = None
         self._entries: Iterator[AbortedTransaction] = iter(())
         self._next: AbortedTransaction | None = None
@@ -204,6 +292,7 @@ class _IndexBeside:
         except KsegError as error:
             problem = error.message
         if problem is not None:
+            self.is_broken = True
             self._differ(problem)
 
     def _advance(self) -> None:
@@ -211,6 +300,7 @@ class _IndexBeside:
             self._next = next(self._entries, None)
         except KsegError as error:
             self._next = None
+            self.is_broken = True
             self._differ(error.message)
 
     def _differ(self, problem: str) -> None:
@@ -233,13 +323,34 @@ class _IndexBeside:
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
 
-    def confirm(self, header: BatchHeader, *, has_records: bool) -> None:
-        """Passes over the entry of an abort that the log has; where records were aborted it must be there."""
-        if self.names(header):
+    def first_offset_of(self, header: BatchHeader, doubt: _Doubt) -> int:
+        """Where an aborted transaction began, if its producer's one before it may have ended in damage."""
+        entry = self._next
+        if entry is None or not self.names(header) or not doubt.damaged_from < entry.first_offset <= header.last_offset:
+            return doubt.begun
+        self._notes.append(
+            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {doubt.begun} on ended"
+            f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
+            f" {entry.first_offset}"
+        )
+        return entry.first_offset
+
+    def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
+        """Passes over the entry of an abort that the log has; where records were aborted it must be there.
+
+        An entry may begin where nothing is left of the transaction, but not within the offsets from `whole_from` on.
+        """
+        if self._next is not None and self.names(header):
+            first = self._next.first_offset
+            if begun is not None and (first > begun or whole_from <= first < begun):
+                self._differ(
+                    f"the transaction that producer {header.producer_id} aborted at offset {header.last_offset} begins"
+                    f" at {begun}, the entry says {first}"
+                )
             self._advance()
-        elif has_records and self._index is not None:
+        elif begun is not None and self._index is not None:
             self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
-        elif has_records and self._is_wanted:
+        elif begun is not None and self._is_wanted:
             self._differ("missing, and the log has aborted transactions")
 
 

@@ -1,6 +1,7 @@
 """A log directory (`log.dirs`) and several of them: the partitions of a broker's disks."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ _KINDS_WITH_OFFSET = (
 _KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
 _KINDS_OF_LOG_DIR = (FileKind.OFFSET_CHECKPOINT, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK)
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+_BROKER_ID = re.compile("[0-9]{1,10}")
+_LARGEST_BROKER_ID = 2**31 - 1
 LOST_AND_FOUND = "lost+found"
 """A directory of the file system's, or of `salvage`: no log directory, and no partition."""
 
@@ -80,6 +83,14 @@ class LogDir:
         from kseg.formats.checkpoint import parse_meta_properties
 
         return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
+
+    def broker_id(self) -> int | None:
+        """The id of its broker; None if `meta.properties` tells none that a broker can have. KsegError as above."""
+        properties = self.read_properties()
+        text = properties.get("node.id", properties.get("broker.id", ""))
+        if not _BROKER_ID.fullmatch(text):
+            return None
+        return broker_id if (broker_id := int(text)) <= _LARGEST_BROKER_ID else None
 
 
 def _order(path: Path) -> tuple[str, int, str]:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from kseg.errors import KsegError
 from kseg.log.partition import PartitionLog
 
 
@@ -32,7 +33,9 @@ def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTie
     """The tier of a partition; None if it has none.
 
     A broker names a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
-    a tier: then what it says may lie below. Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader.
+    a tier: then what it says may lie below. A checkpoint that is older than the last deletion lies below too; then
+    `leader-epoch-checkpoint`, which a broker cuts at the log's start, the tier's if there is one, has nothing there.
+    Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader, LeaderEpochFileCache.truncateFromStart.
 
     Args:
         partition: the partition.
@@ -42,9 +45,19 @@ def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTie
         return None
     base = partition.base_offsets[0]
     start = partition.checkpoints().log_start_offset
-    if start is None and is_tiered:
-        epochs = partition.read_leader_epochs() or ()
-        start = min((offset for _, offset in epochs), default=base)
-    if start is None or (not is_tiered and start >= base):
+    if is_tiered:
+        if start is None:
+            start = _start_of_epochs(partition, base)
+        return RemoteTier(start, max(start, base))
+    if start is None or start >= base or _start_of_epochs(partition, start) >= base:
         return None
-    return RemoteTier(start, max(start, base))
+    return RemoteTier(start, base)
+
+
+def _start_of_epochs(partition: PartitionLog, default: int) -> int:
+    """The first offset that `leader-epoch-checkpoint` knows; the default if it isn't there or can't be read."""
+    try:
+        epochs = partition.read_leader_epochs() or ()
+    except KsegError:
+        return default
+    return min((offset for _, offset in epochs), default=default)

@@ -24,6 +24,7 @@ from kseg.log.partition import (
     PartitionLog,
     SegmentFiles,
     read_small_file,
+    read_tail,
 )
 
 
@@ -95,13 +96,21 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
         reason, detail = Reason.BROKEN, error.message
     else:
         if entries is not None:
-            reason, detail = Reason.WRONG, epochs_contradiction(entries, found) or ""
+            is_lost = not entries and bool(found) and _ends_with_epoch(partition)
+            reason, detail = Reason.WRONG, "it is empty" if is_lost else epochs_contradiction(entries, found) or ""
             if not detail:
                 return
     if detail or found:
         starts = tuple(EpochStart(*start) for start in found)
         content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
         yield SideFile(LEADER_EPOCH_CHECKPOINT, reason, content, detail)
+
+
+def _ends_with_epoch(partition: PartitionLog) -> bool:
+    """Whether the last batch has a leader epoch: else a broker has cleared what it knew of them."""
+    tails = (read_tail(segment, keep_cache=False) for segment in reversed(partition.segments))
+    last = next((tail.last for tail in tails if tail.last is not None), None)
+    return last is not None and last.partition_leader_epoch >= 0
 
 
 def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:

@@ -86,7 +86,11 @@ def verify_partition(
         if on_read is not None:
             on_read(segment.size)
     for snapshot in partition.metadata_snapshots:
-        _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
+        try:
+            _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            if snapshot.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
     log.finish()
     producers.finish()
     check_leader_epochs(partition, log, findings)

@@ -48,7 +48,11 @@ def _highest_offset(partition: PartitionLog) -> int | None:
     for place in places:
         if place.topic != REMOTE_LOG_TOPIC or place.state is not None:
             continue
-        for fields in _segments(place, partition, topic_id):
+        try:
+            segments = _segments(place, partition, topic_id)
+        except KsegError:  # it has gone meanwhile
+            continue
+        for fields in segments:
             segment_id = fields["remoteLogSegmentId"]["id"]
             if "endOffset" in fields:
                 ends[segment_id] = fields["endOffset"]
@@ -61,7 +65,7 @@ def _log_dir(partition: PartitionLog) -> Path:
 
 
 def _segments(place: PartitionLog, partition: PartitionLog, topic_id: str | None) -> "list[Fields]":
-    """The records of a partition's remote segments, in their order."""
+    """The records of a partition's remote segments that can be read, in their order. Raises OpenError."""
     from kseg.decode.framed import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import remote_log_metadata
@@ -71,7 +75,7 @@ def _segments(place: PartitionLog, partition: PartitionLog, topic_id: str | None
     for item in partition_batches(place):
         if isinstance(item, Unreadable) or item.is_control:
             continue
-        for record in item.records():
+        for record in item.records(on_damage="skip"):
             try:
                 fields = parse_framed(remote_log_metadata.RECORDS, record.value).fields
             except MessageError:

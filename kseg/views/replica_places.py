@@ -72,10 +72,9 @@ def _disks(log_dirs: Iterable[Path]) -> Iterator[_Disk]:
     for path in log_dirs:
         try:
             log_dir = LogDir(path)
-            properties = log_dir.read_properties()
+            directory_id, broker = log_dir.read_properties().get("directory.id"), log_dir.broker_id()
         except KsegError:
             continue
-        broker = properties.get("node.id", properties.get("broker.id", ""))
         names = (place.name for place in log_dir.partitions(lambda _: None))
         held = frozenset((name.topic, name.partition) for name in names if name is not None and name.state is None)
-        yield _Disk(path, int(broker) if broker.isdecimal() else None, properties.get("directory.id"), held)
+        yield _Disk(path, broker, directory_id, held)

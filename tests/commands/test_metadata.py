@@ -5,6 +5,8 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, PARTITION_CHANGE_RECORD, PARTITION_RECORD, TOPIC_RECORD
 from tests import golden
@@ -132,6 +134,17 @@ def test_each_replica_is_said_to_lie_in_its_directory(tmp_path: Path) -> None:
         {"replica": 1, "directoryId": "AgICAgICAgICAgICAgICAg", "path": None},
         {"replica": 2, "directoryId": "AAAAAAAAAAAAAAAAAAAAAQ", "path": None},
     ]
+
+
+@pytest.mark.parametrize("node", ["9" * 5000, "2147483648", "\u0663", "one"])
+def test_broker_id_that_no_broker_has_tells_of_no_directory(node: str, tmp_path: Path) -> None:
+    write_disks(tmp_path)
+    for name in ("disk1", "disk2"):
+        properties = tmp_path / name / "meta.properties"
+        properties.write_text(properties.read_text().replace("node.id=1", f"node.id={node}"))
+    run = kseg(["metadata", ".", "--show", "partitions"], tmp_path)
+    assert (run.status, run.stderr) == (0, b"")
+    assert b"1:disk2" in run.stdout  # by the directory's id
 
 
 def test_where_a_replica_lies_counts_more_than_what_was_recorded_before_it_moved(tmp_path: Path) -> None:

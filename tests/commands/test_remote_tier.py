@@ -13,6 +13,7 @@ from kseg.formats.schemas.remote_log_metadata import (
     REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
 )
 from tests.export.exports import write_indexes
+from tests.log.advice import COUNT, overwrite
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import Run, kseg
 
@@ -122,6 +123,15 @@ def test_latest_tiered_is_the_highest_offset_that_was_copied(
         assert (ran.status, answer["offset"]) == (0, offset)
 
 
+def test_latest_tiered_passes_over_damage(tmp_path: Path) -> None:
+    """The batch counts more records than it has; those that are there can be read."""
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, ("A", 19, COPIED))
+    overwrite(tmp_path / "__remote_log_metadata-3" / f"{0:020}.log", 0, COUNT, (9).to_bytes(4, "big"))
+    ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
+    assert (ran.status, answer["offset"], ran.stderr) == (0, 19, b"")
+
+
 def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
     write_partition(tmp_path)
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
@@ -130,6 +140,25 @@ def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "log-start-offset-checkpoint").unlink()
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
     assert (ran.status, answer["absence"]) == (1, "no-tier")
+
+
+@pytest.mark.parametrize("first", [30, 31])
+def test_checkpoint_older_than_the_last_deletion_is_no_tier(first: int, tmp_path: Path) -> None:
+    """The leader epochs begin where the log does: with a tier they would begin where that does."""
+    epochs = write_partition(tmp_path) / "leader-epoch-checkpoint"
+    epochs.write_text(f"0\n1\n1 {first}\n")
+    assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 30
+    assert looked_up(tmp_path, "--offset", "29")[1]["absence"] == "below-log-start"
+    assert "tier" not in kseg(["ls", "orders-0"], tmp_path).stdout.decode()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no epochs"])
+def test_checkpoint_alone_tells_of_a_tier_if_the_epochs_are_not_known(content: bytes | None, tmp_path: Path) -> None:
+    epochs = write_partition(tmp_path) / "leader-epoch-checkpoint"
+    epochs.unlink()
+    if content is not None:
+        epochs.write_bytes(content)
+    assert "10\u201329 in the remote tier" in kseg(["ls", "orders-0"], tmp_path).stdout.decode()
 
 
 def test_settings_of_the_topic_decide_where_they_are_known(tmp_path: Path) -> None:

@@ -331,8 +331,12 @@ def rename_to_first_offset(place: Place) -> None:
     move_segment(place.partition, 1, 0)
 
 
-def delete_epochs_and_reindex(place: Place) -> None:
+def delete_epochs(place: Place) -> None:
     (place.partition / "leader-epoch-checkpoint").unlink()
+
+
+def delete_epochs_and_reindex(place: Place) -> None:
+    delete_epochs(place)
     reindex(place)
 
 
@@ -378,6 +382,8 @@ CASES = [
     Case("leader-epoch-falls", "replica", edited(0, 0, partition_leader_epoch=5), take_replica),
     Case("leader-epoch-checkpoint", "reindex", write_epochs("99 0"), reindex),
     Case("leader-epoch-unsorted", "reindex", write_epochs("0 0", "2 9", "1 20"), reindex),
+    Case("leader-epochs-missing", "reindex", delete_epochs, reindex),
+    Case("leader-epochs-missing", "empty", write_epochs(), reindex),
     Case("leader-epochs-cleared", "nothing", keep_last_epoch, nothing),
     Case("leader-epochs-cleared", "reindex", keep_last_epoch, delete_epochs_and_reindex),
     Case("leader-epoch-beyond-end", "start", add_epoch, nothing),

@@ -49,7 +49,7 @@ def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content:
     assert made(disk, command)[METADATA] == before
 
 
-@pytest.mark.parametrize("content", [None, b"0\n7\n0 0\n", b"\0" * 20])
+@pytest.mark.parametrize("content", [None, b"", b"0\n0\n", b"0\n7\n0 0\n", b"\0" * 20])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_leader_epochs_are_those_of_the_batches(command: list[str], content: bytes | None, disk: Path) -> None:
     file = disk / NAME / EPOCHS

@@ -140,6 +140,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "leader-epoch-falls": ("3.6.2/plain-1", raise_first_epoch),
     "leader-epoch-checkpoint": ("3.6.2/plain-1", write_leader_epochs("99 0")),
     "leader-epoch-unsorted": ("3.6.2/plain-1", write_leader_epochs("0 0", "2 9", "1 20")),
+    "leader-epochs-missing": ("3.6.2/plain-1", write_leader_epochs()),
     "leader-epochs-cleared": ("3.6.2/plain-1", write_leader_epochs("2 134")),
     "leader-epoch-beyond-end": ("3.6.2/plain-1", write_leader_epochs("0 0", "2 9000")),
     "sequence-gap": ("2.8.2/idem-0", change_sequence(7)),
@@ -224,6 +225,13 @@ def found_on(disks: list[Path]) -> list[tuple[str, Path]]:
 def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
     disks = two_disks(tmp_path, 1, 1)
     assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
+
+
+def test_directories_whose_broker_ids_are_none_are_not_those_of_one_broker(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, 1, 1)
+    for disk in disks:
+        (disk / "meta.properties").write_text(f"version=1\ncluster.id=one\nnode.id={'9' * 5000}\n")
+    assert found_on(disks) == []
 
 
 @pytest.mark.parametrize("content", [b"\0" * 40, b"", b"\xff\xfe"])
@@ -312,3 +320,32 @@ def test_segment_that_a_broker_deletes_meanwhile_is_left_out(tmp_path: Path) -> 
         path.unlink()
     verified = verify_partition(listed)
     assert (verified.findings, verified.problems) == ((), ())
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, tmp_path: Path) -> None:
+    """Before it is opened, or once the first segment was read."""
+    partition = edits.copy_partition(tmp_path, "2.8.2/idem-0")
+    change_sequence(7)(partition)
+    expected = ids(partition)
+    assert "sequence-gap" in expected
+    listed = PartitionLog(partition)
+    assert listed.snapshots
+
+    def delete(_: int) -> None:
+        for path in partition.glob("*.snapshot"):
+            path.unlink()
+
+    if is_listed:
+        delete(0)
+    verified = verify_partition(listed, on_read=delete)
+    assert ({finding.id for finding in verified.findings}, verified.problems) == (expected, ())
+
+
+def test_metadata_snapshot_that_a_controller_deletes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "4.3.1/__cluster_metadata-0")
+    listed = PartitionLog(partition)
+    assert listed.metadata_snapshots
+    for path in partition.glob("*.checkpoint"):
+        path.unlink()
+    assert verify_partition(listed).problems == ()

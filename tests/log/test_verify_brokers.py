@@ -1,9 +1,11 @@
 """What healthy brokers leave behind is no finding, whatever their release and whatever was done to the partition."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+from aiokafka.record.legacy_records import _LegacyRecordBatchBuilderPy  # type: ignore[import-untyped]
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.log.findings import Finding
@@ -14,6 +16,7 @@ from tests.log.test_verify import write_leader_epochs
 
 PLAIN = "3.6.2/plain-1"
 TRANSACTIONAL = "2.3.1/txn-1"
+EPOCHS = "leader-epoch-checkpoint"
 LOG_START = "log-start-offset-checkpoint"
 
 
@@ -57,10 +60,61 @@ def test_partition_alone_says_that_the_log_start_offset_is_not_known(tmp_path: P
     assert notes_in(partition)["leader-epochs-cleared"].endswith("the log start offset isn't known here")
 
 
-def test_epochs_that_a_lower_message_format_cleared_are_noted(tmp_path: Path) -> None:
+def append_v1(partition: Path) -> None:
+    """A message of format 1 at the end of the log, which its broker writes when the topic's format is lowered."""
+    end = PartitionLog(partition).read_log_end_offset()
+    builder = _LegacyRecordBatchBuilderPy(magic=1, compression_type=0, batch_size=1000)
+    builder.append(0, 1_700_000_000_000, b"k", b"v")
+    with edits.logs(partition)[-1].open("ab") as log:
+        log.write(end.to_bytes(8, "big") + bytes(builder.build())[8:])
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_epochs_that_a_lower_message_format_cleared_are_noted(is_there: bool, tmp_path: Path) -> None:
     partition = edits.copy_partition(tmp_path, PLAIN)
+    append_v1(partition)
     write_leader_epochs()(partition)
-    assert notes_in(partition).keys() == {"leader-epochs-cleared"}
+    if not is_there:
+        (partition / EPOCHS).unlink()
+    assert found_in(partition) == []
+    assert "leader-epochs-cleared" in notes_in(partition)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"0\n0\n"])
+def test_epochs_that_are_lost_are_found(content: bytes | None, tmp_path: Path) -> None:
+    """Without them a replica truncates as before KIP-101."""
+    partition = edits.copy_partition(tmp_path, PLAIN)
+    (partition / EPOCHS).unlink()
+    if content is not None:
+        (partition / EPOCHS).write_bytes(content)
+    (found,) = found_in(partition)
+    what = "it isn't there" if content is None else "it is empty"
+    assert (found.id, found.sentence) == ("leader-epochs-missing", f"{what}, the batches have epochs 0 to 2")
+
+
+def test_segments_copied_without_what_stands_beside_them_miss_no_epochs(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path, PLAIN)
+    copied = tmp_path / "copied" / source.name
+    copied.mkdir(parents=True)
+    for path in source.glob("0*"):
+        if path.suffix != ".snapshot":
+            shutil.copy(path, copied)
+    assert notes_in(copied) == {}
+
+
+def test_log_of_which_all_records_are_deleted_needs_no_epochs(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, PLAIN)
+    edits.write_checkpoint(partition, LOG_START, PartitionLog(partition).read_log_end_offset())
+    write_leader_epochs()(partition)
+    assert notes_in(partition) == {}
+
+
+@pytest.mark.parametrize(("state", "is_found"), [("delete", False), ("stray", False), ("future", True)])
+def test_directories_that_leave_need_no_epochs(state: str, is_found: bool, tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, PLAIN)
+    (partition / EPOCHS).unlink()
+    moved = partition.rename(partition.with_name(f"{partition.name}.{'0' * 32}-{state}"))
+    assert ("leader-epochs-missing" in notes_in(moved)) is is_found
 
 
 def test_log_does_not_end_below_its_start(tmp_path: Path) -> None:

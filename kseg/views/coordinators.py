@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST
 from kseg.log.log_dir import LogDir
 from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
@@ -18,6 +19,7 @@ from kseg.views.transactions import (
     PartitionTransactions,
     Transaction,
     coordinator_transactions,
+    last_damage_offset,
 )
 
 
@@ -180,7 +182,7 @@ class Judge:
 
         A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
         coordinators, read later than the partition, don't know it, and it is open still when the partition is read
-        once more. Raises OpenError if a log can't be opened.
+        once more; and if no damage lies where its marker may have stood. Raises OpenError if a log can't be opened.
         """
         found = list(opened)
         if not found:
@@ -190,13 +192,21 @@ class Judge:
         doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
         if doubted:
             still = _still_open(partition)
+            damage_offset = _last_damage_after(partition, doubted)
             for each in doubted:
+                coordinator = verdicts[each].coordinator
                 if (each.producer_id, each.first_offset) not in still:
-                    verdicts[each] = Verdict(False, "it ended while this was read", verdicts[each].coordinator)
+                    verdicts[each] = Verdict(False, "it ended while this was read", coordinator)
+                elif (each.first_offset or 0) < damage_offset:
+                    verdicts[each] = Verdict(None, MARKER_MAY_BE_LOST, coordinator, is_certain=False)
         return verdicts
 
     def _verdict(self, opened: Transaction) -> Verdict:
         return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
+
+
+def _last_damage_after(partition: PartitionLog, opened: Iterable[Transaction]) -> int:
+    return last_damage_offset(PartitionLog(partition.path), min(each.first_offset or 0 for each in opened))
 
 
 def _still_open(partition: PartitionLog) -> set[tuple[int, int | None]]:

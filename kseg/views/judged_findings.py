@@ -48,4 +48,7 @@ def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) ->
             yield finding
             continue
         finding_id = HANGING if verdict.is_hanging else OPEN
-        yield replace(finding, id=finding_id, sentence=f"{finding.sentence}; {verdict.reason}")
+        is_said = finding.sentence.endswith(verdict.reason)
+        yield replace(
+            finding, id=finding_id, sentence=finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
+        )

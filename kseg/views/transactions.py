@@ -13,7 +13,7 @@ from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, D
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
@@ -209,6 +209,24 @@ class PartitionTransactions:
             end_timestamp=marker.timestamp,
             coordinator_epoch=marker.coordinator_epoch,
         )
+
+
+def last_damage_offset(partition: PartitionLog, from_offset: int) -> int:
+    """The offset after which the last damage stands, in the segments from an offset's on; -1 if there is none.
+
+    Every byte of these is read. A damaged batch's own offsets may be anything: it stands after the batch before it.
+    Raises OpenError if a segment can't be opened.
+    """
+    segments = partition.segments[partition.floor_slot(from_offset) or 0 :]
+    next_offset, found = segments[0].base_offset if segments else 0, -1
+    for files in segments:
+        with files.open_log() as log_file:
+            for item in checked_headers(log_file):
+                if isinstance(item, BatchHeader) and item.is_valid:
+                    next_offset = item.last_offset + 1
+                elif isinstance(item, BatchHeader) or item.kind is not DamageKind.ZERO_TAIL:
+                    found = next_offset
+    return found
 
 
 def _first_timestamp(header: BatchHeader) -> int:

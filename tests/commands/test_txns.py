@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from tests import golden
-from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.log_files import COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.run import kseg
 
 LOGS = golden.ROOT / "logs"
@@ -96,7 +97,7 @@ def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted
 
 # --- judged by the coordinator ---------------------------------------------------------------------------------------
 
-EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 5
+EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 4, 5
 
 
 IDLE: tuple[str, int, int, dict[str, list[int]]] = ("idle", 1, EMPTY, {})
@@ -180,6 +181,58 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     hanging = kseg(["verify", "orders-4"], tmp_path)
     assert hanging.status == 1
     assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
+
+
+def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
+    """A transaction whose end marker's bytes are random ones, between plain batches."""
+    before = NewBatch([NewRecord(b"k", b"v", 1000)] * 2)
+    opened = NewBatch([NewRecord(b"k", b"v", 1000)], 2, 8, 1, True)
+    end = marker(COMMIT, opened, 2000)
+    after = NewBatch([NewRecord(b"k", b"v", 3000)], 4)
+    log = write_segment(tmp_path / "orders-4", [before, opened, end, after])
+    data = bytearray(log.read_bytes())
+    sizes = [len(batch_bytes(batch)) for batch in (before, opened, end)]
+    start, size = (0, sizes[0]) if is_before else (sum(sizes[:2]), sizes[2])
+    data[start : start + size] = random.Random(7).randbytes(size)
+    log.write_bytes(data)
+    return log
+
+
+def test_one_whose_marker_may_be_damaged_is_not_called_hanging(tmp_path: Path) -> None:
+    write_damaged(tmp_path)
+    reason = "the log is damaged after it: its marker may have stood there"
+    alone = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert b"note open-transaction: producer 8: open since offset 2; %s; __tr" % reason.encode() in alone.stdout
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    row = opened(tmp_path, "--now", "now")
+    assert (row["isHanging"], row["reason"], row["abortCommand"]) == (None, reason, None)
+    assert b"abort" not in kseg(["txns", "orders-4"], tmp_path).stdout
+    judged = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert b"note open-transaction: producer 8: open since offset 2; %s\n" % reason.encode() in judged.stdout
+
+
+@pytest.mark.parametrize("size", [66, 66 + 70], ids=["its own size", "reaching over the next batch"])
+def test_a_marker_whose_header_can_be_read_may_be_damaged_too(size: int, tmp_path: Path) -> None:
+    """It is another producer's then: only the CRC tells."""
+    begun = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 8, 1, True)
+    plain = NewBatch([NewRecord(b"k", b"v", 3000)], 2)
+    log = write_segment(tmp_path / "orders-4", [begun, marker(COMMIT, begun, 2000), plain, plain])
+    data = bytearray(log.read_bytes())
+    start = len(batch_bytes(begun))
+    data[start + 8 + 3], data[start + 43 + 7] = size, 99
+    log.write_bytes(data)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    row = opened(tmp_path)
+    assert (row["firstOffset"], row["isHanging"], row["abortCommand"]) == (0, None, None)
+
+
+def test_damage_before_a_transaction_hides_no_marker_of_it(tmp_path: Path) -> None:
+    log = write_damaged(tmp_path, is_before=True)
+    content = log.read_bytes()
+    end = marker(COMMIT, NewBatch([NewRecord(b"k", b"v", 1000)], 2, 8, 1, True), 2000)
+    log.write_bytes(content.replace(batch_bytes(end), b""))
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    assert opened(tmp_path)["isHanging"] is True
 
 
 def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:

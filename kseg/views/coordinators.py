@@ -66,14 +66,18 @@ class Coordinators:
         self._log_dirs = sorted({path.resolve() for path in log_dirs})
         self._sizes: tuple[object, ...] | None = None
         self._by_producer: dict[int, CoordinatorTransaction] = {}
-        self._problems: list[str] = []
+        self._unread: dict[int | None, str] = {}
+        self._cut: list[str] = []
         self.partitions: list[PartitionLog] = []
         self.count = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
-        return 0 < self.count <= len(self.partitions) and not self._problems
+        return 0 < self.count <= len(self.partitions) and not self._problems()
+
+    def _problems(self) -> list[str]:
+        return [*self._cut, *self._unread.values()]
 
     @property
     def are_kraft(self) -> bool:
@@ -94,11 +98,12 @@ class Coordinators:
         if sizes == self._sizes:
             return
         self._sizes = sizes
-        self._by_producer = {}
-        self._problems = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
+        self._by_producer, self._unread = {}, {}
+        self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
         for place in self.partitions:
             view = coordinator_transactions(place)
-            self._problems += [unreadable.line() for unreadable in view.unreadable]
+            if view.unreadable:
+                self._unread[place.partition] = view.unreadable[0].line()
             self._by_producer |= {known.producer_id: known for known in view.transactions}
         self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or self._likely_count()
 
@@ -131,12 +136,16 @@ class Coordinators:
         """Judges a transaction that is open in a partition, by what was read last.
 
         With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
-        tool has it; without coordinators that age alone decides.
+        tool has it; without coordinators that age alone decides. Where records of the coordinator's own partition can't
+        be read, the newest state may be among them.
         """
+        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
         coordinator = self._by_producer.get(opened.producer_id)
+        if coordinator is not None and coordinator.coordinator_partition in self._unread:
+            unread = self._unread[coordinator.coordinator_partition]
+            return Verdict(is_old, unread, coordinator, is_certain=False)
         if coordinator is not None and (opened.topic, opened.partition) in coordinator.partitions:
             return Verdict(False, f"{coordinator.state} as {coordinator.transactional_id}", coordinator)
-        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
         if coordinator is None and not self.is_whole:
             return Verdict(is_old, self._why_unknown(), is_certain=False)
         if coordinator is None:
@@ -150,8 +159,8 @@ class Coordinators:
     def _why_unknown(self) -> str:
         if not self.partitions:
             return f"{TOPIC} isn't here"
-        if self._problems:
-            return self._problems[0]
+        if problems := self._problems():
+            return problems[0]
         return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
 
 

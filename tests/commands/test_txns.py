@@ -287,6 +287,22 @@ def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) 
     assert opened(tmp_path)["reason"] == "__transaction_state-0 is here from offset 9 on alone"
 
 
+@pytest.mark.parametrize("state", [(COMPLETE_ABORT, {}), (ONGOING, {"orders": [4]})], ids=["over", "ongoing"])
+def test_an_older_state_is_not_believed_where_the_newest_cannot_be_read(state: tuple[Any, ...], tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
+    log = next((tmp_path / "__transaction_state-0").glob("*.log"))
+    newest = bytearray(log.read_bytes())
+    newest[7], newest[-1] = 1, newest[-1] ^ 1
+    write_coordinator(tmp_path, ("pay", 8, *state))
+    with log.open("ab") as older:
+        older.write(newest)
+    row = opened(tmp_path)
+    reason = "__transaction_state-0: offset 1: the crc of its batch is wrong"
+    assert (row["isHanging"], row["reason"], row["abortCommand"]) == (None, reason, None)
+    assert row["transactionalId"] == "pay"
+
+
 def test_coordinators_may_lie_on_another_disk(tmp_path: Path) -> None:
     write_two(tmp_path / "disk1")
     write_coordinator(tmp_path / "disk2", ("pay", 8, ONGOING, {"orders": [4]}))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST
 from kseg.log.log_dir import LogDir
 from kseg.log.partition import PartitionLog
@@ -19,7 +20,7 @@ from kseg.views.transactions import (
     PartitionTransactions,
     Transaction,
     coordinator_transactions,
-    last_damage_offset,
+    read_tail,
 )
 
 
@@ -58,6 +59,8 @@ def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool
 class Coordinators:
     """The partitions of `__transaction_state` in some log directories; read when asked for.
 
+    partitions: one replica of each. count: how many the topic has. clock_ms: the newest time in them, by the brokers'
+    clocks, -1 if there is none.
     Source: TransactionsCommand.FindHangingTransactionsCommand.
     """
 
@@ -68,6 +71,7 @@ class Coordinators:
         self._by_producer: dict[int, CoordinatorTransaction] = {}
         self._unread: dict[int | None, str] = {}
         self._cut: list[str] = []
+        self.clock_ms = NO_TIMESTAMP
         self.partitions: list[PartitionLog] = []
         self.count = 0
 
@@ -99,11 +103,13 @@ class Coordinators:
             return
         self._sizes = sizes
         self._by_producer, self._unread = {}, {}
+        self.clock_ms = NO_TIMESTAMP
         self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
         for place in self.partitions:
             view = coordinator_transactions(place)
             if view.unreadable:
                 self._unread[place.partition] = view.unreadable[0].line()
+            self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
         self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or self._likely_count()
 
@@ -153,7 +159,7 @@ class Coordinators:
         else:
             reason = f"{coordinator.transactional_id} is {coordinator.state}, without this partition"
         if is_old is False:
-            return Verdict(False, f"{reason}; its last record is not older than {timeout_ms} ms", coordinator)
+            return Verdict(False, f"{reason}; {_young_text(timeout_ms)}", coordinator)
         return Verdict(True, reason, coordinator)
 
     def _why_unknown(self) -> str:
@@ -162,6 +168,10 @@ class Coordinators:
         if problems := self._problems():
             return problems[0]
         return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+
+def _young_text(timeout_ms: int) -> str:
+    return f"its last record is not older than {timeout_ms} ms"
 
 
 def _is_kraft(log_dir: Path) -> bool:
@@ -181,7 +191,11 @@ class Judge:
     """Judges the open transactions of partitions, also while brokers go on writing to them."""
 
     def __init__(self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> None:
-        """Takes the coordinators, a time to judge at (None: the age doesn't count), and the longest time allowed."""
+        """Takes the coordinators, a time to judge at, and the longest time allowed.
+
+        Without a time, None, the newest that brokers wrote into the coordinators' partitions or the partition itself
+        stands for it: it may be earlier than their disks were read or copied, never later.
+        """
         self._coordinators = coordinators
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
@@ -191,7 +205,8 @@ class Judge:
 
         A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
         coordinators, read later than the partition, don't know it, and it is open still when the partition is read
-        once more; and if no damage lies where its marker may have stood. Raises OpenError if a log can't be opened.
+        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a log can't
+        be opened.
         """
         found = list(opened)
         if not found:
@@ -201,21 +216,25 @@ class Judge:
         doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
         if doubted:
             still = _still_open(partition)
-            damage_offset = _last_damage_after(partition, doubted)
+            tail = read_tail(PartitionLog(partition.path), min(each.first_offset or 0 for each in doubted))
             for each in doubted:
                 coordinator = verdicts[each].coordinator
                 if (each.producer_id, each.first_offset) not in still:
                     verdicts[each] = Verdict(False, "it ended while this was read", coordinator)
-                elif (each.first_offset or 0) < damage_offset:
+                elif (each.first_offset or 0) < tail.damage_offset:
                     verdicts[each] = Verdict(None, MARKER_MAY_BE_LOST, coordinator, is_certain=False)
+                elif not self._is_known_as_old(each, tail.clock_ms):
+                    reason = f"{verdicts[each].reason}; {_young_text(self._timeout_ms)} by the newest time here"
+                    verdicts[each] = Verdict(None, reason, coordinator, is_certain=False)
         return verdicts
+
+    def _is_known_as_old(self, opened: Transaction, clock_ms: int) -> bool:
+        """Whether it is old by the time to judge at, which was asked before, or by the brokers' newest."""
+        newest = max(clock_ms, self._coordinators.clock_ms)
+        return self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms)
 
     def _verdict(self, opened: Transaction) -> Verdict:
         return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
-
-
-def _last_damage_after(partition: PartitionLog, opened: Iterable[Transaction]) -> int:
-    return last_damage_offset(PartitionLog(partition.path), min(each.first_offset or 0 for each in opened))
 
 
 def _still_open(partition: PartitionLog) -> set[tuple[int, int | None]]:

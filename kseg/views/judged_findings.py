@@ -47,7 +47,7 @@ def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) ->
         if verdict is None:
             yield finding
             continue
-        finding_id = HANGING if verdict.is_hanging else OPEN
+        finding_id = HANGING if verdict.is_hanging and verdict.is_certain else OPEN
         is_said = finding.sentence.endswith(verdict.reason)
         yield replace(
             finding, id=finding_id, sentence=finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
         b"kseg: 1 open transaction can't be judged: __transaction_state isn't here; give all log directories of the"
-        b" cluster, or ask `kafka-transactions.sh find-hanging`\n"
+        b" cluster and --now, or ask `kafka-transactions.sh find-hanging`\n"
     )
 
 
@@ -104,8 +105,19 @@ IDLE: tuple[str, int, int, dict[str, list[int]]] = ("idle", 1, EMPTY, {})
 """Its hash says partition 0 of a topic of one partition, not of fifty."""
 
 
-def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, list[int]]], number: int = 0) -> None:
+def write_coordinator(
+    tmp_path: Path,
+    *states: tuple[str, int, int, dict[str, list[int]]],
+    number: int = 0,
+    written_at: int = 1_700_000_000_000,
+) -> None:
     """Transactional ids in `__transaction_state`: name, producer id, status, partitions by topic."""
+    write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(coordinator_records(states, written_at))])
+
+
+def coordinator_records(
+    states: Iterable[tuple[str, int, int, dict[str, list[int]]]], written_at: int
+) -> list[NewRecord]:
     records = []
     for name, producer_id, status, partitions in states:
         key = build_message(TRANSACTION_LOG_KEY, 0, {"transactionalId": name})
@@ -120,8 +132,9 @@ def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, li
             "transactionLastUpdateTimestampMs": 5000,
             "transactionStartTimestampMs": 4000,
         }
-        records.append(NewRecord(b"\0\0" + key, b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)))
-    write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(records)])
+        content = b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)
+        records.append(NewRecord(b"\0\0" + key, content, written_at))
+    return records
 
 
 def opened(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -181,6 +194,35 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     hanging = kseg(["verify", "orders-4"], tmp_path)
     assert hanging.status == 1
     assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
+
+
+@pytest.mark.parametrize(
+    ("written_at", "partition_at", "is_hanging"),
+    [(903_000, 2000, None), (903_001, 2000, True), (5000, 903_000, None), (5000, 903_001, True)],
+    ids=["young by the coordinators", "old by the coordinators", "young by the partition", "old by the partition"],
+)
+def test_without_a_time_the_newest_that_brokers_wrote_decides(
+    written_at: int, partition_at: int, is_hanging: bool | None, tmp_path: Path
+) -> None:
+    """Disks copied one after another: a coordinator's copy may be the newer one."""
+    begun = NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)
+    other = NewBatch([NewRecord(b"k", b"v", 3000)], 1, 9, 1, True)
+    write_segment(tmp_path / "orders-4", [begun, other, marker(COMMIT, other, partition_at)])
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}), written_at=written_at)
+    row = opened(tmp_path)
+    assert (row["isHanging"], row["abortCommand"] is None) == (is_hanging, is_hanging is None)
+    run = kseg(["txns", "orders-4", "--open"], tmp_path)
+    verified = kseg(["verify", "-v", "orders-4"], tmp_path)
+    if is_hanging:
+        assert (run.status, verified.status, run.stderr) == (1, 1, b"")
+        return
+    reason = "pay is CompleteCommit, without this partition; its last record is not older than 900000 ms by the newest"
+    assert row["reason"] == f"{reason} time here"
+    assert (run.status, verified.status) == (0, 0)
+    assert b"and --now, or ask" in run.stderr
+    assert b"note open-transaction: producer 8: open since offset 0; pay is CompleteCommit" in verified.stdout
+    assert opened(tmp_path, "--now", "903001")["isHanging"] is True
+    assert opened(tmp_path, "--max-transaction-timeout", "1")["isHanging"] is True
 
 
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
@@ -250,7 +292,7 @@ def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> Non
     first = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
     write_segment(tmp_path / "orders-4", [first, marker(COMMIT, first), first._replace(base_offset=2)])
     write_coordinator(tmp_path, IDLE)
-    assert str(opened(tmp_path)["abortCommand"]).endswith("--coordinator-epoch 7")
+    assert str(opened(tmp_path, "--now", "now")["abortCommand"]).endswith("--coordinator-epoch 7")
 
 
 def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:

@@ -176,7 +176,12 @@ class ProducerChecks:
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
         self._findings.add(
-            "open-transaction", transaction.file, sentence, position=transaction.position, offsets=(first_offset, None)
+            "open-transaction",
+            transaction.file,
+            sentence,
+            position=transaction.position,
+            offsets=(first_offset, None),
+            is_judged_later=True,
         )
 
     def _compare_transactions(self, segment: SegmentFiles) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kseg.errors import OpenError
-from kseg.log.findings import Finding
+from kseg.log.findings import Finding, shown_findings
 from kseg.log.partition import PartitionLog
 from kseg.log.verify import Verified
 from kseg.log.verify_plan import VerificationPlan
@@ -24,14 +24,18 @@ class FindingsJudge:
         self._judge = Judge(Coordinators(log_dirs), None)
 
     def judged(self, verified: Verified) -> Verified:
-        """The same, with the verdicts. What can't be read again stays as it was found."""
+        """The same, with the verdicts, and of many alike those that are shown.
+
+        What can't be read again stays as it was found.
+        """
         if not any(finding.id == OPEN for finding in verified.findings):
             return verified
         try:
             verdicts = self._verdicts(verified.path)
         except OpenError:
-            return verified
-        return replace(verified, findings=tuple(_judged(verified.findings, verdicts)))
+            verdicts = {}
+        judged = tuple(_judged(verified.findings, verdicts))
+        return replace(verified, findings=tuple(shown_findings(judged)))
 
     def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
         found = PartitionTransactions(PartitionLog(path))

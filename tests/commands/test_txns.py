@@ -277,6 +277,20 @@ def test_damage_before_a_transaction_hides_no_marker_of_it(tmp_path: Path) -> No
     assert opened(tmp_path)["isHanging"] is True
 
 
+def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:
+    begun = [NewBatch([NewRecord(b"k", b"v", 3000)], number, 100 + number, 1, True) for number in range(26)]
+    write_segment(tmp_path / "orders-4", begun)
+    living: list[tuple[str, int, int, dict[str, list[int]]]] = [
+        (f"pay-{number}", 100 + number, ONGOING, {"orders": [4]}) for number in range(25)
+    ]
+    write_coordinator(tmp_path, IDLE, *living, ("gone", 125, COMPLETE_ABORT, {}))
+    run = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert run.status == 1
+    assert b"warning hanging-transaction: producer 125: open since offset 25; gone is CompleteAbort" in run.stdout
+    assert run.stdout.count(b"note open-transaction") == 20
+    assert b"producer 119: open since offset 19; Ongoing as pay-19; 5 more like this in the file\n" in run.stdout
+
+
 def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, IDLE)

@@ -24,7 +24,8 @@ _SEQUENCES = 0x7FFFFFFF
 class _OpenTransaction(NamedTuple):
     """A transaction without an end: where its first batch stands, and when it had certainly been written.
 
-    That is told by the broker's clock in the next marker or LogAppendTime: records' own times may be anything.
+    That is told by the broker's clock in its last LogAppendTime, or in the next marker or such time: records' own times
+    may be anything.
     may_have_ended: damage lies after its first batch.
     """
 
@@ -96,8 +97,9 @@ class ProducerChecks:
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
-            self._open[header.producer_id] = opened._replace(seen_at=None)
-            self._unseen.add(header.producer_id)
+            seen_at = header.max_timestamp if header.is_log_append_time else None
+            self._open[header.producer_id] = opened._replace(seen_at=seen_at)
+            (self._unseen.add if seen_at is None else self._unseen.discard)(header.producer_id)
             if batch.last_offset >= self._log_start:
                 self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
         if batch.marker is not None:
@@ -172,11 +174,12 @@ class ProducerChecks:
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
         first_offset = self._known.states.open_transactions.get(producer_id)
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
-        since = f", for {waited} ms at least" if waited > MAXIMUM_TRANSACTION_MS else ""
+        is_long = waited > MAXIMUM_TRANSACTION_MS
+        since = f", for {waited} ms at least" if is_long else ""
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
         self._findings.add(
-            "open-transaction",
+            "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction",
             transaction.file,
             sentence,
             position=transaction.position,

@@ -220,6 +220,14 @@ FINDINGS: dict[str, FindingKind] = {
         "None while its producer lives: consumers with read_committed wait at its first offset.",
         "Nothing, unless it stays: `kseg txns PATH --open` tells more, with the log directories of all brokers.",
     ),
+    "long-transaction": FindingKind(
+        _WARNING,
+        "By the broker's clock a transaction is open for longer than brokers let them be unless they are told otherwise"
+        " (`transaction.max.timeout.ms`), and its coordinator isn't known here.",
+        "If it hangs, consumers with read_committed wait at its first offset for ever, and compaction stops there.",
+        "`kseg txns PATH --open` with the log directories of all brokers, or `kafka-transactions.sh find-hanging`, says"
+        " whether it hangs; the first prints the line that aborts it then.",
+    ),
     "hanging-transaction": FindingKind(
         _WARNING,
         "A transaction has no marker that ends it, and `__transaction_state` beside it says that none will come.",

@@ -12,7 +12,8 @@ from kseg.log.verify_plan import VerificationPlan
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions
 
-OPEN, HANGING = "open-transaction", "hanging-transaction"
+OPEN, LONG, HANGING = "open-transaction", "long-transaction", "hanging-transaction"
+TO_BE_JUDGED = (OPEN, LONG)
 
 
 class FindingsJudge:
@@ -28,7 +29,7 @@ class FindingsJudge:
 
         What can't be read again stays as it was found.
         """
-        if not any(finding.id == OPEN for finding in verified.findings):
+        if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
             return verified
         try:
             verdicts = self._verdicts(verified.path)
@@ -47,12 +48,17 @@ class FindingsJudge:
 
 def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
     for finding in findings:
-        verdict = verdicts.get(finding.first_offset) if finding.id == OPEN else None
+        verdict = verdicts.get(finding.first_offset) if finding.id in TO_BE_JUDGED else None
         if verdict is None:
             yield finding
             continue
-        finding_id = HANGING if verdict.is_hanging and verdict.is_certain else OPEN
         is_said = finding.sentence.endswith(verdict.reason)
-        yield replace(
-            finding, id=finding_id, sentence=finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
-        )
+        sentence = finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
+        yield replace(finding, id=_id_of(finding, verdict), sentence=sentence)
+
+
+def _id_of(finding: Finding, verdict: Verdict) -> str:
+    """Where the coordinators don't tell, the age alone counts."""
+    if verdict.is_hanging is None or not verdict.is_certain:
+        return finding.id
+    return HANGING if verdict.is_hanging else OPEN

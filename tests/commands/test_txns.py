@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
@@ -275,6 +276,40 @@ def test_damage_before_a_transaction_hides_no_marker_of_it(tmp_path: Path) -> No
     log.write_bytes(content.replace(batch_bytes(end), b""))
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
     assert opened(tmp_path)["isHanging"] is True
+
+
+@pytest.mark.parametrize(
+    ("state", "finding_id"),
+    [
+        (None, "warning long-transaction"),
+        (("pay", 8, ONGOING, {"orders": [4]}), "note open-transaction"),
+        (("pay", 8, COMPLETE_ABORT, {}), "warning hanging-transaction"),
+        (("done-1", 9, ONGOING, {"orders": [4]}), "warning long-transaction"),
+    ],
+    ids=["no coordinator", "ongoing", "over", "some coordinators"],
+)
+def test_verify_warns_of_a_long_one_unless_its_coordinator_is_known(
+    state: tuple[Any, ...] | None, finding_id: str, tmp_path: Path
+) -> None:
+    hours = 48 * 3_600_000
+    begun = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
+    plain = NewBatch([NewRecord(b"k", b"v")], 1)
+    log = with_log_append_time(begun, 5000) + with_log_append_time(plain, 5000 + hours)
+    write_segment(tmp_path / "orders-4", []).write_bytes(log)
+    if state is not None:
+        write_coordinator(tmp_path, state)
+    run = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert f"{finding_id}: producer 8: open since offset 0, for {hours} ms at least; " in run.stdout.decode()
+    assert run.status == int(finding_id.startswith("warning"))
+
+
+def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
+    """The batch's bytes with the broker's time."""
+    data = bytearray(batch_bytes(batch))
+    data[22] |= 0x08
+    data[35:43] = timestamp.to_bytes(8, "big")
+    data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
 
 
 def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:

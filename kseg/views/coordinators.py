@@ -17,6 +17,7 @@ from kseg.views.transactions import (
     MAXIMUM_TIMEOUT_MS,
     TOPIC,
     CoordinatorTransaction,
+    LogTail,
     PartitionTransactions,
     Transaction,
     coordinator_transactions,
@@ -205,8 +206,8 @@ class Judge:
 
         A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
         coordinators, read later than the partition, don't know it, and it is open still when the partition is read
-        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a log can't
-        be opened.
+        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a
+        coordinator's log can't be opened.
         """
         found = list(opened)
         if not found:
@@ -215,33 +216,41 @@ class Judge:
         verdicts = {each: self._verdict(each) for each in found}
         doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
         if doubted:
-            still = _still_open(partition)
-            tail = read_tail(PartitionLog(partition.path), min(each.first_offset or 0 for each in doubted))
-            for each in doubted:
-                coordinator = verdicts[each].coordinator
-                if (each.producer_id, each.first_offset) not in still:
-                    verdicts[each] = Verdict(False, "it ended while this was read", coordinator)
-                elif (each.first_offset or 0) < tail.damage_offset:
-                    verdicts[each] = Verdict(None, MARKER_MAY_BE_LOST, coordinator, is_certain=False)
-                elif not self._is_known_as_old(each, tail.clock_ms):
-                    reason = f"{verdicts[each].reason}; {_young_text(self._timeout_ms)} by the newest time here"
-                    verdicts[each] = Verdict(None, reason, coordinator, is_certain=False)
+            again = _read_again(partition, min(each.first_offset or 0 for each in doubted))
+            verdicts |= {each: self._second_verdict(each, verdicts[each], again) for each in doubted}
         return verdicts
 
-    def _is_known_as_old(self, opened: Transaction, clock_ms: int) -> bool:
-        """Whether it is old by the time to judge at, which was asked before, or by the brokers' newest."""
-        newest = max(clock_ms, self._coordinators.clock_ms)
-        return self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms)
+    def _second_verdict(self, opened: Transaction, first: Verdict, again: "_SecondReading | None") -> Verdict:
+        if again is None:
+            return Verdict(None, "the log changed while it was read", first.coordinator, is_certain=False)
+        if (opened.producer_id, opened.first_offset) not in again.opened:
+            return Verdict(False, "it ended while this was read", first.coordinator)
+        if (opened.first_offset or 0) < again.tail.damage_offset:
+            return Verdict(None, MARKER_MAY_BE_LOST, first.coordinator, is_certain=False)
+        newest = max(again.tail.clock_ms, self._coordinators.clock_ms)
+        if self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms):
+            return first
+        reason = f"{first.reason}; {_young_text(self._timeout_ms)} by the newest time here"
+        return Verdict(None, reason, first.coordinator, is_certain=False)
 
     def _verdict(self, opened: Transaction) -> Verdict:
         return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
 
 
-def _still_open(partition: PartitionLog) -> set[tuple[int, int | None]]:
+class _SecondReading(NamedTuple):
+    """What a partition has now: producers and first offsets of open transactions, and its last segments."""
+
+    opened: set[tuple[int, int | None]]
+    tail: LogTail
+
+
+def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
+    """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
     try:
         again = PartitionTransactions(PartitionLog(partition.path))
+        for _ in again.transactions():
+            pass
+        tail = read_tail(again.partition, from_offset)
     except OpenError:
-        return set()
-    for _ in again.transactions():
-        pass
-    return {(each.producer_id, each.first_offset) for each in again.open_transactions}
+        return None
+    return _SecondReading({(each.producer_id, each.first_offset) for each in again.open_transactions}, tail)

@@ -13,6 +13,9 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.log.partition import PartitionLog
+from kseg.views.coordinators import Coordinators, Judge
+from kseg.views.transactions import PartitionTransactions
 from tests import golden
 from tests.log_files import COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.run import kseg
@@ -310,6 +313,18 @@ def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
     data[35:43] = timestamp.to_bytes(8, "big")
     data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")
     return bytes(data)
+
+
+def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> None:
+    """A partition may be on its way to another disk: it isn't said to have ended."""
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
+    found = PartitionTransactions(PartitionLog(tmp_path / "orders-4"))
+    list(found.transactions())
+    (tmp_path / "orders-4").rename(tmp_path / "moved")
+    (verdict,) = Judge(Coordinators([tmp_path]), None).verdicts(found.partition, found.open_transactions).values()
+    assert (verdict.is_hanging, verdict.is_certain) == (None, False)
+    assert verdict.reason == "the log changed while it was read"
 
 
 def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:

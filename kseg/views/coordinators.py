@@ -1,11 +1,15 @@
 """Whether a partition's open transaction hangs: its coordinator's state decides, as Kafka's own tool lets it decide."""
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.names import parse_partition_directory
 from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST
 from kseg.log.log_dir import LogDir
 from kseg.log.partition import PartitionLog
@@ -85,6 +89,11 @@ class Coordinators:
         return [*self._cut, *self._unread.values()]
 
     @property
+    def were_read(self) -> bool:
+        """Whether all that is here was read once."""
+        return self._sizes is not None
+
+    @cached_property
     def are_kraft(self) -> bool:
         """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
         return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
@@ -97,12 +106,18 @@ class Coordinators:
         return f"{len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
 
     def read(self) -> None:
-        """Reads what is there, unless that was done and nothing has changed since."""
+        """Reads what is there, unless that was done and nothing has changed since.
+
+        Raises OpenError if a log can't be opened; nothing was read then.
+        """
+        known, self._sizes = self._sizes, None
         self.partitions = one_of_each(self._find())
         sizes = tuple((place.path, place.size) for place in self.partitions)
-        if sizes == self._sizes:
-            return
+        if sizes != known:
+            self._read_records()
         self._sizes = sizes
+
+    def _read_records(self) -> None:
         self._by_producer, self._unread = {}, {}
         self.clock_ms = NO_TIMESTAMP
         self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
@@ -112,7 +127,11 @@ class Coordinators:
                 self._unread[place.partition] = view.unreadable[0].line()
             self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
-        self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or self._likely_count()
+        self.count = self._told_count or self._likely_count()
+
+    @cached_property
+    def _told_count(self) -> int | None:
+        return partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC)
 
     def _likely_count(self) -> int:
         """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
@@ -129,14 +148,15 @@ class Coordinators:
 
         return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
 
+    @cached_property
+    def _directories(self) -> list[Path]:
+        return [path for log_dir in self._log_dirs for path in _directories_in(log_dir)]
+
     def _find(self) -> list[PartitionLog]:
         found = []
-        for path in self._log_dirs:
-            try:
-                places = list(LogDir(path).partitions(lambda _: None))
-            except KsegError:
-                continue
-            found += [place for place in places if place.topic == TOPIC and place.state is None]
+        for path in self._directories:
+            with suppress(OpenError):
+                found.append(PartitionLog(path))
         return found
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> Verdict:
@@ -169,6 +189,17 @@ class Coordinators:
         if problems := self._problems():
             return problems[0]
         return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+
+def _directories_in(log_dir: Path) -> list[Path]:
+    """The topic's partitions in a log directory, by number; told by their names, so no other one is listed."""
+    found = []
+    with suppress(OSError), os.scandir(log_dir) as entries:
+        for entry in entries:
+            name = parse_partition_directory(entry.name)
+            if name is not None and name.topic == TOPIC and name.state is None and entry.is_dir():
+                found.append((name.partition, Path(entry.path)))
+    return [path for _, path in sorted(found)]
 
 
 def _young_text(timeout_ms: int) -> str:
@@ -205,20 +236,28 @@ class Judge:
         """The verdict on each open transaction of a partition.
 
         A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
-        coordinators, read later than the partition, don't know it, and it is open still when the partition is read
+        coordinators, read after the partition, don't know it, and it is open still when the partition is read
         once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a
         coordinator's log can't be opened.
         """
         found = list(opened)
         if not found:
             return {}
-        self._coordinators.read()
-        verdicts = {each: self._verdict(each) for each in found}
+        verdicts = self._first_verdicts(found)
         doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
         if doubted:
             again = _read_again(partition, min(each.first_offset or 0 for each in doubted))
             verdicts |= {each: self._second_verdict(each, verdicts[each], again) for each in doubted}
         return verdicts
+
+    def _first_verdicts(self, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
+        """By what was read of the coordinators before, if that clears all: they are read again only in doubt."""
+        if self._coordinators.were_read:
+            verdicts = {each: self._verdict(each) for each in opened}
+            if all(verdict.is_hanging is False for verdict in verdicts.values()):
+                return verdicts
+        self._coordinators.read()
+        return {each: self._verdict(each) for each in opened}
 
     def _second_verdict(self, opened: Transaction, first: Verdict, again: "_SecondReading | None") -> Verdict:
         if again is None:

@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import random
-from collections.abc import Iterable
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +327,39 @@ def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> Non
     (verdict,) = Judge(Coordinators([tmp_path]), None).verdicts(found.partition, found.open_transactions).values()
     assert (verdict.is_hanging, verdict.is_certain) == (None, False)
     assert verdict.reason == "the log changed while it was read"
+
+
+@pytest.fixture(scope="module")
+def listings() -> Iterator[Counter[str]]:
+    """Counts what directories are listed; a hook stays for ever, so it counts only meanwhile."""
+    counts: Counter[str] = Counter()
+    is_counting = True
+
+    def watch(event: str, _: tuple[object, ...]) -> None:
+        if is_counting and event == "os.scandir":
+            counts[event] += 1
+
+    sys.addaudithook(watch)
+    yield counts
+    is_counting = False
+
+
+@pytest.mark.parametrize("command", ["txns", "verify"])
+@pytest.mark.parametrize("status", [ONGOING, COMPLETE_ABORT], ids=["open", "hanging"])
+def test_directories_are_listed_as_often_as_there_are_partitions(
+    command: str, status: int, tmp_path: Path, listings: Counter[str]
+) -> None:
+    """Not once more for each that has an open transaction."""
+    counts = []
+    for count in (5, 10, 20):
+        disk = tmp_path / str(count)
+        for number in range(count):
+            write_segment(disk / f"orders-{number}", [NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)])
+        write_coordinator(disk, ("pay", 8, status, {"orders": list(range(count)) if status == ONGOING else []}))
+        before = listings.total()
+        assert kseg([command, "."], disk).status == int(status != ONGOING)
+        counts.append(listings.total() - before)
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0])
 
 
 def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:

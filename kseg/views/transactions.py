@@ -224,7 +224,7 @@ class LogTail(NamedTuple):
 
 
 def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
-    """The segments from an offset's on, every byte of them.
+    """The segments from an offset's on, every byte of them; the page cache is left as it was.
 
     A damaged batch's own offsets may be anything: it stands after the batch before it. Raises OpenError if a segment
     can't be opened.
@@ -233,7 +233,7 @@ def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
     next_offset, damage_offset = segments[0].base_offset if segments else 0, -1
     clock_ms = NO_TIMESTAMP
     for files in segments:
-        with files.open_log() as log_file:
+        with files.open_log(keep_cache=False) as log_file:
             for item in checked_headers(log_file):
                 if isinstance(item, BatchHeader) and item.is_valid:
                     next_offset = item.last_offset + 1

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kseg.log.partition import PartitionLog
 from kseg.page_cache import cached_size, pages_by_cachestat, pages_by_mincore
+from kseg.views.transactions import read_tail
 from tests import run
 from tests.log import edits
 
@@ -60,6 +62,12 @@ def test_ls_tells_what_lay_there_before_it_read(log: Path) -> None:
     segments = [json.loads(line) for line in ran.stdout.splitlines() if b'"type":"segment"' in line]
     assert segments[0]["cachedBytes"] == before
     assert "cachedBytes" not in run.kseg(["ls", "-o", "json", "."], log.parent).stdout.decode()
+
+
+def test_judging_a_transaction_leaves_the_cache_as_it_was(log: Path) -> None:
+    before = cached_size(log)
+    read_tail(PartitionLog(log.parent), 0)
+    assert cached_size(log) == before
 
 
 @pytest.mark.parametrize("form", ["text", "table"])

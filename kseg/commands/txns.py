@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--now",
     metavar="TIME",
-    help="Time to judge open ones by: ISO 8601, milliseconds or now; without it their age is unknown.",
+    help="Time to judge open ones by: ISO 8601, milliseconds or now; without it the newest that brokers wrote there.",
 )
 @click.option(
     "--max-transaction-timeout",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     metavar="MS",
     default=MAXIMUM_TIMEOUT_MS,
     show_default=True,
-    help="With --now: none whose last record is younger hangs, as transaction.max.timeout.ms.",
+    help="None whose last record is younger hangs, as transaction.max.timeout.ms.",
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
@@ -94,7 +94,8 @@ def txns(
 
     Open ones hold the last stable offset back. One hangs if no coordinator will end it: __transaction_state, in the
     log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`; the line that
-    aborts it follows with the reason. Without that topic it isn't known, but for the age that --now gives.
+    aborts it follows with the reason. Without that topic it isn't known, but for the age that --now gives. Of disks
+    that were copied one after another give as --now the time at which the first copy began.
     """
     refuse = Refusals()
     found = list(find_partitions(paths, refuse))
@@ -123,17 +124,17 @@ def txns(
         if missing is not None:
             talk(f"kseg: {missing}: transactional ids of the others aren't shown")
         if reading.unjudged:
-            talk(f"kseg: {_unjudged_text(reading.unjudged)}")
+            talk(f"kseg: {_unjudged_text(reading.unjudged, has_time=now is not None)}")
         if found and not writer.count:
             talk(f"kseg: no {'open ' if only_open else ''}transactions to show")
     command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
 
 
-def _unjudged_text(reasons: Sequence[str]) -> str:
+def _unjudged_text(reasons: Sequence[str], *, has_time: bool) -> str:
     counted = "1 open transaction" if len(reasons) == 1 else f"{len(reasons)} open transactions"
     return (
-        f"{counted} can't be judged: {reasons[0]}; give all log directories of the cluster,"
-        " or ask `kafka-transactions.sh find-hanging`"
+        f"{counted} can't be judged: {reasons[0]}; give all log directories of the cluster"
+        f"{'' if has_time else ' and --now'}, or ask `kafka-transactions.sh find-hanging`"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.formats.codes import ControlType
+from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
@@ -13,21 +13,26 @@ from kseg.log.checked_batches import CheckedBatch
 from kseg.log.findings import Findings
 from kseg.log.known_producers import KnownProducers
 from kseg.log.partition import PartitionLog, SegmentFiles
+from kseg.log_file import Damage
 
 MAXIMUM_TRANSACTION_MS = 900_000
 """`transaction.max.timeout.ms`: a transaction that is open for longer is worth a word, though brokers may allow it."""
+MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have stood there"
 _SEQUENCES = 0x7FFFFFFF
 
 
 class _OpenTransaction(NamedTuple):
     """A transaction without an end: where its first batch stands, and when it had certainly been written.
 
-    That is told by the broker's clock in the next marker or LogAppendTime: records' own times may be anything.
+    That is told by the broker's clock in its last LogAppendTime, or in the next marker or such time: records' own times
+    may be anything.
+    may_have_ended: damage lies after its first batch.
     """
 
     file: Path
     position: int
-    seen_at: int | None
+    seen_at: int | None = None
+    may_have_ended: bool = False
 
 
 class _Aborted(NamedTuple):
@@ -70,10 +75,16 @@ class ProducerChecks:
         """Tells that part of the log can't be read."""
         self._is_whole = False
 
+    def take_damage(self, damage: Damage) -> None:
+        """Takes a stretch of the log that can't be read: a marker may have stood there."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self._doubt_open()
+
     def pass_over(self) -> None:
         """Leaves out a segment that can't be opened."""
         self._is_whole = False
         self._snapshots.clear()
+        self._doubt_open()
 
     def take(self, batch: CheckedBatch) -> None:
         """Takes the next batch."""
@@ -92,10 +103,10 @@ class ProducerChecks:
                 self._without_records.add((header.producer_id, batch.last_offset))
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
-            opened = self._open.get(header.producer_id)
-            place = (self._file, header.position) if opened is None else opened[:2]
-            self._open[header.producer_id] = _OpenTransaction(*place, None)
-            self._unseen.add(header.producer_id)
+            opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
+            seen_at = header.max_timestamp if header.is_log_append_time else None
+            self._open[header.producer_id] = opened._replace(seen_at=seen_at)
+            (self._unseen.add if seen_at is None else self._unseen.discard)(header.producer_id)
             if batch.last_offset >= self._log_start:
                 self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
         if batch.marker is not None:
@@ -163,13 +174,24 @@ class ProducerChecks:
                 self._open[producer_id] = self._open[producer_id]._replace(seen_at=timestamp)
         self._unseen.clear()
 
+    def _doubt_open(self) -> None:
+        for producer_id, opened in self._open.items():
+            self._open[producer_id] = opened._replace(may_have_ended=True)
+
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
         first_offset = self._known.states.open_transactions.get(producer_id)
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
-        since = f", for {waited} ms at least" if waited > MAXIMUM_TRANSACTION_MS else ""
-        sentence = f"producer {producer_id}: open since offset {first_offset}{since}"
+        is_long = waited > MAXIMUM_TRANSACTION_MS
+        since = f", for {waited} ms at least" if is_long else ""
+        doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
+        sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
         self._findings.add(
-            "open-transaction", transaction.file, sentence, position=transaction.position, offsets=(first_offset, None)
+            "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction",
+            transaction.file,
+            sentence,
+            position=transaction.position,
+            offsets=(first_offset, None),
+            is_judged_later=True,
         )
 
     def _compare_transactions(self, segment: SegmentFiles) -> None:

@@ -1,7 +1,8 @@
 """What `verify` can find: each finding's id, severity, meaning, risk and next step, in one table."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -228,6 +229,14 @@ FINDINGS: dict[str, FindingKind] = {
         "None while its producer lives: consumers with read_committed wait at its first offset.",
         "Nothing, unless it stays: `kseg txns PATH --open` tells more, with the log directories of all brokers.",
     ),
+    "long-transaction": FindingKind(
+        _WARNING,
+        "By the broker's clock a transaction is open for longer than brokers let them be unless they are told otherwise"
+        " (`transaction.max.timeout.ms`), and its coordinator isn't known here.",
+        "If it hangs, consumers with read_committed wait at its first offset for ever, and compaction stops there.",
+        "`kseg txns PATH --open` with the log directories of all brokers, or `kafka-transactions.sh find-hanging`, says"
+        " whether it hangs; the first prints the line that aborts it then.",
+    ),
     "hanging-transaction": FindingKind(
         _WARNING,
         "A transaction has no marker that ends it, and `__transaction_state` beside it says that none will come.",
@@ -438,8 +447,15 @@ class Findings:
         position: int | None = None,
         offsets: tuple[int | None, int | None] = (None, None),
         unless_compacted: bool = False,
+        is_judged_later: bool = False,
     ) -> None:
-        """Takes a finding; `unless_compacted` if it is none in a log that compaction has been over."""
+        """Takes a finding; `unless_compacted` if it is none in a log that compaction has been over.
+
+        `is_judged_later`: what it is can only be told with other partitions, so all are kept.
+        """
+        if is_judged_later:
+            self._found.append((Finding(finding_id, file, sentence, position, *offsets), unless_compacted))
+            return
         alike = self._counts.get((finding_id, file), 0) + 1
         self._counts[finding_id, file] = alike
         if alike <= SHOWN_ALIKE:
@@ -453,13 +469,24 @@ class Findings:
                 continue
             key = (finding.id, finding.file)
             shown[key] = shown.get(key, 0) + 1
-            more = self._counts[key] - SHOWN_ALIKE
-            if shown[key] == SHOWN_ALIKE and more > 0:
-                sentence = f"{finding.sentence}; {more} more like this in the file"
-                finding = Finding(
-                    finding.id, finding.file, sentence, finding.position, finding.first_offset, finding.last_offset
-                )
-            yield finding
+            more = self._counts.get(key, 0) - SHOWN_ALIKE
+            yield _with_more(finding, more) if shown[key] == SHOWN_ALIKE and more > 0 else finding
+
+
+def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Those of a partition's findings that are shown: of many of one id in a file, the last one tells the count."""
+    counts = Counter((finding.id, finding.file) for finding in findings)
+    shown: Counter[tuple[str, Path]] = Counter()
+    for finding in findings:
+        key = (finding.id, finding.file)
+        shown[key] += 1
+        more = counts[key] - SHOWN_ALIKE
+        if shown[key] <= SHOWN_ALIKE:
+            yield _with_more(finding, more) if shown[key] == SHOWN_ALIKE and more > 0 else finding
+
+
+def _with_more(finding: Finding, more: int) -> Finding:
+    return replace(finding, sentence=f"{finding.sentence}; {more} more like this in the file")
 
 
 def explanation(finding_id: str) -> str:

@@ -141,6 +141,7 @@ def _check_segment(
         for item in checked_batches(log_file):
             if isinstance(item, Damage):
                 log.take_damage(item)
+                producers.take_damage(item)
                 for check in checks:
                     check.take_damage(item)
                 if log.is_damaged:

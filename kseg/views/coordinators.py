@@ -1,10 +1,16 @@
 """Whether a partition's open transaction hangs: its coordinator's state decides, as Kafka's own tool lets it decide."""
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.names import parse_partition_directory
+from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST
 from kseg.log.log_dir import LogDir
 from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
@@ -15,9 +21,11 @@ from kseg.views.transactions import (
     MAXIMUM_TIMEOUT_MS,
     TOPIC,
     CoordinatorTransaction,
+    LogTail,
     PartitionTransactions,
     Transaction,
     coordinator_transactions,
+    read_tail,
 )
 
 
@@ -56,6 +64,8 @@ def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool
 class Coordinators:
     """The partitions of `__transaction_state` in some log directories; read when asked for.
 
+    partitions: one replica of each. count: how many the topic has. clock_ms: the newest time in them, by the brokers'
+    clocks, -1 if there is none.
     Source: TransactionsCommand.FindHangingTransactionsCommand.
     """
 
@@ -64,16 +74,26 @@ class Coordinators:
         self._log_dirs = sorted({path.resolve() for path in log_dirs})
         self._sizes: tuple[object, ...] | None = None
         self._by_producer: dict[int, CoordinatorTransaction] = {}
-        self._problems: list[str] = []
+        self._unread: dict[int | None, str] = {}
+        self._cut: list[str] = []
+        self.clock_ms = NO_TIMESTAMP
         self.partitions: list[PartitionLog] = []
         self.count = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
-        return 0 < self.count <= len(self.partitions) and not self._problems
+        return 0 < self.count <= len(self.partitions) and not self._problems()
+
+    def _problems(self) -> list[str]:
+        return [*self._cut, *self._unread.values()]
 
     @property
+    def were_read(self) -> bool:
+        """Whether all that is here was read once."""
+        return self._sizes is not None
+
+    @cached_property
     def are_kraft(self) -> bool:
         """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
         return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
@@ -86,19 +106,32 @@ class Coordinators:
         return f"{len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
 
     def read(self) -> None:
-        """Reads what is there, unless that was done and nothing has changed since."""
+        """Reads what is there, unless that was done and nothing has changed since.
+
+        Raises OpenError if a log can't be opened; nothing was read then.
+        """
+        known, self._sizes = self._sizes, None
         self.partitions = one_of_each(self._find())
         sizes = tuple((place.path, place.size) for place in self.partitions)
-        if sizes == self._sizes:
-            return
+        if sizes != known:
+            self._read_records()
         self._sizes = sizes
-        self._by_producer = {}
-        self._problems = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
+
+    def _read_records(self) -> None:
+        self._by_producer, self._unread = {}, {}
+        self.clock_ms = NO_TIMESTAMP
+        self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
         for place in self.partitions:
             view = coordinator_transactions(place)
-            self._problems += [unreadable.line() for unreadable in view.unreadable]
+            if view.unreadable:
+                self._unread[place.partition] = view.unreadable[0].line()
+            self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
-        self.count = partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC) or self._likely_count()
+        self.count = self._told_count or self._likely_count()
+
+    @cached_property
+    def _told_count(self) -> int | None:
+        return partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC)
 
     def _likely_count(self) -> int:
         """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
@@ -115,26 +148,31 @@ class Coordinators:
 
         return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
 
+    @cached_property
+    def _directories(self) -> list[Path]:
+        return [path for log_dir in self._log_dirs for path in _directories_in(log_dir)]
+
     def _find(self) -> list[PartitionLog]:
         found = []
-        for path in self._log_dirs:
-            try:
-                places = list(LogDir(path).partitions(lambda _: None))
-            except KsegError:
-                continue
-            found += [place for place in places if place.topic == TOPIC and place.state is None]
+        for path in self._directories:
+            with suppress(OpenError):
+                found.append(PartitionLog(path))
         return found
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> Verdict:
         """Judges a transaction that is open in a partition, by what was read last.
 
         With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
-        tool has it; without coordinators that age alone decides.
+        tool has it; without coordinators that age alone decides. Where records of the coordinator's own partition can't
+        be read, the newest state may be among them.
         """
+        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
         coordinator = self._by_producer.get(opened.producer_id)
+        if coordinator is not None and coordinator.coordinator_partition in self._unread:
+            unread = self._unread[coordinator.coordinator_partition]
+            return Verdict(is_old, unread, coordinator, is_certain=False)
         if coordinator is not None and (opened.topic, opened.partition) in coordinator.partitions:
             return Verdict(False, f"{coordinator.state} as {coordinator.transactional_id}", coordinator)
-        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
         if coordinator is None and not self.is_whole:
             return Verdict(is_old, self._why_unknown(), is_certain=False)
         if coordinator is None:
@@ -142,15 +180,30 @@ class Coordinators:
         else:
             reason = f"{coordinator.transactional_id} is {coordinator.state}, without this partition"
         if is_old is False:
-            return Verdict(False, f"{reason}; its last record is not older than {timeout_ms} ms", coordinator)
+            return Verdict(False, f"{reason}; {_young_text(timeout_ms)}", coordinator)
         return Verdict(True, reason, coordinator)
 
     def _why_unknown(self) -> str:
         if not self.partitions:
             return f"{TOPIC} isn't here"
-        if self._problems:
-            return self._problems[0]
+        if problems := self._problems():
+            return problems[0]
         return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+
+def _directories_in(log_dir: Path) -> list[Path]:
+    """The topic's partitions in a log directory, by number; told by their names, so no other one is listed."""
+    found = []
+    with suppress(OSError), os.scandir(log_dir) as entries:
+        for entry in entries:
+            name = parse_partition_directory(entry.name)
+            if name is not None and name.topic == TOPIC and name.state is None and entry.is_dir():
+                found.append((name.partition, Path(entry.path)))
+    return [path for _, path in sorted(found)]
+
+
+def _young_text(timeout_ms: int) -> str:
+    return f"its last record is not older than {timeout_ms} ms"
 
 
 def _is_kraft(log_dir: Path) -> bool:
@@ -170,7 +223,11 @@ class Judge:
     """Judges the open transactions of partitions, also while brokers go on writing to them."""
 
     def __init__(self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> None:
-        """Takes the coordinators, a time to judge at (None: the age doesn't count), and the longest time allowed."""
+        """Takes the coordinators, a time to judge at, and the longest time allowed.
+
+        Without a time, None, the newest that brokers wrote into the coordinators' partitions or the partition itself
+        stands for it: it may be earlier than their disks were read or copied, never later.
+        """
         self._coordinators = coordinators
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
@@ -179,31 +236,60 @@ class Judge:
         """The verdict on each open transaction of a partition.
 
         A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
-        coordinators, read later than the partition, don't know it, and it is open still when the partition is read
-        once more. Raises OpenError if a log can't be opened.
+        coordinators, read after the partition, don't know it, and it is open still when the partition is read
+        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a
+        coordinator's log can't be opened.
         """
         found = list(opened)
         if not found:
             return {}
-        self._coordinators.read()
-        verdicts = {each: self._verdict(each) for each in found}
+        verdicts = self._first_verdicts(found)
         doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
         if doubted:
-            still = _still_open(partition)
-            for each in doubted:
-                if (each.producer_id, each.first_offset) not in still:
-                    verdicts[each] = Verdict(False, "it ended while this was read", verdicts[each].coordinator)
+            again = _read_again(partition, min(each.first_offset or 0 for each in doubted))
+            verdicts |= {each: self._second_verdict(each, verdicts[each], again) for each in doubted}
         return verdicts
+
+    def _first_verdicts(self, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
+        """By what was read of the coordinators before, if that clears all: they are read again only in doubt."""
+        if self._coordinators.were_read:
+            verdicts = {each: self._verdict(each) for each in opened}
+            if all(verdict.is_hanging is False for verdict in verdicts.values()):
+                return verdicts
+        self._coordinators.read()
+        return {each: self._verdict(each) for each in opened}
+
+    def _second_verdict(self, opened: Transaction, first: Verdict, again: "_SecondReading | None") -> Verdict:
+        if again is None:
+            return Verdict(None, "the log changed while it was read", first.coordinator, is_certain=False)
+        if (opened.producer_id, opened.first_offset) not in again.opened:
+            return Verdict(False, "it ended while this was read", first.coordinator)
+        if (opened.first_offset or 0) < again.tail.damage_offset:
+            return Verdict(None, MARKER_MAY_BE_LOST, first.coordinator, is_certain=False)
+        newest = max(again.tail.clock_ms, self._coordinators.clock_ms)
+        if self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms):
+            return first
+        reason = f"{first.reason}; {_young_text(self._timeout_ms)} by the newest time here"
+        return Verdict(None, reason, first.coordinator, is_certain=False)
 
     def _verdict(self, opened: Transaction) -> Verdict:
         return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
 
 
-def _still_open(partition: PartitionLog) -> set[tuple[int, int | None]]:
+class _SecondReading(NamedTuple):
+    """What a partition has now: producers and first offsets of open transactions, and its last segments."""
+
+    opened: set[tuple[int, int | None]]
+    tail: LogTail
+
+
+def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
+    """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
     try:
         again = PartitionTransactions(PartitionLog(partition.path))
+        for _ in again.transactions():
+            pass
+        tail = read_tail(again.partition, from_offset)
     except OpenError:
-        return set()
-    for _ in again.transactions():
-        pass
-    return {(each.producer_id, each.first_offset) for each in again.open_transactions}
+        return None
+    return _SecondReading({(each.producer_id, each.first_offset) for each in again.open_transactions}, tail)

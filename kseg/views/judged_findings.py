@@ -5,14 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from kseg.errors import OpenError
-from kseg.log.findings import Finding
+from kseg.log.findings import Finding, shown_findings
 from kseg.log.partition import PartitionLog
 from kseg.log.verify import Verified
 from kseg.log.verify_plan import VerificationPlan
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions
 
-OPEN, HANGING = "open-transaction", "hanging-transaction"
+OPEN, LONG, HANGING = "open-transaction", "long-transaction", "hanging-transaction"
+TO_BE_JUDGED = (OPEN, LONG)
 
 
 class FindingsJudge:
@@ -24,14 +25,18 @@ class FindingsJudge:
         self._judge = Judge(Coordinators(log_dirs), None)
 
     def judged(self, verified: Verified) -> Verified:
-        """The same, with the verdicts. What can't be read again stays as it was found."""
-        if not any(finding.id == OPEN for finding in verified.findings):
+        """The same, with the verdicts, and of many alike those that are shown.
+
+        What can't be read again stays as it was found.
+        """
+        if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
             return verified
         try:
             verdicts = self._verdicts(verified.path)
         except OpenError:
-            return verified
-        return replace(verified, findings=tuple(_judged(verified.findings, verdicts)))
+            verdicts = {}
+        judged = tuple(_judged(verified.findings, verdicts))
+        return replace(verified, findings=tuple(shown_findings(judged)))
 
     def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
         found = PartitionTransactions(PartitionLog(path))
@@ -43,9 +48,17 @@ class FindingsJudge:
 
 def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
     for finding in findings:
-        verdict = verdicts.get(finding.first_offset) if finding.id == OPEN else None
+        verdict = verdicts.get(finding.first_offset) if finding.id in TO_BE_JUDGED else None
         if verdict is None:
             yield finding
             continue
-        finding_id = HANGING if verdict.is_hanging else OPEN
-        yield replace(finding, id=finding_id, sentence=f"{finding.sentence}; {verdict.reason}")
+        is_said = finding.sentence.endswith(verdict.reason)
+        sentence = finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
+        yield replace(finding, id=_id_of(finding, verdict), sentence=sentence)
+
+
+def _id_of(finding: Finding, verdict: Verdict) -> str:
+    """Where the coordinators don't tell, the age alone counts."""
+    if verdict.is_hanging is None or not verdict.is_certain:
+        return finding.id
+    return HANGING if verdict.is_hanging else OPEN

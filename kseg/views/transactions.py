@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from kseg.batch import Record
 from kseg.decode.topic import topic_partitions
@@ -13,7 +14,7 @@ from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, D
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
@@ -209,6 +210,38 @@ class PartitionTransactions:
             end_timestamp=marker.timestamp,
             coordinator_epoch=marker.coordinator_epoch,
         )
+
+
+class LogTail(NamedTuple):
+    """What the intact batches of a log's last segments say.
+
+    damage_offset: the offset after which the last damage stands, -1 if there is none. clock_ms: the newest time of the
+    broker's clock, in markers or LogAppendTime, -1 if there is none.
+    """
+
+    damage_offset: int = -1
+    clock_ms: int = NO_TIMESTAMP
+
+
+def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
+    """The segments from an offset's on, every byte of them; the page cache is left as it was.
+
+    A damaged batch's own offsets may be anything: it stands after the batch before it. Raises OpenError if a segment
+    can't be opened.
+    """
+    segments = partition.segments[partition.floor_slot(from_offset) or 0 :]
+    next_offset, damage_offset = segments[0].base_offset if segments else 0, -1
+    clock_ms = NO_TIMESTAMP
+    for files in segments:
+        with files.open_log(keep_cache=False) as log_file:
+            for item in checked_headers(log_file):
+                if isinstance(item, BatchHeader) and item.is_valid:
+                    next_offset = item.last_offset + 1
+                    if item.is_control or item.is_log_append_time:
+                        clock_ms = max(clock_ms, item.max_timestamp)
+                elif isinstance(item, BatchHeader) or item.kind is not DamageKind.ZERO_TAIL:
+                    damage_offset = next_offset
+    return LogTail(damage_offset, clock_ms)
 
 
 def _first_timestamp(header: BatchHeader) -> int:

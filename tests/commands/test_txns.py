@@ -3,15 +3,23 @@
 import csv
 import io
 import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.log.partition import PartitionLog
+from kseg.views.coordinators import Coordinators, Judge
+from kseg.views.transactions import PartitionTransactions
 from tests import golden
-from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.log_files import COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.run import kseg
 
 LOGS = golden.ROOT / "logs"
@@ -40,7 +48,7 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
         b"kseg: 1 open transaction can't be judged: __transaction_state isn't here; give all log directories of the"
-        b" cluster, or ask `kafka-transactions.sh find-hanging`\n"
+        b" cluster and --now, or ask `kafka-transactions.sh find-hanging`\n"
     )
 
 
@@ -96,15 +104,26 @@ def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted
 
 # --- judged by the coordinator ---------------------------------------------------------------------------------------
 
-EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 5
+EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 4, 5
 
 
 IDLE: tuple[str, int, int, dict[str, list[int]]] = ("idle", 1, EMPTY, {})
 """Its hash says partition 0 of a topic of one partition, not of fifty."""
 
 
-def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, list[int]]], number: int = 0) -> None:
+def write_coordinator(
+    tmp_path: Path,
+    *states: tuple[str, int, int, dict[str, list[int]]],
+    number: int = 0,
+    written_at: int = 1_700_000_000_000,
+) -> None:
     """Transactional ids in `__transaction_state`: name, producer id, status, partitions by topic."""
+    write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(coordinator_records(states, written_at))])
+
+
+def coordinator_records(
+    states: Iterable[tuple[str, int, int, dict[str, list[int]]]], written_at: int
+) -> list[NewRecord]:
     records = []
     for name, producer_id, status, partitions in states:
         key = build_message(TRANSACTION_LOG_KEY, 0, {"transactionalId": name})
@@ -119,8 +138,9 @@ def write_coordinator(tmp_path: Path, *states: tuple[str, int, int, dict[str, li
             "transactionLastUpdateTimestampMs": 5000,
             "transactionStartTimestampMs": 4000,
         }
-        records.append(NewRecord(b"\0\0" + key, b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)))
-    write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(records)])
+        content = b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)
+        records.append(NewRecord(b"\0\0" + key, content, written_at))
+    return records
 
 
 def opened(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -182,6 +202,180 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
 
 
+@pytest.mark.parametrize(
+    ("written_at", "partition_at", "is_hanging"),
+    [(903_000, 2000, None), (903_001, 2000, True), (5000, 903_000, None), (5000, 903_001, True)],
+    ids=["young by the coordinators", "old by the coordinators", "young by the partition", "old by the partition"],
+)
+def test_without_a_time_the_newest_that_brokers_wrote_decides(
+    written_at: int, partition_at: int, is_hanging: bool | None, tmp_path: Path
+) -> None:
+    """Disks copied one after another: a coordinator's copy may be the newer one."""
+    begun = NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)
+    other = NewBatch([NewRecord(b"k", b"v", 3000)], 1, 9, 1, True)
+    write_segment(tmp_path / "orders-4", [begun, other, marker(COMMIT, other, partition_at)])
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}), written_at=written_at)
+    row = opened(tmp_path)
+    assert (row["isHanging"], row["abortCommand"] is None) == (is_hanging, is_hanging is None)
+    run = kseg(["txns", "orders-4", "--open"], tmp_path)
+    verified = kseg(["verify", "-v", "orders-4"], tmp_path)
+    if is_hanging:
+        assert (run.status, verified.status, run.stderr) == (1, 1, b"")
+        return
+    reason = "pay is CompleteCommit, without this partition; its last record is not older than 900000 ms by the newest"
+    assert row["reason"] == f"{reason} time here"
+    assert (run.status, verified.status) == (0, 0)
+    assert b"and --now, or ask" in run.stderr
+    assert b"note open-transaction: producer 8: open since offset 0; pay is CompleteCommit" in verified.stdout
+    assert opened(tmp_path, "--now", "903001")["isHanging"] is True
+    assert opened(tmp_path, "--max-transaction-timeout", "1")["isHanging"] is True
+
+
+def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
+    """A transaction whose end marker's bytes are random ones, between plain batches."""
+    before = NewBatch([NewRecord(b"k", b"v", 1000)] * 2)
+    opened = NewBatch([NewRecord(b"k", b"v", 1000)], 2, 8, 1, True)
+    end = marker(COMMIT, opened, 2000)
+    after = NewBatch([NewRecord(b"k", b"v", 3000)], 4)
+    log = write_segment(tmp_path / "orders-4", [before, opened, end, after])
+    data = bytearray(log.read_bytes())
+    sizes = [len(batch_bytes(batch)) for batch in (before, opened, end)]
+    start, size = (0, sizes[0]) if is_before else (sum(sizes[:2]), sizes[2])
+    data[start : start + size] = random.Random(7).randbytes(size)
+    log.write_bytes(data)
+    return log
+
+
+def test_one_whose_marker_may_be_damaged_is_not_called_hanging(tmp_path: Path) -> None:
+    write_damaged(tmp_path)
+    reason = "the log is damaged after it: its marker may have stood there"
+    alone = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert b"note open-transaction: producer 8: open since offset 2; %s; __tr" % reason.encode() in alone.stdout
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    row = opened(tmp_path, "--now", "now")
+    assert (row["isHanging"], row["reason"], row["abortCommand"]) == (None, reason, None)
+    assert b"abort" not in kseg(["txns", "orders-4"], tmp_path).stdout
+    judged = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert b"note open-transaction: producer 8: open since offset 2; %s\n" % reason.encode() in judged.stdout
+
+
+@pytest.mark.parametrize("size", [66, 66 + 70], ids=["its own size", "reaching over the next batch"])
+def test_a_marker_whose_header_can_be_read_may_be_damaged_too(size: int, tmp_path: Path) -> None:
+    """It is another producer's then: only the CRC tells."""
+    begun = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 8, 1, True)
+    plain = NewBatch([NewRecord(b"k", b"v", 3000)], 2)
+    log = write_segment(tmp_path / "orders-4", [begun, marker(COMMIT, begun, 2000), plain, plain])
+    data = bytearray(log.read_bytes())
+    start = len(batch_bytes(begun))
+    data[start + 8 + 3], data[start + 43 + 7] = size, 99
+    log.write_bytes(data)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    row = opened(tmp_path)
+    assert (row["firstOffset"], row["isHanging"], row["abortCommand"]) == (0, None, None)
+
+
+def test_damage_before_a_transaction_hides_no_marker_of_it(tmp_path: Path) -> None:
+    log = write_damaged(tmp_path, is_before=True)
+    content = log.read_bytes()
+    end = marker(COMMIT, NewBatch([NewRecord(b"k", b"v", 1000)], 2, 8, 1, True), 2000)
+    log.write_bytes(content.replace(batch_bytes(end), b""))
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
+    assert opened(tmp_path)["isHanging"] is True
+
+
+@pytest.mark.parametrize(
+    ("state", "finding_id"),
+    [
+        (None, "warning long-transaction"),
+        (("pay", 8, ONGOING, {"orders": [4]}), "note open-transaction"),
+        (("pay", 8, COMPLETE_ABORT, {}), "warning hanging-transaction"),
+        (("done-1", 9, ONGOING, {"orders": [4]}), "warning long-transaction"),
+    ],
+    ids=["no coordinator", "ongoing", "over", "some coordinators"],
+)
+def test_verify_warns_of_a_long_one_unless_its_coordinator_is_known(
+    state: tuple[Any, ...] | None, finding_id: str, tmp_path: Path
+) -> None:
+    hours = 48 * 3_600_000
+    begun = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
+    plain = NewBatch([NewRecord(b"k", b"v")], 1)
+    log = with_log_append_time(begun, 5000) + with_log_append_time(plain, 5000 + hours)
+    write_segment(tmp_path / "orders-4", []).write_bytes(log)
+    if state is not None:
+        write_coordinator(tmp_path, state)
+    run = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert f"{finding_id}: producer 8: open since offset 0, for {hours} ms at least; " in run.stdout.decode()
+    assert run.status == int(finding_id.startswith("warning"))
+
+
+def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
+    """The batch's bytes with the broker's time."""
+    data = bytearray(batch_bytes(batch))
+    data[22] |= 0x08
+    data[35:43] = timestamp.to_bytes(8, "big")
+    data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
+def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> None:
+    """A partition may be on its way to another disk: it isn't said to have ended."""
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
+    found = PartitionTransactions(PartitionLog(tmp_path / "orders-4"))
+    list(found.transactions())
+    (tmp_path / "orders-4").rename(tmp_path / "moved")
+    (verdict,) = Judge(Coordinators([tmp_path]), None).verdicts(found.partition, found.open_transactions).values()
+    assert (verdict.is_hanging, verdict.is_certain) == (None, False)
+    assert verdict.reason == "the log changed while it was read"
+
+
+@pytest.fixture(scope="module")
+def listings() -> Iterator[Counter[str]]:
+    """Counts what directories are listed; a hook stays for ever, so it counts only meanwhile."""
+    counts: Counter[str] = Counter()
+    is_counting = True
+
+    def watch(event: str, _: tuple[object, ...]) -> None:
+        if is_counting and event == "os.scandir":
+            counts[event] += 1
+
+    sys.addaudithook(watch)
+    yield counts
+    is_counting = False
+
+
+@pytest.mark.parametrize("command", ["txns", "verify"])
+@pytest.mark.parametrize("status", [ONGOING, COMPLETE_ABORT], ids=["open", "hanging"])
+def test_directories_are_listed_as_often_as_there_are_partitions(
+    command: str, status: int, tmp_path: Path, listings: Counter[str]
+) -> None:
+    """Not once more for each that has an open transaction."""
+    counts = []
+    for count in (5, 10, 20):
+        disk = tmp_path / str(count)
+        for number in range(count):
+            write_segment(disk / f"orders-{number}", [NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)])
+        write_coordinator(disk, ("pay", 8, status, {"orders": list(range(count)) if status == ONGOING else []}))
+        before = listings.total()
+        assert kseg([command, "."], disk).status == int(status != ONGOING)
+        counts.append(listings.total() - before)
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0])
+
+
+def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:
+    begun = [NewBatch([NewRecord(b"k", b"v", 3000)], number, 100 + number, 1, True) for number in range(26)]
+    write_segment(tmp_path / "orders-4", begun)
+    living: list[tuple[str, int, int, dict[str, list[int]]]] = [
+        (f"pay-{number}", 100 + number, ONGOING, {"orders": [4]}) for number in range(25)
+    ]
+    write_coordinator(tmp_path, IDLE, *living, ("gone", 125, COMPLETE_ABORT, {}))
+    run = kseg(["verify", "-v", "orders-4"], tmp_path)
+    assert run.status == 1
+    assert b"warning hanging-transaction: producer 125: open since offset 25; gone is CompleteAbort" in run.stdout
+    assert run.stdout.count(b"note open-transaction") == 20
+    assert b"producer 119: open since offset 19; Ongoing as pay-19; 5 more like this in the file\n" in run.stdout
+
+
 def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, IDLE)
@@ -197,7 +391,7 @@ def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> Non
     first = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
     write_segment(tmp_path / "orders-4", [first, marker(COMMIT, first), first._replace(base_offset=2)])
     write_coordinator(tmp_path, IDLE)
-    assert str(opened(tmp_path)["abortCommand"]).endswith("--coordinator-epoch 7")
+    assert str(opened(tmp_path, "--now", "now")["abortCommand"]).endswith("--coordinator-epoch 7")
 
 
 def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:
@@ -232,6 +426,22 @@ def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) 
     log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
     log.rename(log.with_name(f"{9:020}.log"))
     assert opened(tmp_path)["reason"] == "__transaction_state-0 is here from offset 9 on alone"
+
+
+@pytest.mark.parametrize("state", [(COMPLETE_ABORT, {}), (ONGOING, {"orders": [4]})], ids=["over", "ongoing"])
+def test_an_older_state_is_not_believed_where_the_newest_cannot_be_read(state: tuple[Any, ...], tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
+    log = next((tmp_path / "__transaction_state-0").glob("*.log"))
+    newest = bytearray(log.read_bytes())
+    newest[7], newest[-1] = 1, newest[-1] ^ 1
+    write_coordinator(tmp_path, ("pay", 8, *state))
+    with log.open("ab") as older:
+        older.write(newest)
+    row = opened(tmp_path)
+    reason = "__transaction_state-0: offset 1: the crc of its batch is wrong"
+    assert (row["isHanging"], row["reason"], row["abortCommand"]) == (None, reason, None)
+    assert row["transactionalId"] == "pay"
 
 
 def test_coordinators_may_lie_on_another_disk(tmp_path: Path) -> None:

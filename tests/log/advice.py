@@ -47,7 +47,8 @@ class Case(NamedTuple):
     """A finding's damage and what its next step is.
 
     way: which of several. states: how the broker was stopped before, where the advice differs. remains: what `verify`
-    still says afterwards, rightly. is_keyed: whether the topic's records have keys.
+    still says afterwards, rightly. is_keyed: whether the topic's records have keys. is_alone: whether it is found where
+    the partition was copied without the others.
     """
 
     finding_id: str
@@ -57,6 +58,7 @@ class Case(NamedTuple):
     states: tuple[str, ...] = (CLEAN, KILLED)
     remains: frozenset[str] = frozenset()
     is_keyed: bool = False
+    is_alone: bool = False
 
     @property
     def topic(self) -> str:
@@ -392,6 +394,7 @@ CASES = [
     Case("sequence-repeated", "replica", edited(0, 1, base_sequence=-3), take_replica),
     Case("producer-epoch-falls", "replica", edited(0, 0, producer_epoch=1), take_replica),
     Case("open-transaction", "nothing", open_transaction, nothing),
+    Case("long-transaction", "abort", let_hang, nothing, is_alone=True),
     Case("hanging-transaction", "abort", let_hang, nothing),
     # indexes
     Case("index-missing", "reindex", remove(0, ".index"), reindex),

@@ -245,18 +245,29 @@ def test_replicas_of_different_brokers_are_well(tmp_path: Path) -> None:
     assert found_on(two_disks(tmp_path, 1, 2)) == []
 
 
-def test_transaction_open_for_long_by_the_brokers_clock_is_noted_with_its_age(tmp_path: Path) -> None:
-    """How long it may be open is the brokers' affair: only the coordinator knows whether it hangs."""
+def test_transaction_open_for_long_by_the_brokers_clock_is_told_with_its_age(tmp_path: Path) -> None:
+    """How long it may be open is the brokers' affair, and only the coordinator knows whether it hangs: a warning."""
     partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
     log, hour = edits.logs(partition)[-1], 3_600_000
     edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=hour, max_timestamp=hour)
     found = [finding for finding in found_in(partition) if finding.sentence.endswith("ms at least")]
-    assert [finding.id for finding in found] == ["open-transaction"]
+    assert [(finding.id, finding.severity) for finding in found] == [("long-transaction", Severity.WARNING)]
+
+
+def test_transaction_whose_marker_may_be_damaged_is_none_of_long(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
+    log, hour = edits.logs(partition)[-1], 3_600_000
+    edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=hour, max_timestamp=hour)
+    with log.open("ab") as end:
+        end.write(b"\x07" * 70)
+    doubt = "ms at least; the log is damaged after it: its marker may have stood there"
+    assert [finding.id for finding in found_in(partition) if finding.sentence.endswith(doubt)] == ["open-transaction"]
 
 
 def test_each_finding_has_a_test() -> None:
-    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable", "hanging-transaction"}
-    assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *elsewhere}
+    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable"}
+    judged = {"hanging-transaction", "long-transaction"}
+    assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *elsewhere, *judged}
 
 
 @pytest.mark.usefixtures("kernel")

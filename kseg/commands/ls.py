@@ -173,7 +173,7 @@ def ls(
             talk(f"kseg: {line}")
 
     def say_unread(path: Path, reason: str) -> None:
-        by_hand = "retention is told by options and Kafka's defaults; `kseg retain` reads metadata of any size"
+        by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
         say(f"{path}: not read: {reason}: {by_hand}")
 
     topics = TopicRetention(settings.retention, given, CHEAP_METADATA, say_unread)

@@ -68,8 +68,8 @@ def metadata(
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
     PATHS are the directory __cluster_metadata-0, log directories of which one has it, or parents of these; none means
-    the current directory. The replay begins with the newest usable checkpoint. For each replica the directory is told
-    that holds it: its path if it is among PATHS, else its id. Values of passwords are hidden.
+    the current directory. The replay begins with the newest usable checkpoint. Each replica's directory is shown: its
+    path if it is among PATHS, else its id. Values of passwords are hidden.
     """
     refuse = Refusals()
     found = read_cluster_metadata(paths, _until(at), refuse)

@@ -50,7 +50,7 @@ def slice(  # noqa: A001  the command's name
     quiet: bool,
     cluster_metadata: Path | None,
 ) -> None:
-    """Cut a piece out of a partition: whole batches, copied as they are, with indexes made anew.
+    """Cut a piece out of a partition: whole batches, copied as they are, with indexes rebuilt.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def slice(  # noqa: A001  the command's name
       kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
 
     PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
-    their batches with --drop-offset and --drop-key: only these batches are made anew. If no record is such, the rest is
+    their batches with --drop-offset and --drop-key: only these batches are rebuilt. If no record is such, the rest is
     written, and the status is 1.
     """
     partitions = list(partitions_at(path, Refusals()))
@@ -81,7 +81,7 @@ def slice(  # noqa: A001  the command's name
         sliced = slice_partition(partitions[0], unfinished, settings, topic_id)
         if not sliced.segments:
             raise UsageError("has nothing of what is asked for", path)
-    counts = f"{sliced.copied} batches copied, {sliced.rebuilt} made anew, {sliced.dropped} records left out"
+    counts = f"{sliced.copied} batches copied, {sliced.rebuilt} rebuilt, {sliced.dropped} records left out"
     for line in () if quiet else (*segment_lines(sliced.segments, directory), counts):
         write_line(line)
     flush_stdout()

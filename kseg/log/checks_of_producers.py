@@ -135,7 +135,7 @@ class ProducerChecks:
         if known is None:
             return
         if header.producer_epoch < known.epoch:
-            sentence = f"producer {header.producer_id}: epoch {header.producer_epoch} behind {known.epoch}"
+            sentence = f"producer {header.producer_id}: epoch {header.producer_epoch} after {known.epoch}"
             self._add("producer-epoch-falls", batch, sentence)
             return
         if header.is_control or header.base_sequence < 0:

@@ -76,7 +76,7 @@ ABSENCE_TEXTS = {
     Absence.REMOVED: "its batch is there, but compaction or `slice` removed the record",
     Absence.GAP: "no batch holds it: compaction or `slice` removed its batch, or it is lost",
     Absence.DAMAGED: "it lies where the log is damaged; `kseg salvage` keeps what is intact",
-    Absence.DAMAGED_END: "it lies behind the last intact batch, where the log's end is damaged; log end offset {end}",
+    Absence.DAMAGED_END: "it lies after the last intact batch, where the log's end is damaged; log end offset {end}",
     Absence.NO_LATER_TIME: "no record has this time or a later one; the largest time is {largest}",
     Absence.NO_TIMES: "no record has a time",
     Absence.NOT_SELECTED: "no record from there on is one that is asked for",

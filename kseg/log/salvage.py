@@ -1,5 +1,7 @@
 """`salvage`: what is intact of damaged partitions, put together from one directory or several replicas."""
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,7 +36,8 @@ class Salvage:
 
     name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
     duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
-    batches whose offsets fit nowhere.
+    batches whose offsets fit nowhere. inner_problems: what is wrong inside batches that are kept as they are, since
+    their CRC holds, each with its log.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Salvage:
     reordered: int
     unplaced: tuple[Extent, ...]
     holes: tuple[Hole, ...]
+    inner_problems: tuple[tuple[Path, InnerProblem], ...]
 
     @property
     def extents(self) -> Iterator[Extent]:
@@ -76,16 +80,9 @@ class Salvage:
             yield from replica.losses
 
     @property
-    def inner_problems(self) -> Iterator[tuple[Path, InnerProblem]]:
-        """What is wrong inside batches that are kept as they are: their CRC holds."""
-        kept = {extent.log for extent in self.extents}
-        for replica in self.replicas:
-            yield from ((log, problem) for log, problem in replica.inner_problems if log in kept)
-
-    @property
     def is_whole(self) -> bool:
         """Whether nothing is lost, nothing stays that can't be read, and nothing came twice or out of order."""
-        if self.holes or self.unplaced or self.duplicates or self.reordered or any(self.inner_problems):
+        if self.holes or self.unplaced or self.duplicates or self.reordered or self.inner_problems:
             return False
         return not any(_is_loss(found) for found in self.losses)
 
@@ -162,7 +159,26 @@ def plan_salvage(
         stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
         tuple(unplaced),
         holes,
+        tuple(_problems_inside(kept, replicas)),
     )
+
+
+def _problems_inside(kept: Iterable[Extent], replicas: Sequence[Replica]) -> Iterator[tuple[Path, InnerProblem]]:
+    """What is wrong inside batches that are kept; of one that is left out, as a duplicate say, nothing."""
+    ranges: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
+    for extent in kept:
+        ranges[extent.log].append((extent.position, extent.end))
+    for found in ranges.values():
+        found.sort()
+    for replica in replicas:
+        for log, problem in replica.inner_problems:
+            place = bisect_right(ranges[log], problem.position, key=_start_of)
+            if place and problem.position < ranges[log][place - 1][1]:
+                yield log, problem
+
+
+def _start_of(positions: tuple[int, int]) -> int:
+    return positions[0]
 
 
 def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:

@@ -21,7 +21,7 @@ from kseg.writer.rebuild import without_records
 class SliceSettings:
     """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
 
-    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; their batches are made anew,
+    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; their batches are rebuilt,
     all others stay as they are.
     """
 
@@ -35,7 +35,7 @@ class SliceSettings:
 
 @dataclass(slots=True)
 class Sliced:
-    """What was written: segments, batches copied, batches made anew, and records left out of these.
+    """What was written: segments, batches copied, batches rebuilt, and records left out of these.
 
     missed_offsets, missed_keys: of those to be left out, the ones that no record had.
     """

@@ -37,7 +37,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
             yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
     yield from _limited(_loss_line(found) for found in salvage.losses)
     yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
-    if any(salvage.inner_problems):
+    if salvage.inner_problems:
         yield "    --drop-unreadable leaves such batches out"
     if salvage.reordered:
         yield f"  {salvage.reordered} batches put in order"

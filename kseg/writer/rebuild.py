@@ -1,4 +1,4 @@
-"""Batches made anew without some of their records, which else stay byte for byte as they are."""
+"""Batches rebuilt without some of their records, which else stay byte for byte as they are."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -83,7 +83,7 @@ def empty_batch(batch: Batch) -> bytes:
 def _readable_records(batch: Batch) -> list[Record]:
     problem = batch.problem()
     if problem is not None:
-        raise KsegError(f"the batch can't be made anew: {problem.detail}", position=batch.position)
+        raise KsegError(f"the batch can't be rebuilt: {problem.detail}", position=batch.position)
     return list(batch.records())
 
 

@@ -182,7 +182,7 @@ def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
     assert ran.status == 0
     path = tmp_path / "kafka-logs" / "__cluster_metadata-0"
     assert ran.stderr.decode() == (
-        f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that are read here: retention is told by options"
+        f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that are read here: retention goes by options"
         " and Kafka's defaults; `kseg retain` reads metadata of any size\n"
     )
     assert run.kseg(["ls", "-q", "kafka-logs/test-1-0"], tmp_path).stderr == b""

@@ -107,20 +107,40 @@ def test_dropped_batches_are_lost(restored: Path, tmp_path: Path) -> None:
     kept = salvage([restored / "damaged" / "066-codec-5"], tmp_path / "kept")
     dropped = salvage([restored / "damaged" / "066-codec-5"], tmp_path / "dropped", drop_unreadable=True)
     assert [problem.id for _, problem in kept.inner_problems] == ["bad-codec"]
-    assert list(dropped.inner_problems) == []
+    assert dropped.inner_problems == ()
     assert [found.loss.reason for found in dropped.losses] == ["bad-codec"]
     assert dropped.batch_count == kept.batch_count - 1
     assert not dropped.is_whole
 
 
+def spoil_codec(log: Path, number: int) -> tuple[int, int]:
+    """A batch that says gzip, which its records aren't; its position and size."""
+    position, size = list(edits.v2_batches(log))[number]
+    data = bytearray(log.read_bytes())
+    data[position + 22] |= 1
+    data[position + 17 : position + 21] = calc_crc32c(bytes(data[position + 21 : position + size])).to_bytes(4, "big")
+    log.write_bytes(data)
+    return position, size
+
+
+def test_problem_inside_a_batch_is_told_of_the_one_that_is_kept(tmp_path: Path) -> None:
+    """It stands in the log twice, and in another replica: one is kept."""
+    sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
+    logs = [edits.logs(source)[0] for source in sources]
+    for log in logs:
+        position, size = spoil_codec(log, 2)
+    data = logs[0].read_bytes()
+    end = position + size
+    logs[0].write_bytes(data[:end] + data[position:end] + data[end:])
+    plan = salvage(sources, tmp_path / "saved")
+    assert plan.duplicates
+    assert [problem.id for _, problem in plan.inner_problems] == ["bad-body"]
+
+
 def test_replica_fills_what_is_dropped(tmp_path: Path) -> None:
     sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
     log = edits.logs(sources[0])[0]
-    position, size = list(edits.v2_batches(log))[2]
-    data = bytearray(log.read_bytes())
-    data[position + 22] |= 1  # gzip, which the records aren't
-    data[position + 17 : position + 21] = calc_crc32c(bytes(data[position + 21 : position + size])).to_bytes(4, "big")
-    log.write_bytes(data)
+    spoil_codec(log, 2)
     plan = salvage(sources, tmp_path / "saved", drop_unreadable=True)
     assert plan.holes == ()
     for path in edits.logs(sources[1]):

@@ -1,4 +1,4 @@
-"""`slice` as a library: what is kept, what is copied, what is made anew."""
+"""`slice` as a library: what is kept, what is copied, what is rebuilt."""
 
 import os
 from pathlib import Path

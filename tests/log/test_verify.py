@@ -192,6 +192,14 @@ def test_small_edit_trips_its_check(finding_id: str, tmp_path: Path) -> None:
     assert finding_id in ids(partition)
 
 
+def test_epoch_of_a_producer_that_falls_is_told_with_the_one_before(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "2.8.2/idem-0")
+    raise_producer_epoch(partition)
+    sentences = [finding.sentence for finding in found_in(partition) if finding.id == "producer-epoch-falls"]
+    assert sentences
+    assert all(sentence.endswith("epoch 0 after 1") for sentence in sentences)
+
+
 @pytest.mark.parametrize(("finding_id", "name"), NOTED.items())
 def test_golden_partition_has_its_note(finding_id: str, name: str, restored: Path) -> None:
     assert finding_id in ids(restored / "logs" / name)

@@ -20,7 +20,7 @@ COMMANDS = {
     "lookup": "Find the record of an offset or of a time, and show the way.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
-    "reindex": "Make indexes anew from the logs.",
+    "reindex": "Rebuild indexes from the logs.",
     "explain": "Read bytes aloud: each field with its bytes, value and meaning.",
     "build": "Make a partition's directory of records.",
     "slice": "Cut a piece out of a partition, batches copied as they are.",

@@ -112,7 +112,7 @@ def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Re
 
 
 def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
-    """What is wrong with a slice's batches, in the file's order: of a body that can't be had nothing else is told."""
+    """What is wrong with a slice's batches, in the file's order: of a body that can't be had only that is reported."""
     damages = {problem.position: problem_damage(problem) for problem in columns.problems}
     damages |= {damage.position: damage for _, damage in piece.damages}
     return [damages[position] for position in sorted(damages)]

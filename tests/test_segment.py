@@ -396,7 +396,7 @@ def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) 
 
 
 @pytest.mark.usefixtures("kernel")
-def test_damage_is_told_between_the_records_before_and_behind_it() -> None:
+def test_damage_is_reported_between_the_records_around_it() -> None:
     met: list[kseg.Record | kseg.Damage] = []
     with kseg.open_segment(damaged("066-codec-5")) as segment:
         for record in segment.records(on_damage=met.append):

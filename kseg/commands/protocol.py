@@ -68,7 +68,7 @@ def protocol(
       echo 00000012 00120000 00000001 00086d79 2d617070 2d31 | kseg protocol -
 
     FILE is a .pcap or .pcapng (which the library dpkt reads: kseg's extra `pcap` brings it), frames one after another,
-    each behind its size as on a connection, or their bytes in hexadecimal, `xxd` and `hexdump -C` included; there a
+    each after its size as on a connection, or their bytes in hexadecimal, `xxd` and `hexdump -C` included; there a
     paragraph is a message, its size may be missing. Responses are read by the requests that they answer. Ends with 1
     where something is no frame, or can't be read, or is of an api or version that kseg doesn't know, which is counted
     on stderr; what follows is read.

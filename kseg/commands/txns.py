@@ -18,6 +18,7 @@ from kseg.commands.options import (
     reads_archives,
 )
 from kseg.commands.parameters import long_number
+from kseg.log.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.log.log_dir import find_partitions
 from kseg.log.partition import PartitionLog
 from kseg.log.replicas import one_of_each
@@ -35,7 +36,7 @@ from kseg.views.columns import (
 )
 from kseg.views.coordinators import Coordinators, Judge, abort_command
 from kseg.views.rows import RowWriter
-from kseg.views.transactions import MAXIMUM_TIMEOUT_MS, TOPIC, PartitionTransactions, coordinator_transactions
+from kseg.views.transactions import TOPIC, PartitionTransactions, coordinator_transactions
 
 if TYPE_CHECKING:
     from kseg.views.replay import Unreadable
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     "timeout_ms",
     type=long_number(),
     metavar="MS",
-    default=MAXIMUM_TIMEOUT_MS,
+    default=MAXIMUM_TRANSACTION_MS,
     show_default=True,
     help="None whose last record is younger hangs, as transaction.max.timeout.ms.",
 )

@@ -97,7 +97,7 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
 
 
 def _trailing_bytes(path: str, summary: LogSummary, context: DumpContext) -> None:
-    """Bytes behind the last batch, as the tool counts them."""
+    """Bytes after the last batch, as the tool counts them."""
     if context.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
         name = context.shown(Path(path).name)
         context.line(layout.TRAILING_BYTES.format(size=summary.damages[-1].size, name=name))

@@ -284,7 +284,7 @@ class List(Sized):
 
 
 class Optional(Construct):  # type: ignore[misc]
-    """A structure that may be null, behind a mark: an int8, negative for null.
+    """A structure that may be null, after a mark: an int8, negative for null.
 
     Among the tagged fields the mark is a uvarint instead, 0 for null, which Kafka's tables don't tell.
     """

@@ -106,7 +106,7 @@ class ProducerStates:
         if header.producer_id < 0:
             return None
         known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
-        if known.epoch != header.producer_epoch:  # sequences begin anew
+        if known.epoch != header.producer_epoch:  # sequences begin again
             known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
         if not header.is_control:
             self._add_records(header, known)

@@ -1,4 +1,4 @@
-"""Indexes made anew from the log, byte for byte as a broker of 2.0 or later writes them at recovery.
+"""Indexes rebuilt from the log, byte for byte as a broker of 2.0 or later writes them at recovery.
 
 From 3.9.1, 4.0.1 and 4.1 on a broker writes the same while it appends; before, its entries name whole appends, whose
 bounds the log doesn't keep. Source: LogSegment.recover.

@@ -192,7 +192,7 @@ class Op(IntEnum):
     CSV_TEXT = 13
     """Text a as a field in quotes, nothing for null.
 
-    What isn't UTF-8, or begins with `base64:` itself, is Base64 behind `base64:`.
+    What isn't UTF-8, or begins with `base64:` itself, is Base64 after `base64:`.
     """
     CSV_HEADERS = 14
     "The same of the headers' JSON list."

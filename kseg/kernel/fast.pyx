@@ -810,7 +810,7 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
 
 
 cdef int put_json_value(Output out, Bytes text) except -1 nogil:
-    """A JSON string; null for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`."""
+    """A JSON string; null for null. What isn't UTF-8, or begins as if it weren't, is Base64 after `base64:`."""
     cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
@@ -858,7 +858,7 @@ cdef bint is_formula(const uint8_t* at, Py_ssize_t size) noexcept nogil:
 
 
 cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
-    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind `base64:`.
+    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 after `base64:`.
 
     is_safe: an apostrophe comes before what a spreadsheet would take for a formula.
     """

@@ -119,7 +119,7 @@ def _json_text(text: bytes | None) -> bytes:
 
 
 def _json_value(text: bytes | None) -> bytes:
-    """A JSON string, or null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
+    """A JSON string, or null. What isn't UTF-8, or begins as if it weren't, is Base64 after a mark."""
     if text is None:
         return b"null"
     marked = _marked(text)
@@ -185,7 +185,7 @@ _BASE64_MARK = b"base64:"
 
 
 def _csv_text(text: bytes | None) -> bytes:
-    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 behind a mark."""
+    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 after a mark."""
     if text is None:
         return b""
     marked = _marked(text)
@@ -193,7 +193,7 @@ def _csv_text(text: bytes | None) -> bytes:
 
 
 def _marked(text: bytes) -> bytes | None:
-    """Base64 behind a mark of what isn't UTF-8, or begins with that mark itself; None for other texts."""
+    """Base64, after a mark, of what isn't UTF-8, or begins with that mark itself; None for other texts."""
     try:
         text.decode()
     except UnicodeDecodeError:

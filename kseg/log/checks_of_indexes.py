@@ -56,9 +56,9 @@ class OffsetIndexCheck:
         self._end = header.end
 
     def finish(self) -> None:
-        """Tells of entries behind the last batch."""
+        """Reports entries after the last batch."""
         while self._entry is not None:
-            self._add(self._entry, f"points behind the last batch, which ends at {self._end}")
+            self._add(self._entry, f"points beyond the last batch, which ends at {self._end}")
             self._entry = next(self._entries, None)
         if self._passed is not None and self._passed.offset > self._last_offset:
             self._add(self._passed, f"names an offset behind the log's last one, {self._last_offset}")
@@ -120,7 +120,7 @@ class TimeIndexCheck:
             self._check(self._entry)
 
     def finish(self) -> None:
-        """Tells of entries behind the last batch, and of a last entry that is missing."""
+        """Reports entries after the last batch, and of a last entry that is missing."""
         while self._entry is not None:
             self._check(self._entry)
         if self._is_closed and self._last_timestamp < self._largest_of_records:

@@ -27,7 +27,7 @@ class EpochStart(NamedTuple):
 class LogChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with them.
 
-    next_offset: behind the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have
+    next_offset: after the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have
     them, none of which lies below the log start offset. ends_with_epoch: whether the last batch has one.
     is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
     is_compacted: whether anything shows that compaction has been over the log.

@@ -16,7 +16,7 @@ from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage
 
 MAXIMUM_TRANSACTION_MS = 900_000
-"""`transaction.max.timeout.ms`: a transaction that is open for longer is worth a word, though brokers may allow it."""
+"""The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""
 MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have stood there"
 _SEQUENCES = 0x7FFFFFFF
 
@@ -24,7 +24,7 @@ _SEQUENCES = 0x7FFFFFFF
 class _OpenTransaction(NamedTuple):
     """A transaction without an end: where its first batch stands, and when it had certainly been written.
 
-    That is told by the broker's clock in its last LogAppendTime, or in the next marker or such time: records' own times
+    The broker's clock says so in its last LogAppendTime, or in the next marker or such time: records' own times
     may be anything.
     may_have_ended: damage lies after its first batch.
     """

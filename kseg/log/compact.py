@@ -72,7 +72,7 @@ def compact_partition(
     """Cleans a partition into a directory that is there; without one it is only counted what would go.
 
     Pass by pass, as the cleaner does it: as many keys as the offset map holds, then all segments from the first on are
-    written anew up to there. Offsets stay; segments that the cleaner leaves alone are copied as they are. Counting
+    rewritten up to there. Offsets stay; segments that the cleaner leaves alone are copied as they are. Counting
     alone writes nothing if one pass does; else its passes go through the system's temporary directory. topic_id: the
     topic's, for a partition that has lost it.
 
@@ -193,7 +193,7 @@ class _Cleaning:
     # --- segments -------------------------------------------------------------------------------------------------
 
     def _clean(self, segments: list[SegmentFiles], first_dirty: int) -> list[SegmentFiles]:
-        """Writes segments anew, some joined into one. Source: Cleaner.doClean, cleanSegments."""
+        """Rewrites segments, some joined into one. Source: Cleaner.doClean, cleanSegments."""
         plan, settings, done = self._done.plan, self._settings, self._done
         transactions = CleanedTransactions(self._aborted)
         retention = Retention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
@@ -303,7 +303,7 @@ class _Output:
 def _write(
     partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
 ) -> None:
-    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is made anew.
+    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is rebuilt.
 
     Producer snapshots at the beginning of segments that were joined to others go, as the broker deletes them.
     """

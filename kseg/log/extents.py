@@ -73,7 +73,7 @@ class Replica:
         drop_unreadable: bool = False,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
-        """Reads all logs, as far as they can be; `on_read` is told the size of each."""
+        """Reads all logs, as far as they can be; `on_read` takes the size of each."""
         self.partition = partition
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []

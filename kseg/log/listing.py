@@ -14,8 +14,8 @@ from kseg.index.headers import BatchHeader, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
-from kseg.log.metadata_retention import METADATA_TOPIC, metadata_log_start
-from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, SegmentFiles, Tail, read_tail
+from kseg.log.metadata_retention import metadata_log_start
+from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PartitionLog, SegmentFiles, Tail, read_tail
 from kseg.log.remote_tier import RemoteTier
 from kseg.log.roll import (
     UNLIMITED,
@@ -139,7 +139,7 @@ def list_partition(
 ) -> PartitionListing:
     """A partition's listing; segments that go or can't be opened meanwhile are left out and named in its problems.
 
-    `on_read` is told the size of each log that was looked at.
+    `on_read` takes the size of each log that was looked at.
     """
     problems: list[str] = []
     listed: list[tuple[SegmentFiles, SegmentListing, BatchHeader | None]] = []
@@ -179,7 +179,7 @@ def select_segments(
     Args:
         listing: of a partition.
         selection: which records are wanted.
-        say: is told which index wasn't trusted, and what was left out.
+        say: takes which index wasn't trusted, and what was left out.
         left: how many records are wanted yet; None for all.
 
     Returns:

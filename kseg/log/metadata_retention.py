@@ -11,7 +11,6 @@ from kseg.log.partition import FoundFile, PartitionLog
 from kseg.log.roll import RetainedSegment
 from kseg.segment import open_segment
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_RETENTION_BYTES = 100 << 20
 """`metadata.max.retention.bytes`."""
 METADATA_RETENTION_MS = 604_800_000

@@ -29,6 +29,8 @@ CHECKPOINT_OF_FIELD = {
 """Fields of Checkpoints and the file of a log directory that each is read from."""
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Internal topics that Kafka always compacts."""
+METADATA_TOPIC = "__cluster_metadata"
+"""Of a KRaft cluster; its log goes by rules of its own."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 

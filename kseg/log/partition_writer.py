@@ -47,7 +47,7 @@ class WrittenSegment(NamedTuple):
 class PartitionWriter:
     """Appends batches to a partition's directory; a context manager that closes the last segment at its end.
 
-    next_offset: behind the last batch. states: its producers. segments: those that are closed. Raises OSError where the
+    next_offset: after the last batch. states: its producers. segments: those that are closed. Raises OSError where the
     system can't write.
     """
 

@@ -1,4 +1,4 @@
-"""`reindex`: the indexes of partitions' segments, made anew beside nothing, as a broker rebuilds them."""
+"""`reindex`: the indexes of partitions' segments, rebuilt as a broker rebuilds them."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -18,7 +18,7 @@ from kseg.log_file import Damage
 
 
 class Comparison(StrEnum):
-    """How an index that is there compares with the one made anew."""
+    """How an index that is there compares with the rebuilt one."""
 
     SAME = "same"
     DIFFERS = "differs"

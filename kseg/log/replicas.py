@@ -9,7 +9,7 @@ from kseg.log.partition import PartitionLog
 def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
     """One replica of each partition, in the order they came: the one whose log goes furthest.
 
-    That is told by the latest leader epoch, then by the log end offset. Directories that aren't named after a
+    They are compared by the latest leader epoch, then by the log end offset. Directories that aren't named after a
     partition, or that are on their way in or out, stay as they are. Raises OpenError if the log of one of several
     replicas can't be opened.
     """

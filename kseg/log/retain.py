@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.log.listing import ListingSettings, SegmentListing, list_partition
-from kseg.log.metadata_retention import METADATA_TOPIC
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.roll import Retention, RetentionSettings
 from kseg.log.side_files import states_at
 from kseg.new_directory import copy_file

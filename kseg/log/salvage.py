@@ -125,7 +125,7 @@ def plan_salvage(
     """What can be saved of a partition, of one directory or of several replicas; nothing is written.
 
     Of several the one with the most intact batches comes first; the others fill its holes. `drop_unreadable`: batches
-    whose CRC holds, but not all of whose records can be read, are lost too. `on_read` is told the size of each log that
+    whose CRC holds, but not all of whose records can be read, are lost too. `on_read` takes the size of each log that
     was read. Raises OpenError if a log can't be opened.
     """
     replicas = [
@@ -226,7 +226,7 @@ def _reason(extent: Extent) -> str:
 
 
 def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:
-    """What is lost behind the last batch, as far as a checkpoint says what was there, or a loss shows it."""
+    """What is lost after the last batch, as far as a checkpoint says what was there, or a loss shows it."""
     end = kept[-1].last_offset + 1 if kept else start
     known = [each for replica in replicas for each in replica.partition.checkpoints()[:2] if each is not None]
     if not any(replica.is_compacted for replica in replicas):

@@ -75,7 +75,7 @@ def selected_pieces(
     Args:
         directory: the partition's.
         selection: what is wanted; following isn't done here.
-        say: is told which index wasn't trusted, and what was left out.
+        say: takes which index wasn't trusted, and what was left out.
         left: how many are wanted at most, in place of the selection's limit.
 
     Raises:

@@ -34,7 +34,7 @@ class Selector:
         Args:
             selection: what is wanted.
             directory: where the logs lie.
-            say: is told which index wasn't trusted, and why; and what was left out.
+            say: takes which index wasn't trusted, and why; and what was left out.
 
         Raises:
             OpenError: if the directory can't be listed.

@@ -66,7 +66,7 @@ def verify_partition(
 ) -> Verified:
     """All findings in a partition.
 
-    `keep_cache`: leave what was read in the page cache. `on_read` is told the size of each log that was read.
+    `keep_cache`: leave what was read in the page cache. `on_read` takes the size of each log that was read.
     """
     findings = Findings()
     problems: list[KsegError] = []

@@ -10,15 +10,13 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import parse_partition_directory
-from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST
+from kseg.log.checks_of_producers import MARKER_MAY_BE_LOST, MAXIMUM_TRANSACTION_MS
 from kseg.log.log_dir import LogDir
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.replicas import one_of_each
 from kseg.partitioner import COORDINATOR_PARTITIONS, coordinator_partition
 from kseg.views.metadata_beside import MetadataBeside, partition_count
-from kseg.views.topic_ids import METADATA_TOPIC
 from kseg.views.transactions import (
-    MAXIMUM_TIMEOUT_MS,
     TOPIC,
     CoordinatorTransaction,
     LogTail,
@@ -159,7 +157,7 @@ class Coordinators:
                 found.append(PartitionLog(path))
         return found
 
-    def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> Verdict:
+    def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
         """Judges a transaction that is open in a partition, by what was read last.
 
         With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
@@ -222,7 +220,9 @@ def _first_offset_problem(place: PartitionLog) -> str | None:
 class Judge:
     """Judges the open transactions of partitions, also while brokers go on writing to them."""
 
-    def __init__(self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> None:
+    def __init__(
+        self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS
+    ) -> None:
         """Takes the coordinators, a time to judge at, and the longest time allowed.
 
         Without a time, None, the newest that brokers wrote into the coordinators' partitions or the partition itself

@@ -13,10 +13,10 @@ from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
 from kseg.log.log_dir import Refuse
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.segment import open_segment
 from kseg.views.cluster import ClusterMetadata
-from kseg.views.metadata_replay import TOPIC, MetadataReplay
+from kseg.views.metadata_replay import MetadataReplay
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read_cluster_metadata(
     Raises:
         OpenError: there is no such directory, or no metadata in it.
     """
-    places = find_topic(paths, TOPIC, refuse)
+    places = find_topic(paths, METADATA_TOPIC, refuse)
     return replace(cluster_metadata_of(places.partitions[0], until or Until()), log_dirs=places.log_dirs)
 
 

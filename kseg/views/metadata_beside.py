@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
-from kseg.log.partition import PartitionLog
-from kseg.views.topic_ids import METADATA_TOPIC
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 
 if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata

@@ -8,6 +8,7 @@ from kseg.decode.newer import NEWER, newer_part
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import cluster_metadata
+from kseg.log.partition import METADATA_TOPIC
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,
@@ -21,7 +22,6 @@ from kseg.views.cluster import (
 )
 from kseg.views.replay import Unreadable
 
-TOPIC = "__cluster_metadata"
 NO_LEADER_CHANGE = -2
 """What a change says of a leader that stays. Source: LeaderConstants."""
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
@@ -58,11 +58,11 @@ class MetadataReplay:
             reason = (
                 f"it is {NEWER}: {error.message}" if is_newer(cluster_metadata.RECORDS, record.value) else error.message
             )
-            self.unreadable.append(Unreadable(TOPIC, record.offset, reason))
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, reason))
             return
         newer = newer_part(*framed)
         if newer is not None:
-            self.unreadable.append(Unreadable(TOPIC, record.offset, newer))
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, newer))
         if framed.message is cluster_metadata.BEGIN_TRANSACTION_RECORD:
             self._transaction = []
         elif framed.message is cluster_metadata.ABORT_TRANSACTION_RECORD:

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from kseg.errors import KsegError
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Of `__cluster_metadata` itself, which no record tells. Source: Uuid.METADATA_TOPIC_ID."""
 

@@ -29,7 +29,7 @@ class TopicRetention:
             settings: what holds where nothing else is known.
             given: fields of them that hold whatever a topic's settings are.
             largest_metadata: metadata of more bytes aren't read; None: all are.
-            on_unread: is told which metadata aren't read, and why.
+            on_unread: takes the metadata that aren't read, and why.
         """
         self._settings = settings
         self._given = given

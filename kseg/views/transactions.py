@@ -16,13 +16,12 @@ from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
+from kseg.log.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.log.partition import PartitionLog, SegmentFiles
 from kseg.log_file import Damage, LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__transaction_state"
-MAXIMUM_TIMEOUT_MS = 900_000
-"""The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""
 OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """States of a coordinator in which markers are still to be written."""
 
@@ -74,7 +73,7 @@ class Transaction:
             return None
         return max(0, self.end_timestamp - self.first_timestamp)
 
-    def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TIMEOUT_MS) -> bool:
+    def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> bool:
         """Whether its last record is longer ago than that. Source: FindHangingTransactionsCommand, and its default."""
         return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
@@ -82,7 +81,7 @@ class Transaction:
 class PartitionTransactions:
     """The transactions of a partition; its properties are right once `transactions` came to its end.
 
-    log_end_offset: behind the last batch. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
+    log_end_offset: the next one. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
     damage. Only headers and markers are read, and CRCs of single batches that leave a transaction open.
     """
 

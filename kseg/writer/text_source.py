@@ -35,7 +35,7 @@ def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) ->
 def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
     """A record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
 
-    An empty field is null; behind `base64:` stands one in Base64. Raises SourceError for a row that is wrong, or a
+    An empty field is null; after `base64:` stands one in Base64. Raises SourceError for a row that is wrong, or a
     column that isn't known.
     """
     rows = csv.reader(_texts(lines), strict=True)

@@ -162,7 +162,7 @@ def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> No
     assert "schema 2: the schema doesn't compile" in (found.reason or "")
 
 
-@pytest.mark.parametrize("name", ["../outside.proto", "/tmp/outside.proto", "a/../../outside.proto"])
+@pytest.mark.parametrize("name", ["../outside.proto", "/outside.proto", "a/../../outside.proto"])
 def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> None:
     registry = source_topic(tmp_path, ORDER.replace("price.proto", name), name=name)
     found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())

@@ -1,4 +1,4 @@
-"""What healthy brokers leave behind is no finding, whatever their release and whatever was done to the partition."""
+"""What healthy brokers leave on disk is no finding, whatever their release and whatever was done to the partition."""
 
 import os
 import shutil

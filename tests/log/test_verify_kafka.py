@@ -1,4 +1,4 @@
-"""What real brokers leave behind when all is well is well for `verify` too. Needs Java and Maven."""
+"""What real brokers leave on disk when all is well is well for `verify` too. Needs Java and Maven."""
 
 import json
 import shutil

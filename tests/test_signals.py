@@ -53,6 +53,30 @@ sys.exit(status)
 """
 """Runs kseg, and sends itself a signal at the so manieth file that it touches; a storm goes on with each later one."""
 
+BETWEEN_LINES = """
+import os, signal, sys
+
+at, number = int(sys.argv[1]), int(sys.argv[2])
+del sys.argv[1:3]
+PLACES = ("kseg/processes.py", "multiprocessing/connection.py", "multiprocessing/process.py", "/selectors.py")
+seen = 0
+
+def lines(frame, event, _):
+    global seen
+    seen += 1
+    if seen == at:
+        os.kill(os.getpid(), number)
+    return lines
+
+sys.settrace(lambda frame, event, _: lines if frame.f_code.co_filename.endswith(PLACES) else None)
+from kseg.__main__ import main
+status = main()
+sys.settrace(None)
+print(seen, file=sys.stderr)
+sys.exit(status)
+"""
+"""Runs kseg, and sends itself a signal at the so manieth line of what shares work between processes."""
+
 COMMANDS = {
     "salvage": "salvage damaged-0 -o new",
     "salvage of several": "salvage logs -o some/new",
@@ -265,6 +289,31 @@ def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, num
     while members(process.pid):
         pass
     assert shared.left() == set()
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(shared: Place, name: str) -> None:
+    line = SHARING[name].replace(" ".join(MANY), " ".join(MANY[:2]))
+
+    def traced(at: int, number: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", BETWEEN_LINES, str(at), str(number), *line.split()],
+            cwd=shared.work,
+            env=os.environ | {"TMPDIR": str(shared.temporary), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            preexec_fn=interruptible,
+        )
+
+    count = int(traced(0, 0).stderr.splitlines()[-1])
+    shared.clear()
+    for turn in range(2 * POINTS):
+        number = SIGNALS[turn % len(SIGNALS)]
+        ended = traced(1 + turn * (count - 1) // (2 * POINTS), number)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (128 + number, False), (turn, number, ended.stderr)
+        assert shared.left() == set()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")

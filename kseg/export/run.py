@@ -243,15 +243,11 @@ def in_processes(count: int) -> Execute:
         if count <= 1 or len(orders) <= 1 or sum(order.size for order in orders) < WORTH_PROCESSES:
             yield from execute_here(orders, job)
             return
-        from concurrent.futures import as_completed
+        from kseg.processes import results_by_processes
 
-        from kseg.processes import process_pool, without_interrupt
-
-        with process_pool(min(count, len(orders)), "spawn") as pool:
-            with without_interrupt():
-                waiting = [pool.submit(execute_one, order, job) for order in orders]
-            for future in as_completed(waiting):
-                yield future.result()
+        started = [(order, job) for order in orders]
+        for _, result in results_by_processes(min(count, len(orders)), execute_one, started, "spawn"):
+            yield result
 
     return execute
 

@@ -222,16 +222,18 @@ def verify_paths(
         for order in plan.orders:
             yield _verify(order, selection, keep_cache, on_read)
         return
-    from kseg.processes import process_pool, without_interrupt
+    from kseg.processes import results_by_processes
 
-    with process_pool(wanted) as pool:
-        with without_interrupt():
-            futures = [pool.submit(_verify, order, selection, keep_cache) for order in plan.orders]
-        while futures:
-            verified = futures.pop(0).result()
-            if on_read is not None:
-                on_read(verified.size)
-            yield verified
+    shown = 0
+    done: dict[int, Verified] = {}
+    orders = [(order, selection, keep_cache) for order in plan.orders]
+    for number, verified in results_by_processes(wanted, _verify, orders, "fork"):
+        if on_read is not None:
+            on_read(verified.size)
+        done[number] = verified
+        while (following := done.pop(shown, None)) is not None:
+            shown += 1
+            yield following
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:

@@ -88,7 +88,8 @@ def _workers(count: int, work: Callable[..., object], start_method: Literal["for
     try:
         with SafeChildren():
             if start_method == "spawn":
-                resource_tracker.ensure_running()  # multiprocessing would start it below, and let signals through then
+                with _without_interrupt():  # else it would be started below, and let signals through from then on
+                    resource_tracker.ensure_running()
             with _without_interrupt():
                 for _ in range(count):
                     _start(workers, work, start_method)

@@ -21,7 +21,7 @@ from kseg.arrow import record_batches
 from kseg.index.headers import walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.rebuild import rebuild
-from kseg.log_file import Damage, LogFile
+from kseg.reading.log_file import Damage, LogFile
 
 PARTITIONS = 4
 PROCESSES = 2

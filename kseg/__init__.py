@@ -10,10 +10,10 @@ with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
-    from kseg.batch import Batch, Header, Record
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
-    from kseg.log_file import Damage
-    from kseg.segment import Segment, open_segment
+    from kseg.reading.batch import Batch, Header, Record
+    from kseg.reading.log_file import Damage
+    from kseg.reading.segment import Segment, open_segment
 
 __all__ = [
     "Batch",
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Batch": "kseg.batch",
-    "Damage": "kseg.log_file",
+    "Batch": "kseg.reading.batch",
+    "Damage": "kseg.reading.log_file",
     "DamagedError": "kseg.errors",
-    "Header": "kseg.batch",
+    "Header": "kseg.reading.batch",
     "KsegError": "kseg.errors",
     "OpenError": "kseg.errors",
-    "Record": "kseg.batch",
-    "Segment": "kseg.segment",
+    "Record": "kseg.reading.batch",
+    "Segment": "kseg.reading.segment",
     "UsageError": "kseg.errors",
-    "open_segment": "kseg.segment",
+    "open_segment": "kseg.reading.segment",
 }
 
 

@@ -9,13 +9,13 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 import gc
 import os
 
-INTERRUPTED = 130  # as in kseg.interrupts, which may not be imported then
+INTERRUPTED = 130  # as in kseg.system.interrupts, which may not be imported then
 
 try:
-    from kseg.safe_path import leave_out_current_directory
+    from kseg.system.safe_path import leave_out_current_directory
 
     leave_out_current_directory()
-    from kseg.interrupts import interrupted_status, leave_at_interrupt
+    from kseg.system.interrupts import interrupted_status, leave_at_interrupt
 except KeyboardInterrupt:
     os._exit(INTERRUPTED)
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg import kernel
-from kseg.batch import Batch, OnDamage, check_on_damage, meet
-from kseg.bodies import Slice, with_bodies
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.kernel.contract import Buffer, Columns
-from kseg.log_file import LogFile
-from kseg.segment import batch_of, damages_of
+from kseg.reading.batch import Batch, OnDamage, check_on_damage, meet
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import batch_of, damages_of
 
 MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""

@@ -9,10 +9,10 @@ from importlib import import_module
 import click
 
 from kseg.errors import ClosedPipeError, KsegError
-from kseg.interrupts import interrupted_status, raise_at_interrupt
 from kseg.output.standard_streams import own_standard_streams
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
+from kseg.system.interrupts import interrupted_status, raise_at_interrupt
 
 COMMANDS = {
     "dump": "Print what log segments, indexes, snapshots and checkpoints hold.",

@@ -12,7 +12,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import cluster_metadata, consumer_offsets
 from kseg.index.rebuild import rebuild
-from kseg.log_file import LogFile
+from kseg.reading.log_file import LogFile
 from tests import golden
 from tests.decode.schemas_topic import new_client, registered, write_topic
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment

@@ -289,7 +289,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["kseg.cli", "click", "kseg.commands.dump", "kseg.log_file"])
+@pytest.mark.parametrize("module", ["kseg.cli", "click", "kseg.commands.dump", "kseg.reading.log_file"])
 def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_IMPORT, module, "dump", SAMPLE],

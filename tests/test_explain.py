@@ -10,13 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kseg.batch import Batch
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_rows, whole_page
 from kseg.formats.batch import BATCH_HEADER
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.segment import Segment
+from kseg.reading.batch import Batch
+from kseg.reading.segment import Segment
 from tests import golden, run
 
 UNTOLD = (FileKind.UNKNOWN, FileKind.LOCK)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.gentle import resident_pages
-from kseg.log_file import LogFile
 from kseg.output.progress import ProgressBar
+from kseg.reading.log_file import LogFile
+from kseg.system.gentle import resident_pages
 from tests.log import edits
 from tests.run import kseg
 
@@ -126,6 +126,6 @@ def test_file_without_bytes_has_no_pages(tmp_path: Path) -> None:
 
 
 def test_giving_way_lowers_the_priorities() -> None:
-    code = "import os; from kseg.gentle import give_way; give_way(); print(os.nice(0))"
+    code = "import os; from kseg.system.gentle import give_way; give_way(); print(os.nice(0))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "19\n"

@@ -15,15 +15,15 @@ import pytest
 from crc32c import crc32c
 from zstandard import ZstdCompressor
 
-from kseg.bodies import FAILURES_FREE, Slice, with_bodies
 from kseg.codecs import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
 from kseg.explain import explain_file
 from kseg.explain.log import MOST_DECOMPRESSED
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
-from kseg.log.lookup import lookup_offset
-from kseg.log.partition import PartitionLog
-from kseg.log_file import Damage, LogFile, Run
+from kseg.log.lookup.lookup import lookup_offset
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
+from kseg.reading.log_file import Damage, LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import kseg
 

@@ -89,7 +89,7 @@ def test_version_names_the_kernel_in_use(installed: Path) -> None:
 
 
 def test_installed_package_is_the_one_that_runs(installed: Path) -> None:
-    code = "import kseg.log_file; print(kseg.log_file.__file__)"
+    code = "import kseg.reading.log_file; print(kseg.reading.log_file.__file__)"
     assert run([sys.executable, "-c", code], installed, PYTHONPATH=str(installed)).startswith(str(installed))
 
 

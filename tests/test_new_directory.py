@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.new_directory import WriteError, new_directory
+from kseg.system.new_directory import WriteError, new_directory
 
 
 def test_what_cant_be_written_is_called_as_it_would_be_at_the_end(tmp_path: Path) -> None:

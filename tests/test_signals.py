@@ -58,7 +58,7 @@ import os, signal, sys
 
 at, number = int(sys.argv[1]), int(sys.argv[2])
 del sys.argv[1:3]
-PLACES = ("kseg/processes.py", "multiprocessing/connection.py", "multiprocessing/process.py", "/selectors.py")
+PLACES = ("kseg/system/processes.py", "multiprocessing/connection.py", "multiprocessing/process.py", "/selectors.py")
 seen = 0
 
 def lines(frame, event, _):
@@ -234,7 +234,8 @@ def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
-    code = f"import os, kseg.interrupts as i; i.leave_at_interrupt(); os.kill(os.getpid(), {int(number)}); print(1)"
+    code = "import os, kseg.system.interrupts as i; i.leave_at_interrupt(); "
+    code += f"os.kill(os.getpid(), {int(number)}); print(1)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, preexec_fn=interruptible)
     assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, b"", b"")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log_file import LogFile
+from kseg.reading.log_file import LogFile
 from tests.kernel.made import BatchHeader, Record, batch
 from tests.run import Run, bounded
 

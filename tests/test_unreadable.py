@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kseg.block_reader import UnreadableRange
-from kseg.log_file import Damage, LogFile, Run
+from kseg.reading.block_reader import UnreadableRange
+from kseg.reading.log_file import Damage, LogFile, Run
 from tests import golden
 from tests.failing_disk import BLOCK, FailingDisk
 from tests.log import edits

@@ -24,12 +24,12 @@ from kseg.archive.members import (
     read_piece,
 )
 from kseg.archive.paths import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, split_path
+from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
-from kseg.regular_file import open_regular
-from kseg.scratch import scratch_directory
-from kseg.shown_paths import forget, show_as
+from kseg.system.regular_file import open_regular
+from kseg.system.scratch import scratch_directory
 
 MOST_MEMBERS = 1 << 20
 _BLOCK = 1 << 12

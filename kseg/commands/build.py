@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import redact_options, redaction_of
 from kseg.commands.parameters import NewDirectory, Number, int_number, long_number
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.build import BATCH_SIZE, BatchSettings, build_partition
-from kseg.log.partition_writer import PartitionSettings
-from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
-from kseg.new_directory import new_directory
+from kseg.log.partition.partition_writer import PartitionSettings
+from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.output.written import segment_lines
-from kseg.untouched import check_outside
+from kseg.system.new_directory import new_directory
 from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
 from kseg.writer.source import SourceItem

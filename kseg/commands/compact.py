@@ -5,29 +5,29 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import cluster_metadata_option, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, long_number
 from kseg.errors import UsageError
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.compact import Compacted, compact_partition
-from kseg.log.compact_filter import Gone
-from kseg.log.compact_plan import (
+from kseg.log.compact.compact import Compacted, compact_partition
+from kseg.log.compact.filter import Gone
+from kseg.log.compact.plan import (
     DEDUPE_BUFFER_SIZE,
     DELETE_RETENTION_MS,
     PRODUCER_EXPIRATION_MS,
     CompactSettings,
 )
-from kseg.log.log_dir import partitions_at
-from kseg.log.partition import PartitionLog
-from kseg.log.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES
-from kseg.new_directory import new_directory
+from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES
 from kseg.output.compact import compacted_lines, compacted_object
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
+from kseg.system.new_directory import new_directory
 from kseg.times import parse_time
-from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 

@@ -11,7 +11,7 @@ from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
-from kseg.log.log_dir import find_partitions
+from kseg.log.partition.log_dir import find_partitions
 from kseg.output.explain import html_page, item_objects, svg_picture, write_items
 from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.stdout import flush_stdout, write_stdout

@@ -20,9 +20,16 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import partitions_at
-from kseg.log.lookup import SPECIAL_TIME_OF_CODE, Lookup, SpecialTime, lookup_offset, lookup_selected, lookup_time
-from kseg.log.partition import PartitionLog
+from kseg.log.lookup.lookup import (
+    SPECIAL_TIME_OF_CODE,
+    Lookup,
+    SpecialTime,
+    lookup_offset,
+    lookup_selected,
+    lookup_time,
+)
+from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
@@ -30,7 +37,7 @@ from kseg.output.talk import talk
 from kseg.times import parse_time, parse_zone
 
 if TYPE_CHECKING:
-    from kseg.log.remote_tier import RemoteTier
+    from kseg.log.partition.remote_tier import RemoteTier
     from kseg.redaction import Redaction
 
 

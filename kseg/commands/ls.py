@@ -23,10 +23,9 @@ from kseg.commands.options import (
     selection_options,
 )
 from kseg.commands.parameters import int_number, is_given, long_number
-from kseg.gentle import give_way
-from kseg.log.listing import ListingSettings, PartitionListing, list_partition, select_segments
-from kseg.log.log_dir import find_partitions
-from kseg.log.roll import (
+from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition, select_segments
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.roll import (
     RETENTION_MS,
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
@@ -52,7 +51,8 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 from kseg.output.talk import talk
-from kseg.page_cache import tells_cache
+from kseg.system.gentle import give_way
+from kseg.system.page_cache import tells_cache
 from kseg.times import parse_zone
 from kseg.views.remote_tiers import find_tier
 from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention

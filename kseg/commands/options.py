@@ -80,9 +80,9 @@ def _with_inputs(
     input_name: str,
 ) -> Any:
     from kseg.archive.inputs import Inputs
+    from kseg.archive.shown_paths import shown
     from kseg.errors import KsegError, UsageError
     from kseg.output.talk import talk
-    from kseg.shown_paths import shown
 
     unpacking = Inputs(
         talk,

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import cluster_metadata_option, gentle_options, progress_option, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
-from kseg.gentle import give_way
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.log_dir import partitions_at
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.side_files import SideFile, rebuilt_side_files
 from kseg.log.reindex import Reindexed, reindex_partition, write_reindexed
-from kseg.log.side_files import SideFile, rebuilt_side_files
-from kseg.new_directory import check_absent, new_directory
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
-from kseg.untouched import check_outside
+from kseg.system.gentle import give_way
+from kseg.system.new_directory import check_absent, new_directory
 from kseg.views.index_intervals import IndexIntervals
 from kseg.views.topic_ids import TopicIds
 

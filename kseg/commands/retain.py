@@ -5,20 +5,20 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import paths_argument, reads_archives
 from kseg.commands.parameters import NewDirectory, int_number, is_given, long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import find_partitions
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.log.retain import retain_partition, write_retained
-from kseg.log.roll import RETENTION_MS, UNLIMITED, RetentionSettings
-from kseg.new_directory import new_directory
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.retain import COLUMNS, RetainedTotals, retained_object, timeline, written_line, written_object
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import aligned_lines
+from kseg.system.new_directory import new_directory
 from kseg.times import parse_time
-from kseg.untouched import check_outside
 from kseg.views.topic_retention import TopicRetention
 
 _HOUR_MS = 3_600_000

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import (
     cluster_metadata_option,
     gentle_options,
@@ -17,17 +18,16 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
-from kseg.gentle import give_way
-from kseg.log.salvage import Salvage, find_replicas, plan_salvage
-from kseg.log.salvage_writer import Written, open_transactions, salvage_partition
-from kseg.new_directory import check_absent, new_directory
+from kseg.log.salvage.salvage import Salvage, find_replicas, plan_salvage
+from kseg.log.salvage.writer import Written, open_transactions, salvage_partition
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.salvage import salvage_lines, salvage_object
 from kseg.output.stdout import flush_stdout, write_line
+from kseg.system.gentle import give_way
+from kseg.system.new_directory import check_absent, new_directory
 from kseg.times import iso_time
-from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 

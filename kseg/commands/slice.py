@@ -4,19 +4,19 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.untouched import check_outside
 from kseg.commands.options import cluster_metadata_option, reads_archives, zone_option
 from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import partitions_at
+from kseg.log.partition.log_dir import partitions_at
 from kseg.log.slice import SliceSettings, slice_partition
-from kseg.new_directory import new_directory
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.output.written import segment_lines
 from kseg.selection import parse_bytes
+from kseg.system.new_directory import new_directory
 from kseg.times import parse_time, parse_zone
-from kseg.untouched import check_outside
 from kseg.views.topic_ids import TopicIds
 
 

@@ -151,8 +151,8 @@ def _run_here(
 def _submit(cluster: "Cluster", arguments: list[str], *, ship_env: bool, verbose: bool) -> int:
     from dataclasses import replace
 
-    from kseg.scratch import scratch_directory
     from kseg.spark.submit import pack_environment, submit
+    from kseg.system.scratch import scratch_directory
 
     with scratch_directory() as scratch:
         if ship_env:

@@ -18,10 +18,10 @@ from kseg.commands.options import (
     reads_archives,
 )
 from kseg.commands.parameters import long_number
-from kseg.log.checks_of_producers import MAXIMUM_TRANSACTION_MS
-from kseg.log.log_dir import find_partitions
-from kseg.log.partition import PartitionLog
-from kseg.log.replicas import one_of_each
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.replicas import one_of_each
+from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk

@@ -19,16 +19,16 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
-from kseg.gentle import give_way
-from kseg.log.findings import FINDINGS, Finding, Severity, explanation
-from kseg.log.verify import Verified, verify_paths
-from kseg.log.verify_plan import plan_verification
+from kseg.log.verify.findings import FINDINGS, Finding, Severity, explanation
+from kseg.log.verify.plan import plan_verification
+from kseg.log.verify.verify import Verified, verify_paths
 from kseg.output.findings import counts_text, finding_object, passed_over_line, summary_object, write_findings
 from kseg.output.json_lines import write_json
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import talk
+from kseg.system.gentle import give_way
 from kseg.views.judged_findings import FindingsJudge
 
 

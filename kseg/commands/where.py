@@ -7,13 +7,13 @@ import click
 from kseg.commands.options import output_option, reads_archives
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
-from kseg.log.log_dir import find_partitions
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
-from kseg.partitioner import COORDINATOR_PARTITIONS, Partitioner, coordinator_partition, key_partition
 from kseg.selection import parse_bytes
 from kseg.views.metadata_beside import MetadataBeside
 

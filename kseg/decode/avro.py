@@ -15,7 +15,7 @@ from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder,
 from kseg.decode.registry import Reference, RegisteredSchema, Registry
 from kseg.decode.wire import SchemaId, parse_wire, schema_name
 from kseg.errors import OpenError, UsageError
-from kseg.regular_file import read_small
+from kseg.system.regular_file import read_small
 
 ReadBody = Callable[[bytes], Json]
 """A message without schema id to its value; raises NotDecodable."""

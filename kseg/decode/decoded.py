@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
-from kseg.batch import Header
 from kseg.errors import KsegError, UsageError
+from kseg.reading.batch import Header
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 """What JSON can hold; floats are finite."""

@@ -16,8 +16,8 @@ from kseg.decode.protobuf_bounds import FieldCounts
 from kseg.decode.registry import RegisteredSchema, Registry
 from kseg.decode.wire import Indexed, parse_indexed, parse_wire
 from kseg.errors import UsageError
-from kseg.regular_file import read_small
-from kseg.scratch import scratch_directory
+from kseg.system.regular_file import read_small
+from kseg.system.scratch import scratch_directory
 
 ReadIndexed = Callable[[Indexed], Json]
 """A message of a file's to its value; raises NotDecodable."""

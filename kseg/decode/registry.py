@@ -14,7 +14,7 @@ from kseg.decode.plain import read_json
 from kseg.decode.topic import topic_partitions
 from kseg.decode.wire import SchemaId
 from kseg.errors import UsageError
-from kseg.segment import open_segment
+from kseg.reading.segment import open_segment
 
 TOPIC = "_schemas"
 DEFAULT_CONTEXT = ""

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import OpenError
-from kseg.log.log_dir import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
-from kseg.log.partition import PartitionLog
-from kseg.log.replicas import one_of_each
+from kseg.log.partition.log_dir import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.replicas import one_of_each
 
 
 class TopicPlaces(NamedTuple):

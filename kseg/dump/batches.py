@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.bodies import Slice, with_bodies
 from kseg.codecs import limit_for
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -18,7 +17,8 @@ from kseg.formats.codes import (
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
 from kseg.kernel.contract import SIZE, Bodies
-from kseg.log_file import BUFFER_SIZE, LogFile, Run
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 READ_AHEAD = 4096
 """Bytes read for a header and those behind it: what lies between two entries of an index."""

@@ -149,7 +149,7 @@ def _dump_path(path: str, context: DumpContext) -> None:
 
 def _empty(directory: str) -> OpenError:
     """What is wrong with a directory without files to print; all commands say the same of one without partitions."""
-    from kseg.log.log_dir import NoPartitionError, is_partition
+    from kseg.log.partition.log_dir import NoPartitionError, is_partition
 
     return OpenError("holds no files", directory) if is_partition(Path(directory)) else NoPartitionError(directory)
 

@@ -20,7 +20,7 @@ from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
-from kseg.log_file import LogFile
+from kseg.reading.log_file import LogFile
 from kseg.releases import at
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from kseg.layouts.compiler import zoned_program
 from kseg.layouts.json import json_program
 from kseg.layouts.rows import fields_program
 from kseg.layouts.zones import zone_table
-from kseg.log_file import Damage
 from kseg.output.json_lines import json_line
+from kseg.reading.log_file import Damage
 
 
 def dump_log_as_json(path: str, context: DumpContext) -> None:

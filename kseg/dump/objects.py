@@ -18,7 +18,7 @@ from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.output.csv import quoted
-from kseg.regular_file import read_text_file
+from kseg.system.regular_file import read_text_file
 from kseg.times import iso_time
 
 Members = Mapping[str, object]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from kseg.archive.shown_paths import shown
 from kseg.codecs import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.dump.reports import Reports
@@ -15,7 +16,6 @@ from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.releases import LATEST, NEWEST, Release
 from kseg.selection import EVERYTHING, Selection
-from kseg.shown_paths import shown
 
 if TYPE_CHECKING:
     from pathlib import Path

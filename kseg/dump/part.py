@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kseg.log.selector import Selector
+    from kseg.log.select.selector import Selector
 
 
 class Part:

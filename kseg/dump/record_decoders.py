@@ -10,12 +10,12 @@ from kseg.formats.names import parse_partition_directory
 from kseg.releases import NEWEST
 
 if TYPE_CHECKING:
-    from kseg.batch import Header
-    from kseg.bodies import Slice
     from kseg.decode.decoded import Decoded, ValueDecoder
     from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Headers
-    from kseg.log_file import Damage
+    from kseg.reading.batch import Header
+    from kseg.reading.bodies import Slice
+    from kseg.reading.log_file import Damage
     from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {

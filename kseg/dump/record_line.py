@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.bodies import Slice, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.log import new_output
 from kseg.dump.record_decoders import redacted_slices, redacting_decoder
 from kseg.errors import OpenError
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program
-from kseg.log_file import LogFile, Run
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.bodies import Slice
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec
 from kseg.formats.positions import FLAGS_POSITION, RECORDS_COUNT_POSITION
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.log_file import Damage
+from kseg.reading.bodies import Slice
+from kseg.reading.log_file import Damage
 
 if TYPE_CHECKING:
     from kseg.redaction import Redactor

@@ -11,13 +11,13 @@ from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.log_file import Damage, LogFile, Run
+from kseg.reading.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
     from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
-    from kseg.log.selector import Selector
+    from kseg.log.select.selector import Selector
 
 
 def read_log(
@@ -64,7 +64,7 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
     context.found_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
-        from kseg.log.findings import status_of
+        from kseg.log.verify.findings import status_of
 
         context.found_wrong |= bool(status_of("offsets-fall"))
         context.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
@@ -151,7 +151,7 @@ def dump_selection(
     Raises:
         KsegError: a schema, a decoder or a field is wrong.
     """
-    from kseg.log.selector import Selector
+    from kseg.log.select.selector import Selector
 
     selection = context.options.selection
     left = selection.limit

@@ -7,8 +7,8 @@ from kseg.dump.log import Rendering, dump_log, new_output
 from kseg.errors import OpenError
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import compile_template
-from kseg.log.selector import Selector, starts_from_end
-from kseg.log_file import Damage, LogFile, Run
+from kseg.log.select.selector import Selector, starts_from_end
+from kseg.reading.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

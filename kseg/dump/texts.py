@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kseg.errors import KsegError, OpenError
 from kseg.formats import checkpoint
 from kseg.formats.names import FileKind, parse_file_name
-from kseg.regular_file import read_text_file
+from kseg.system.regular_file import read_text_file
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext

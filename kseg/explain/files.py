@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kseg.batch import Batch
 from kseg.errors import KsegError, OpenError
 from kseg.explain.field import Check, Field
 from kseg.explain.log import DAMAGE_WALKED, batch_fields, damage_fields
@@ -26,9 +25,10 @@ from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
-from kseg.log_file import Damage
-from kseg.regular_file import read_regular, read_text_file
-from kseg.segment import Segment
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import Damage
+from kseg.reading.segment import Segment
+from kseg.system.regular_file import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
 """Bytes of a snapshot that are looked at: more than the fields that are read have."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from construct import Array
 
-from kseg.batch import Batch
 from kseg.codecs import decompress
 from kseg.explain.field import Check, Field
 from kseg.explain.walk import UNREADABLE, walk
@@ -14,7 +13,8 @@ from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, 
 from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
-from kseg.log_file import Damage
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import Damage
 
 MOST_DECOMPRESSED = 1 << 24
 """Bytes of a body that are read: shown as they are, they take many times as much."""

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import numbers
-from kseg.bodies import Slice
 from kseg.errors import KsegError
 from kseg.export.options import Mode, OffsetRange
 from kseg.export.tally import Loss, Tally
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import BatchHeader, parse_header
 from kseg.kernel.contract import ROW, START, VALID, Columns
-from kseg.log.findings import id_of_damage, status_of
-from kseg.log.partition import has_later_segment
-from kseg.log_file import Damage
+from kseg.log.partition.partition_log import has_later_segment
+from kseg.log.verify.findings import id_of_damage, status_of
+from kseg.reading.bodies import Slice
+from kseg.reading.log_file import Damage
 
 FOREVER = 1 << 63
 """Above all offsets."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
-from kseg.regular_file import read_regular
+from kseg.system.regular_file import read_regular
 
 ASIDE = ".tmp"
 """Ends the names of files that are being written whole, to be renamed or linked to."""

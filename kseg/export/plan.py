@@ -12,7 +12,7 @@ from kseg.export.coverage import missing
 from kseg.export.options import MIB, OffsetRange, Selection
 from kseg.export.source import Copies, Replica, SegmentSource
 from kseg.index.offset_index import OffsetIndex
-from kseg.scratch import scratch_directory
+from kseg.system.scratch import scratch_directory
 
 SMALLEST_SPLIT = 8 * MIB
 """Bytes of log below which an order isn't made smaller so that all processors have work."""
@@ -160,7 +160,7 @@ def _in_time(replica: Replica, selection: Selection, offsets: OffsetRange) -> Of
 
 
 def _offset_of_time(replica: Replica, time: int) -> int:
-    from kseg.log.lookup import lookup_time
+    from kseg.log.lookup.lookup import lookup_time
 
     found = lookup_time(replica.open(), time)
     if found.offset is not None:

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from kseg.bodies import Slice, with_bodies
 from kseg.export import remote
 from kseg.export.plan import ByteRange
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.log.partition import entry_problem
-from kseg.log_file import Damage, LogFile, Run
-from kseg.scratch import scratch_directory
+from kseg.log.partition.partition_log import entry_problem
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.system.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from kseg import kernel
 from kseg.arrow import Origin, as_record_batch, numbers
-from kseg.bodies import Slice
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
@@ -23,10 +22,11 @@ from kseg.export.tally import Tally
 from kseg.formats.codes import TRANSACTIONAL_MASK
 from kseg.index.headers import parse_header
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
-from kseg.log.isolation import ReadCommitted, read_committed
-from kseg.log.partition import PartitionLog
-from kseg.log.selected import RecordPicker
-from kseg.log_file import Damage
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.select.isolation import ReadCommitted, read_committed
+from kseg.log.select.selected import RecordPicker
+from kseg.reading.bodies import Slice
+from kseg.reading.log_file import Damage
 
 READ_ON_SIZE = 256 << 10
 """Bytes that are read at once where an index named an end too early."""

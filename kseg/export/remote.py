@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.scratch import scratch_directory
+from kseg.system.scratch import scratch_directory
 
 PIECE = 8 << 20
 """Bytes that a request asks for."""

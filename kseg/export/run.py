@@ -23,7 +23,7 @@ from kseg.export.seams import join_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
 from kseg.export.tally import Tally
 from kseg.export.untouched import check_destination
-from kseg.interrupts import Uninterrupted
+from kseg.system.interrupts import Uninterrupted
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
@@ -243,7 +243,7 @@ def in_processes(count: int) -> Execute:
         if count <= 1 or len(orders) <= 1 or sum(order.size for order in orders) < WORTH_PROCESSES:
             yield from execute_here(orders, job)
             return
-        from kseg.processes import results_by_processes
+        from kseg.system.processes import results_by_processes
 
         started = [(order, job) for order in orders]
         for _, result in results_by_processes(min(count, len(orders)), execute_one, started, "spawn"):

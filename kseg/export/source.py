@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
-from kseg.log.log_dir import NoPartitionError, Refuse, partitions_at
-from kseg.log.partition import PartitionLog, read_tail
+from kseg.log.partition.log_dir import NoPartitionError, Refuse, partitions_at
+from kseg.log.partition.partition_log import PartitionLog, read_tail
 
 
 class SegmentSource(NamedTuple):

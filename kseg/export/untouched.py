@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from glob import glob
 
+from kseg.archive.untouched import check_outside
 from kseg.errors import UsageError
 from kseg.export import remote
-from kseg.untouched import check_outside
 
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
 

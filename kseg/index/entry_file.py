@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Iterator
 
 from kseg.errors import OpenError, UnreadableError
-from kseg.file_holes import stored_stretches
 from kseg.formats.fixed import FixedFields
-from kseg.regular_file import open_regular
+from kseg.system.file_holes import stored_stretches
+from kseg.system.regular_file import open_regular
 
 ENTRIES_AT_ONCE = 2048
 """Entries read at once where all are wanted."""

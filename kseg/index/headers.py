@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseg.batch import Batch
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -22,7 +21,8 @@ from kseg.formats.fixed import (
     LOG_ENTRY_HEADER_V1_FIELDS,
 )
 from kseg.kernel.contract import ROW, SIZE, START, VALID
-from kseg.log_file import BUFFER_SIZE, Damage, LogFile, Run
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import BUFFER_SIZE, Damage, LogFile, Run
 
 WINDOW_SIZE = 1 << 14
 """Bytes read at once while batches are small."""

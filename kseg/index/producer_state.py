@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from kseg.batch import Batch
 from kseg.formats.codes import ControlType
 from kseg.index.headers import BatchHeader
-from kseg.log_file import LogFile
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import LogFile
 
 _LARGEST_MARKER = 1 << 12
 """Bytes of a control batch that are read; Kafka's have less than a hundred."""

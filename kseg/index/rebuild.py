@@ -15,7 +15,7 @@ from kseg.formats.fixed import (
 )
 from kseg.index.headers import BatchHeader, headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
-from kseg.log_file import Damage, LogFile
+from kseg.reading.log_file import Damage, LogFile
 
 INDEX_INTERVAL_BYTES = 4096
 """`log.index.interval.bytes` / `index.interval.bytes`."""

@@ -5,6 +5,7 @@ from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 
+from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
@@ -20,7 +21,6 @@ from kseg.output.columns import (
     Kind,
 )
 from kseg.output.csv import quoted
-from kseg.shown_paths import shown
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
 """Columns of tables, and of CSV with what it takes to tell records apart."""

@@ -12,8 +12,8 @@ from kseg.formats.codes import (
     ControlType,
     TimestampType,
 )
-from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
-from kseg.log.roll import Rolled
+from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
+from kseg.log.partition.roll import Rolled
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.builder import LAST_SEQUENCE, check_offset

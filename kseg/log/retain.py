@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.log.listing import ListingSettings, SegmentListing, list_partition
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
-from kseg.log.roll import Retention, RetentionSettings
-from kseg.log.side_files import states_at
-from kseg.new_directory import copy_file
+from kseg.log.partition.listing import ListingSettings, SegmentListing, list_partition
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
+from kseg.log.partition.roll import Retention, RetentionSettings
+from kseg.log.partition.side_files import states_at
+from kseg.system.new_directory import copy_file
 
 
 @dataclass(frozen=True, slots=True)

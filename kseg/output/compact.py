@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from kseg.log.compact import Compacted
-from kseg.log.compact_filter import Gone
-from kseg.log.partition import PartitionLog
+from kseg.log.compact.compact import Compacted
+from kseg.log.compact.filter import Gone
+from kseg.log.partition.partition_log import PartitionLog
 
 _WORDS = {
     Gone.SUPERSEDED: "of keys that have a later one",

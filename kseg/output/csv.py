@@ -4,10 +4,10 @@ import csv
 import io
 from collections.abc import Iterable
 
+from kseg.archive.shown_paths import shown
 from kseg.errors import UsageError
 from kseg.kernel.contract import FORMULA_STARTS
 from kseg.output.stdout import write_stdout
-from kseg.shown_paths import shown
 
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 

@@ -5,8 +5,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from kseg.log.findings import Finding, Severity
-from kseg.log.verify_plan import PassedOver
+from kseg.log.verify.findings import Finding, Severity
+from kseg.log.verify.plan import PassedOver
 from kseg.output.printable import printable
 from kseg.output.stdout import write_line, write_styled
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.output.stdout import write_stdout
-from kseg.shown_paths import shown
 
 
 def json_line(members: Mapping[str, object]) -> bytes:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from kseg.formats.codes import Codec
-from kseg.log.listing import PartitionListing, SegmentListing
-from kseg.log.roll import Rolled
+from kseg.log.partition.listing import PartitionListing, SegmentListing
+from kseg.log.partition.roll import Rolled
 from kseg.output.table import TableColumn, bar
 
 OK = "ok"

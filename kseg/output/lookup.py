@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
-from kseg.log.lookup import Candidate, Lookup
-from kseg.log.segment_search import IndexView, SegmentStep
+from kseg.log.lookup.lookup import Candidate, Lookup
+from kseg.log.lookup.segment_search import IndexView, SegmentStep
 
 SHOWN_CANDIDATES = 5
 """Of the segments that came into question only the last ones are shown, and so many around the one taken."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, cast
 
-from kseg.interrupts import is_told_to_end
 from kseg.output.terminal import Terminal
+from kseg.system.interrupts import is_told_to_end
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"

@@ -1,6 +1,6 @@
 """Text that does no harm to a terminal."""
 
-from kseg.shown_paths import shown
+from kseg.archive.shown_paths import shown
 
 
 def printable(text: str) -> str:

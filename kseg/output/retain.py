@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.retain import Retained, Written
 from kseg.output.table import TableColumn, aligned_lines
 

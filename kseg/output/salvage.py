@@ -5,10 +5,10 @@ from itertools import islice
 from pathlib import Path
 
 from kseg.formats.codes import DamageKind
-from kseg.log.checked_batches import InnerProblem
-from kseg.log.extents import FoundLoss
-from kseg.log.salvage import Hole, Salvage
-from kseg.log.salvage_writer import Written
+from kseg.log.salvage.extents import FoundLoss
+from kseg.log.salvage.salvage import Hole, Salvage
+from kseg.log.salvage.writer import Written
+from kseg.log.verify.checked_batches import InnerProblem
 from kseg.times import iso_time
 
 SHOWN = 50

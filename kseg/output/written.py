@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kseg.log.partition_writer import WrittenSegment
-from kseg.log.roll import Rolled
+from kseg.log.partition.partition_writer import WrittenSegment
+from kseg.log.partition.roll import Rolled
 
 
 def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterator[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.bodies import Slice, problem_damage, with_bodies
 from kseg.dump.decoders import control_json
 from kseg.dump.json_log import damage_object
 from kseg.dump.log import new_output
@@ -15,7 +14,8 @@ from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
 from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
-from kseg.log_file import Damage, Run
+from kseg.reading.bodies import Slice, problem_damage, with_bodies
+from kseg.reading.log_file import Damage, Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import DecodeAll

@@ -29,7 +29,7 @@ from kseg.protocol.show import (
 )
 from kseg.protocol.source import HexError, InputForm, Replay, form_of, read_frames, read_hex
 from kseg.protocol.splitter import MAX_FRAME
-from kseg.regular_file import open_regular
+from kseg.system.regular_file import open_regular
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction

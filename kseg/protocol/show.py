@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas.schema import Field, version_range
 from kseg.layouts.programs import LogOptions
-from kseg.log_file import Damage
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.protocol.conversation import Frame, FrameDamage, Peers
 from kseg.protocol.message import ApiMessage
 from kseg.protocol.records import record_lines, record_objects
+from kseg.reading.log_file import Damage
 from kseg.times import iso_time
 
 if TYPE_CHECKING:

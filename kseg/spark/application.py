@@ -7,5 +7,5 @@ if __name__ == "__main__":
         del sys.path[0]  # this file's folder, whose modules aren't top-level ones; nothing may be imported before
     from importlib import import_module
 
-    import_module("kseg.interrupts").leave_at_interrupt()
+    import_module("kseg.system.interrupts").leave_at_interrupt()
     sys.exit(import_module("kseg.cli").main(["spark-export", "--submitted", *sys.argv[1:]]))

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kseg.errors import KsegError
-from kseg.interrupts import Uninterrupted
-from kseg.safe_path import SAFE_PATH, SafeChildren
-from kseg.scratch import scratch_directory
 from kseg.spark.java import prepare_java
+from kseg.system.interrupts import Uninterrupted
+from kseg.system.safe_path import SAFE_PATH, SafeChildren
+from kseg.system.scratch import scratch_directory
 
 LOG_SETTINGS = """\
 rootLogger.level=error

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from kseg.errors import UsageError
 from kseg.export.options import Isolation, OffsetRange, Selection
 from kseg.export.source import Copies, Replica
-from kseg.log.isolation import read_last_stable_offset
+from kseg.log.select.isolation import read_last_stable_offset
 from kseg.spark.reader import OrderExecutor, split
 from kseg.spark.request import Request, best
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pyspark
 
 from kseg.errors import KsegError, UsageError
-from kseg.interrupts import Uninterrupted
-from kseg.safe_path import SAFE_PATH
-from kseg.scratch import scratch_directory
+from kseg.system.interrupts import Uninterrupted
+from kseg.system.safe_path import SAFE_PATH
+from kseg.system.scratch import scratch_directory
 
 ENVIRONMENT = "environment"
 """The folder of a task's working directory where the packed environment is unpacked."""

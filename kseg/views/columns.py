@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from kseg.archive.shown_paths import shown
 from kseg.output.table import TableColumn
-from kseg.shown_paths import shown
 from kseg.times import duration_text, iso_time, short_time
 from kseg.views.cluster import Broker, Config, Controller, Endpoint, Feature, Partition, SupportedFeature, Topic
 from kseg.views.coordinators import Verdict

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.batch import Record
 from kseg.decode.coordinator import CONSUMER_PROTOCOL_TYPE
 from kseg.decode.history import EARLY_SHARE_GROUP_VALUES
 from kseg.decode.topic import find_topic
@@ -15,8 +14,9 @@ from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 from kseg.formats.schemas.schema import Message, version_range
-from kseg.log.log_dir import Refuse
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.log_dir import Refuse
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.batch import Record
 from kseg.views.metadata_beside import MetadataBeside, missing_text
 from kseg.views.replay import LatestRecords, Unreadable
 

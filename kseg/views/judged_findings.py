@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from kseg.errors import OpenError
-from kseg.log.findings import Finding, shown_findings
-from kseg.log.partition import PartitionLog
-from kseg.log.verify import Verified
-from kseg.log.verify_plan import VerificationPlan
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.verify.findings import Finding, shown_findings
+from kseg.log.verify.plan import VerificationPlan
+from kseg.log.verify.verify import Verified
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions
 

@@ -5,22 +5,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.batch import Batch, Record
 from kseg.decode.topic import find_topic
 from kseg.errors import OpenError
 from kseg.formats.codes import ControlType
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
-from kseg.log.log_dir import Refuse
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
-from kseg.segment import open_segment
+from kseg.log.partition.log_dir import Refuse
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
+from kseg.reading.batch import Batch, Record
+from kseg.reading.segment import open_segment
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import MetadataReplay
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
 
 if TYPE_CHECKING:
-    from kseg.log_file import Damage
+    from kseg.reading.log_file import Damage
 
 
 class Until(NamedTuple):

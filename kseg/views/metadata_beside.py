@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 
 if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata

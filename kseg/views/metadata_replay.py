@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from kseg.batch import Record
 from kseg.decode.framed import Framed, is_newer, parse_framed
 from kseg.decode.newer import NEWER, newer_part
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import cluster_metadata
-from kseg.log.partition import METADATA_TOPIC
+from kseg.log.partition.partition_log import METADATA_TOPIC
+from kseg.reading.batch import Record
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError
-from kseg.log.log_dir import LogDir
-from kseg.log.partition import PartitionLog
-from kseg.log.remote_tier import RemoteTier, remote_tier_of
+from kseg.log.partition.log_dir import LogDir
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.remote_tier import RemoteTier, remote_tier_of
 from kseg.views.metadata_beside import MetadataBeside, partition_count
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kseg.batch import Batch, OnDamage, Record
 from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
-from kseg.log.partition import PartitionLog
-from kseg.log_file import Damage
-from kseg.segment import scan_log
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.batch import Batch, OnDamage, Record
+from kseg.reading.log_file import Damage
+from kseg.reading.segment import scan_log
 
 
 class Unreadable(NamedTuple):

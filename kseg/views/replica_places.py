@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError
-from kseg.log.log_dir import LogDir
+from kseg.log.partition.log_dir import LogDir
 from kseg.views.cluster import Partition
 
 UNKNOWN_DIRECTORIES = {

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kseg.errors import KsegError
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Of `__cluster_metadata` itself, which no record tells. Source: Uuid.METADATA_TOPIC_ID."""

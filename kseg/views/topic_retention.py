@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from kseg.log.partition import PartitionLog
-from kseg.log.roll import UNLIMITED, RetentionSettings
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.roll import UNLIMITED, RetentionSettings
 from kseg.views.metadata_beside import MetadataBeside, OnUnread
 
 CHEAP_METADATA = 4 << 20

@@ -6,7 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.batch import Record
 from kseg.decode.topic import topic_partitions
 from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
@@ -16,9 +15,10 @@ from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
-from kseg.log.checks_of_producers import MAXIMUM_TRANSACTION_MS
-from kseg.log.partition import PartitionLog, SegmentFiles
-from kseg.log_file import Damage, LogFile
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
+from kseg.reading.batch import Record
+from kseg.reading.log_file import Damage, LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__transaction_state"

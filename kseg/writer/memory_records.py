@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from kseg.batch import Batch, Record
 from kseg.codecs import decompress
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
@@ -20,6 +19,7 @@ from kseg.formats.codes import (
     Codec,
 )
 from kseg.formats.positions import size_field
+from kseg.reading.batch import Batch, Record
 from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from kseg.batch import Batch, Record
 from kseg.codecs import decompress
 from kseg.errors import KsegError
 from kseg.formats.body import wrapper_value
@@ -21,6 +20,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import varint
+from kseg.reading.batch import Batch, Record
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.legacy import encode_wrapper
 

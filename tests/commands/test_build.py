@@ -11,8 +11,8 @@ from subprocess import PIPE
 import pytest
 
 from kseg.formats.codes import Codec
-from kseg.log_file import Damage
-from kseg.segment import Segment
+from kseg.reading.log_file import Damage
+from kseg.reading.segment import Segment
 from tests import golden, run
 from tests.processes import started
 

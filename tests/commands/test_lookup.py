@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kseg.log.lookup import Lookup, lookup_offset
-from kseg.log.partition import PartitionLog
+from kseg.log.lookup.lookup import Lookup, lookup_offset
+from kseg.log.partition.partition_log import PartitionLog
 from tests import golden, run
 
 pytestmark = pytest.mark.usefixtures("kernel")

@@ -15,7 +15,7 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.views.coordinators import Coordinators, Judge
 from kseg.views.transactions import PartitionTransactions
 from tests import golden

@@ -13,10 +13,10 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, header_sche
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from kseg.batch import Header
 from kseg.decode.decoded import Decoded
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
+from kseg.reading.batch import Header
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
 from tests.log_files import NewRecord
 

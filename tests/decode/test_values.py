@@ -8,10 +8,10 @@ from decimal import Decimal
 import msgpack
 import pytest
 
-from kseg.batch import Header
 from kseg.decode.decoded import Decoded, decoded_text, json_able
 from kseg.decode.values import CLASSES, DECODERS, DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
+from kseg.reading.batch import Header
 
 NO_OPTIONS = DecoderOptions()
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kseg
-from kseg.batch import Record
 from kseg.export.destination import open_destination
 from kseg.export.manifest import read_manifest
 from kseg.export.options import FileOptions, ReadOptions, Selection
 from kseg.export.report import PartitionReport, Report
 from kseg.export.run import Export, execute_here, run_export
 from kseg.index.rebuild import rebuild
-from kseg.log_file import LogFile
+from kseg.reading.batch import Record
+from kseg.reading.log_file import LogFile
 from tests.log_files import NewBatch, NewRecord, write_segment
 
 INT64 = 1 << 64

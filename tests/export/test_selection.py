@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from kseg.export.options import Isolation, OffsetRange, Selection, Tombstones
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.source import find_replicas
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from tests import golden, run
 from tests.export import exports
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from construct import ConstructError
 
 from kseg import kernel as kernels
-from kseg.batch import Batch, Record, records_of
-from kseg.bodies import Slice, with_bodies
 from kseg.codecs import decompress
 from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
 from kseg.formats.batch import RECORD_BATCH
@@ -18,7 +16,9 @@ from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.log_file import Damage, LogFile, Run
+from kseg.reading.batch import Batch, Record, records_of
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import Damage, LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case
 from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands

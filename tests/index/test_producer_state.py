@@ -5,8 +5,8 @@ import pytest
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
-from kseg.log.log_dir import find_partitions
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_log import PartitionLog
 from tests import golden
 
 

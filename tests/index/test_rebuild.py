@@ -13,7 +13,7 @@ from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import IndexBuilder, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
-from kseg.log_file import LogFile
+from kseg.reading.log_file import LogFile
 from tests import golden
 
 INTERVALS = (4096, 500)

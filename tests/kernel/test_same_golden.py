@@ -8,7 +8,7 @@ from kseg import kernel as kernels
 from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
 from kseg.kernel.contract import GapRule
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.log_file import LogFile
+from kseg.reading.log_file import LogFile
 from kseg.releases import parse_release
 from tests import golden
 

@@ -4,12 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kseg.batch import Batch, Record
 from kseg.formats.codes import ControlType
-from kseg.log.partition import PartitionLog
-from kseg.log.partition_writer import NEVER, PartitionSettings, PartitionWriter
-from kseg.log.roll import Rolled
-from kseg.segment import Segment
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter
+from kseg.log.partition.roll import Rolled
+from kseg.reading.batch import Batch, Record
+from kseg.reading.segment import Segment
 from kseg.writer import MemoryRecords, RecordsBuilder
 
 NOW = 1_700_000_000_000

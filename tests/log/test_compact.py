@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
-from kseg.log.compact import Compacted, compact_partition
-from kseg.log.compact_filter import Gone
-from kseg.log.compact_map import ENTRY_SIZE, OffsetMap
-from kseg.log.compact_plan import CompactSettings
-from kseg.log.partition import PartitionLog
+from kseg.log.compact.compact import Compacted, compact_partition
+from kseg.log.compact.filter import Gone
+from kseg.log.compact.offset_map import ENTRY_SIZE, OffsetMap
+from kseg.log.compact.plan import CompactSettings
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.writer import RecordsBuilder
 from tests import golden, run
 from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pytest
 
-from kseg.batch import Batch
 from kseg.formats.codes import Codec, ControlType, TimestampType
-from kseg.log.compact import Compacted, compact_partition
-from kseg.log.compact_filter import Gone
-from kseg.log.compact_plan import CompactSettings
-from kseg.log.partition import PartitionLog
+from kseg.log.compact.compact import Compacted, compact_partition
+from kseg.log.compact.filter import Gone
+from kseg.log.compact.plan import CompactSettings
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.batch import Batch
 from tests import golden
 from tests.log.cleaner_logs import Pair, batch, batches, make, marker, produced
 from tests.log.real_broker import PATIENCE, make_topics, new_broker, put_in_place

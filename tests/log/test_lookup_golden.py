@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.log_dir import find_partitions
-from kseg.log.lookup import Lookup, lookup_offset, lookup_time
-from kseg.log.partition import PartitionLog
-from kseg.segment import Segment
+from kseg.log.lookup.lookup import Lookup, lookup_offset, lookup_time
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.segment import Segment
 from tests import golden
 
 ROOTS = sorted((golden.ROOT / "logs").iterdir())

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kseg.batch import Batch
-from kseg.log.log_dir import find_partitions
-from kseg.segment import Segment
+from kseg.log.partition.log_dir import find_partitions
+from kseg.reading.batch import Batch
+from kseg.reading.segment import Segment
 from tests import golden, run
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place
 

@@ -7,9 +7,9 @@ import pytest
 
 from kseg.errors import OpenError
 from kseg.formats.names import DirectoryState
-from kseg.log.log_dir import LogDir, find_partitions
-from kseg.log.partition import PartitionLog
-from kseg.segment import Segment
+from kseg.log.partition.log_dir import LogDir, find_partitions
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.segment import Segment
 from tests import golden
 
 LOGS = golden.ROOT / "logs"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kseg.index.offset_index import OffsetIndex
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.reindex import Comparison, reindex_partition, write_reindexed
 from tests import golden
 from tests.log import edits

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from kseg.log.build import BatchSettings, build_partition
-from kseg.log.partition import PartitionLog
-from kseg.log.partition_writer import PartitionSettings
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_writer import PartitionSettings
+from kseg.log.partition.roll import Retention, RetentionSettings, RollSettings
 from kseg.log.retain import retain_partition, write_retained
-from kseg.log.roll import Retention, RetentionSettings, RollSettings
 from kseg.writer.source import SourceRecord
 
 DAY = 86_400_000

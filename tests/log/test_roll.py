@@ -2,7 +2,7 @@
 
 import pytest
 
-from kseg.log.roll import (
+from kseg.log.partition.roll import (
     ClosedSegment,
     NextAppend,
     RetainedSegment,

@@ -8,12 +8,12 @@ import pytest
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec
 from kseg.log.build import BatchSettings, build_partition
-from kseg.log.partition import PartitionLog
-from kseg.log.partition_writer import PartitionSettings
-from kseg.log.roll import RollSettings
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_writer import PartitionSettings
+from kseg.log.partition.roll import RollSettings
 from kseg.log.slice import Sliced, SliceSettings, slice_partition
-from kseg.log_file import Damage
-from kseg.segment import Segment
+from kseg.reading.log_file import Damage
+from kseg.reading.segment import Segment
 from kseg.writer.source import SourceRecord
 from tests import golden, run
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.findings import FINDINGS, Finding, Severity, findings_page
-from kseg.log.partition import PartitionLog
-from kseg.log.verify import verify_partition, verify_paths
-from kseg.log.verify_plan import plan_verification
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.verify.findings import FINDINGS, Finding, Severity, findings_page
+from kseg.log.verify.plan import plan_verification
+from kseg.log.verify.verify import verify_partition, verify_paths
 from tests import golden
 from tests.log import edits
 

@@ -7,7 +7,7 @@ import pytest
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.index.transaction_index import TransactionIndex
-from kseg.log.partition import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.views.transactions import (
     STATES,
     Outcome,

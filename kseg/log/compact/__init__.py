@@ -1,0 +1,1 @@
+"""What the log cleaner would leave of a partition."""

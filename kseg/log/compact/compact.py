@@ -1,0 +1,323 @@
+"""`compact`: what the log cleaner would leave of a partition, written to a new directory, or only counted."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from kseg.errors import DamagedError, KsegError
+from kseg.formats.codes import DamageKind
+from kseg.index.headers import parse_header
+from kseg.index.producer_state import ProducerStates, parse_end_marker
+from kseg.index.rebuild import IndexBuilder
+from kseg.log.compact.filter import BatchCleaner, Gone, Retention
+from kseg.log.compact.offset_map import OffsetMap
+from kseg.log.compact.plan import CompactSettings, Plan, group_segments, plan_compaction
+from kseg.log.compact.transactions import Aborted, CleanedTransactions
+from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles
+from kseg.log.partition.side_files import rebuilt_side_files
+from kseg.log.select.isolation import read_committed
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import Damage
+from kseg.reading.segment import Segment
+from kseg.system.new_directory import copy_file
+from kseg.system.scratch import scratch_directory
+
+
+class CleanedSegment(NamedTuple):
+    """A segment that cleaning leaves: its base offset, the bytes of its log, and the bases of those it was made of."""
+
+    base_offset: int
+    size: int
+    sources: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Compacted:
+    """What cleaning does: counts of records and bytes of the segments that are cleaned, before and after.
+
+    plan: what is cleaned. segments: those that it leaves. passes: fillings of the offset map. kept: records that stay.
+    gone: those that go, by reason. emptied: batches that stay without a record. notes: what the user should know.
+    """
+
+    plan: Plan
+    segments: list[CleanedSegment] = field(default_factory=list)
+    passes: int = 0
+    kept: int = 0
+    gone: Counter[Gone] = field(default_factory=Counter)
+    emptied: int = 0
+    bytes_before: int = 0
+    bytes_left_alone: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """Records before cleaning, in the segments that are cleaned."""
+        return self.kept + self.gone.total()
+
+    @property
+    def bytes_after(self) -> int:
+        """Bytes of what cleaning leaves of them."""
+        return sum(segment.size for segment in self.segments)
+
+
+def compact_partition(
+    partition: PartitionLog, settings: CompactSettings, directory: Path | None = None, *, topic_id: str | None = None
+) -> Compacted:
+    """Cleans a partition into a directory that is there; without one it is only counted what would go.
+
+    Pass by pass, as the cleaner does it: as many keys as the offset map holds, then all segments from the first on are
+    rewritten up to there. Offsets stay; segments that the cleaner leaves alone are copied as they are. Counting
+    alone writes nothing if one pass does; else its passes go through the system's temporary directory. topic_id: the
+    topic's, for a partition that has lost it.
+
+    Raises:
+        DamagedError: if a log that is cleaned is damaged: `salvage` reads such.
+        KsegError: if the map has no room for a key.
+        OSError: where the system can't read or write.
+    """
+    plan = plan_compaction(partition, settings)
+    isolation = read_committed(partition.segments, partition)
+    aborted = [
+        Aborted(*span, producer_id=producer_id) for producer_id, spans in isolation.aborted.items() for span in spans
+    ]
+    done = Compacted(plan, notes=isolation.notes)
+    with ExitStack() as stack:
+        work = directory / ".passes" if directory is not None else None
+        if work is not None:
+            work.mkdir()
+            stack.callback(shutil.rmtree, work, ignore_errors=True)
+        cleaning = _Cleaning(partition, settings, done, aborted, work)
+        stack.callback(cleaning.close)
+        cleaned = cleaning.run()
+        if directory is not None:
+            _write(partition, cleaned, done, directory, topic_id)
+    return done
+
+
+class _Cleaning:
+    """The passes over a partition's segments."""
+
+    def __init__(
+        self,
+        partition: PartitionLog,
+        settings: CompactSettings,
+        done: Compacted,
+        aborted: list[Aborted],
+        work: Path | None,
+    ) -> None:
+        self._partition = partition
+        self._settings = settings
+        self._done = done
+        self._aborted = aborted
+        self._met: list[Aborted] = []
+        self._origins: dict[int, tuple[int, ...]] = {base: (base,) for base in partition.base_offsets}
+        self._work = work
+        self._temporary = ExitStack()
+        self._offsets = OffsetMap(settings.dedupe_buffer_size)
+        if self._offsets.is_full:
+            raise KsegError(f"an offset map of {settings.dedupe_buffer_size} bytes has no room for a key")
+
+    def close(self) -> None:
+        """Takes away what passes left in the temporary directory."""
+        self._temporary.close()
+
+    def run(self) -> list[SegmentFiles]:
+        """The segments that the last pass left, in the place of all that it cleaned; none if nothing was to do."""
+        plan, done = self._done.plan, self._done
+        segments = [each for each in self._partition.segments if each.base_offset < plan.end_offset]
+        done.bytes_before = sum(each.size for each in segments)
+        done.bytes_left_alone = self._partition.size - done.bytes_before
+        first_dirty = plan.first_dirty
+        if first_dirty >= plan.end_offset:
+            done.bytes_before, done.bytes_left_alone = 0, self._partition.size
+            return []
+        while first_dirty < plan.end_offset:
+            end_offset = self._fill_map(segments, first_dirty)
+            is_last = end_offset >= plan.end_offset
+            self._prepare(is_last=is_last)
+            cleaned = [each for each in segments if each.base_offset < end_offset]
+            left = self._clean(cleaned, first_dirty)
+            self._forget(cleaned)
+            others = segments[len(cleaned) :]
+            later = [each for each in self._aborted if others and each.last_offset >= others[0].base_offset]
+            self._aborted = [*self._met, *later]
+            segments = [*left, *others]
+            first_dirty = end_offset
+        return segments
+
+    def _prepare(self, *, is_last: bool) -> None:
+        """A new directory for a pass; passes that are only counted need one if others follow."""
+        self._done.passes += 1
+        if self._work is None and not is_last:
+            self._work = self._temporary.enter_context(scratch_directory())
+        if self._work is not None:
+            (self._work / str(self._done.passes)).mkdir()
+
+    # --- the offset map -------------------------------------------------------------------------------------------
+
+    def _fill_map(self, segments: list[SegmentFiles], first_dirty: int) -> int:
+        """Takes keys from an offset on until the map is full; gives the offset behind the last one taken.
+
+        Source: Cleaner.buildOffsetMap.
+        """
+        self._offsets.clear()
+        transactions = CleanedTransactions(each for each in self._aborted if each.last_offset >= first_dirty)
+        first_slot = max(sum(each.base_offset <= first_dirty for each in segments) - 1, 0)
+        for segment in segments[first_slot:]:
+            for batch in _batches(segment):
+                if not self._take_keys(batch, segment.path, transactions, first_dirty):
+                    return self._offsets.latest_offset + 1
+        self._offsets.latest_offset = self._done.plan.end_offset - 1
+        return self._done.plan.end_offset
+
+    def _take_keys(self, batch: Batch, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
+        """Takes a batch's keys; False if there was no room for all."""
+        is_discarded = transactions.can_discard(batch)
+        if not is_discarded and not batch.is_control and batch.last_offset >= first_dirty:
+            for record in batch.records(on_damage=partial(_refuse, path)):
+                if record.key is None or record.offset < first_dirty:
+                    continue
+                if self._offsets.is_full:
+                    return False
+                self._offsets.put(record.key, record.offset)
+        if batch.last_offset >= first_dirty:
+            self._offsets.latest_offset = batch.last_offset
+        return True
+
+    # --- segments -------------------------------------------------------------------------------------------------
+
+    def _clean(self, segments: list[SegmentFiles], first_dirty: int) -> list[SegmentFiles]:
+        """Rewrites segments, some joined into one. Source: Cleaner.doClean, cleanSegments."""
+        plan, settings, done = self._done.plan, self._settings, self._done
+        transactions = CleanedTransactions(self._aborted)
+        retention = Retention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
+        cleaner = BatchCleaner(self._offsets, transactions, retention)
+        clean = [_modified_ms(each) for each in segments if each.base_offset < first_dirty]
+        legacy_horizon_ms = clean[-1] - settings.delete_retention_ms if clean else 0
+        states = self._partition.read_producer_states(segments[0].base_offset) or ProducerStates()
+        left, done.segments = [], []
+        for group in group_segments(segments, settings, plan.end_offset):
+            output = _Output(self._path_of(group[0].base_offset), group[0].base_offset, settings, states)
+            for segment in group:
+                cleaner.keeps_deletes = _modified_ms(segment) > legacy_horizon_ms
+                for batch in _batches(segment):
+                    output.write(_cleaned(cleaner, batch, segment))
+            left.append(output.close(_modified_ms(group[-1])))
+            origins = tuple(base for each in group for base in self._origins[each.base_offset])
+            self._origins[output.base_offset] = origins
+            done.segments.append(CleanedSegment(output.base_offset, output.size, origins))
+        done.kept, done.emptied = cleaner.kept, cleaner.emptied
+        done.gone += cleaner.gone
+        self._met = transactions.kept
+        return left
+
+    def _forget(self, segments: list[SegmentFiles]) -> None:
+        """Takes away what an earlier pass had written of segments that are cleaned again."""
+        for file in (file for segment in segments for file in segment.files):
+            if file.directory != self._partition.path:
+                file.path.unlink()
+
+    def _path_of(self, base_offset: int) -> Path | None:
+        return None if self._work is None else self._work / str(self._done.passes) / f"{base_offset:020}.log"
+
+
+def _batches(segment: SegmentFiles) -> Iterator[Batch]:
+    """A segment's batches, all intact. Raises DamagedError at damage."""
+    with Segment(segment.path) as log:
+        for item in log.scan():
+            if isinstance(item, Damage):
+                if item.kind is not DamageKind.ZERO_TAIL:
+                    _refuse(log.path, item)
+            elif not item.is_valid:
+                detail = "the CRC doesn't hold: `kseg salvage` saves what is intact"
+                raise DamagedError(detail, log.path, item.position)
+            else:
+                yield item
+
+
+def _refuse(path: Path, damage: Damage) -> None:
+    raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", path, damage.position)
+
+
+def _cleaned(cleaner: BatchCleaner, batch: Batch, segment: SegmentFiles) -> bytes:
+    try:
+        return cleaner.clean(batch)
+    except KsegError as error:
+        raise KsegError(error.message, segment.path, error.position) from error
+
+
+def _modified_ms(segment: SegmentFiles) -> int:
+    return 0 if segment.log is None else segment.log.modified_ms
+
+
+class _Output:
+    """A cleaned segment in the making; without a path it is only measured."""
+
+    def __init__(self, path: Path | None, base_offset: int, settings: CompactSettings, states: ProducerStates) -> None:
+        self.base_offset = base_offset
+        self._path = path
+        self._log: BinaryIO | None = None if path is None else path.open("xb")
+        self._indexes = IndexBuilder(base_offset, settings.index_interval_bytes, states)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._indexes.size
+
+    def write(self, raw: bytes) -> None:
+        """Appends a batch, or a v0 or v1 entry; nothing if there are no bytes."""
+        if raw:
+            header = parse_header(raw, 0, self.size, is_valid=True)
+            marker = parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None
+            self._indexes.add(header, marker)
+            if self._log is not None:
+                self._log.write(raw)
+
+    def close(self, modified_ms: int) -> SegmentFiles:
+        """Ends the log, with the time of its last source, and writes its indexes."""
+        self._indexes.finish()
+        contents = {".index": self._indexes.offset_index, ".timeindex": self._indexes.time_index}
+        if self._indexes.transaction_index:
+            contents[".txnindex"] = self._indexes.transaction_index
+        directory = Path() if self._path is None else self._path.parent
+        stem = f"{self.base_offset:020}"
+        if self._path is not None and self._log is not None:
+            self._log.close()
+            os.utime(self._path, ns=(modified_ms * 1_000_000,) * 2)
+            for extension, content in contents.items():
+                self._path.with_suffix(extension).write_bytes(content)
+        found = {
+            extension: FoundFile(directory, stem + extension, len(content), modified_ms)
+            for extension, content in contents.items()
+        }
+        log = FoundFile(directory, f"{stem}.log", self.size, modified_ms)
+        return SegmentFiles(self.base_offset, log, *map(found.get, (".index", ".timeindex", ".txnindex")))
+
+
+def _write(
+    partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
+) -> None:
+    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is rebuilt.
+
+    Producer snapshots at the beginning of segments that were joined to others go, as the broker deletes them.
+    """
+    for segment in cleaned:
+        for file in segment.files:
+            file.path.replace(directory / file.name)
+    is_cleaned = {base for segment in done.segments for base in segment.sources}
+    joined = is_cleaned - {segment.base_offset for segment in cleaned}
+    alone = [segment for segment in partition.segments if segment.base_offset not in is_cleaned]
+    files = [file for segment in alone for file in segment.files]
+    files += [file for offset, file in partition.snapshots.items() if offset not in joined]
+    for file in (*files, *partition.metadata_snapshots, *partition.others):
+        copy_file(file.path, directory / file.name)
+    for made in rebuilt_side_files(partition, topic_id):
+        is_joined = made.name in {f"{base:020}.snapshot" for base in joined}
+        if made.content is not None and not is_joined:
+            (directory / made.name).write_bytes(made.content)

@@ -1,0 +1,71 @@
+"""Transactions while a log is cleaned: what was aborted, and which markers are wanted no more."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop
+from typing import NamedTuple
+
+from kseg.formats.codes import ControlType
+from kseg.index.producer_state import parse_end_marker
+from kseg.reading.batch import Batch
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction: its first offset, its producer, and the offset of its marker."""
+
+    first_offset: int
+    last_offset: int
+    producer_id: int
+
+
+@dataclass(slots=True)
+class _Ongoing:
+    transaction: Aborted
+    has_batches: bool = False
+
+
+class CleanedTransactions:
+    """Follows batches in order, with the aborted transactions known before; `kept` are those whose batches were met.
+
+    Source: CleanedTransactionMetadata.
+    """
+
+    def __init__(self, aborted: Iterable[Aborted]) -> None:
+        self.kept: list[Aborted] = []
+        self._coming = list(aborted)
+        heapify(self._coming)
+        self._aborted: dict[int, _Ongoing] = {}
+        self._committed: set[int] = set()
+
+    def can_discard(self, batch: Batch) -> bool:
+        """Takes the next batch; tells whether it is of an aborted transaction, or a marker with no batch before it."""
+        while self._coming and self._coming[0].first_offset <= batch.last_offset:
+            transaction = heappop(self._coming)
+            self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))
+        return self._can_discard_marker(batch) if batch.is_control else self._is_aborted(batch)
+
+    def _is_aborted(self, batch: Batch) -> bool:
+        if not batch.is_transactional:
+            return False
+        ongoing = self._aborted.get(batch.producer_id)
+        if ongoing is None:
+            self._committed.add(batch.producer_id)
+            return False
+        ongoing.has_batches = True
+        return True
+
+    def _can_discard_marker(self, batch: Batch) -> bool:
+        if not batch.count:
+            return True  # an earlier cleaning emptied it
+        marker = parse_end_marker(batch.raw)
+        if marker is None:
+            return False
+        if marker.control_type is ControlType.COMMIT:
+            had_batches = batch.producer_id in self._committed
+            self._committed.discard(batch.producer_id)
+            return not had_batches
+        ongoing = self._aborted.pop(batch.producer_id, None)
+        if ongoing is None or not ongoing.has_batches:
+            return True
+        self.kept.append(ongoing.transaction)
+        return False

@@ -1,0 +1,382 @@
+"""The way through one segment: from its indexes to a position, from there by headers to a batch, in it to a record.
+
+What an index says is checked against the log; where it doesn't hold the log is scanned instead.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from kseg.codecs import DEFAULT_LIMIT, limit_for
+from kseg.errors import OpenError
+from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
+from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
+from kseg.index.offset_index import OffsetIndex, SlotRange
+from kseg.index.time_index import TimeIndex
+from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
+from kseg.reading.batch import Batch, Record
+from kseg.reading.bodies import BodyBounds
+from kseg.reading.log_file import Damage, LogFile
+
+SHOWN_BATCHES = 6
+"""Of the batches that a scan passes only the last ones are kept."""
+SLOTS_AROUND = 2
+"""Index entries kept on each side of the slot found."""
+STALE_SIZE = 4 << 20
+"""Bytes of log behind the last index entry that no append can bring at once: the index ends too early."""
+SCANNED = "the log is scanned instead; `kseg reindex` rebuilds it"
+
+
+class FoundBatch(NamedTuple):
+    """A batch on the way: its bytes in the log and its offsets as written.
+
+    base_offset: None for a wrapper that was only passed: it lies in its compressed value.
+    """
+
+    position: int
+    size: int
+    base_offset: int | None
+    last_offset: int
+    max_timestamp: int
+
+
+class IndexView(NamedTuple):
+    """What a search in an index met: its entries around the target by slot, and the slots found."""
+
+    entries_count: int
+    slots: SlotRange
+    around: tuple[tuple[int, OffsetIndexEntry | TimeIndexEntry], ...]
+
+
+class Wanted(NamedTuple):
+    """The first record at or above an offset and, unless that is None, at or behind a time."""
+
+    offset: int
+    timestamp: int | None = None
+
+    def may_be_in(self, header: BatchHeader) -> bool:
+        """Whether a batch may hold it, by its header."""
+        return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
+
+    def first_in(self, records: Sequence[Record]) -> Record | None:
+        """The record of a batch that it is; None if it isn't there. Offsets rise."""
+        for place in range(bisect_left(records, self.offset, key=_offset_of), len(records)):
+            if self.timestamp is None or records[place].timestamp >= self.timestamp:
+                return records[place]
+        return None
+
+
+_offset_of = attrgetter("offset")
+
+
+class Match(NamedTuple):
+    """The first record that was looked for, and its batch."""
+
+    batch: FoundBatch
+    record: Record
+
+
+class SegmentStep:
+    """The way through one segment.
+
+    index_entry: the entry that the scan went by; None if it began at the segment's start. passed: the last batches
+    that the scan read over, `passed_count` all of them. damages: what it met; `is_blocked` if no intact batch lay
+    between the last of them and where it ended. opened: offset ranges of the batches whose records were looked at.
+    """
+
+    def __init__(self, segment: SegmentFiles) -> None:
+        self.segment = segment
+        self.time_view: IndexView | None = None
+        self.offset_view: IndexView | None = None
+        self.time_entry: TimeIndexEntry | None = None
+        self.index_entry: OffsetIndexEntry | None = None
+        self.scan_position = 0
+        self.passed: deque[FoundBatch] = deque(maxlen=SHOWN_BATCHES)
+        self.passed_count = 0
+        self.damages: list[Damage] = []
+        self.is_blocked = False
+        self.opened: list[tuple[int, int]] = []
+        self._bounds = BodyBounds(segment.size, DEFAULT_LIMIT)
+
+    @property
+    def may_open(self) -> bool:
+        """Whether records are still looked at: not once very many bodies could not be read."""
+        return self._bounds.free > 0
+
+    def begin_scan(self) -> None:
+        """Forgets what an earlier scan met."""
+        self.passed.clear()
+        self.damages.clear()
+        self.opened.clear()
+        self.passed_count, self.is_blocked = 0, False
+
+    def take_passed(self, header: BatchHeader) -> None:
+        """Remembers an intact batch that doesn't hold what is looked for."""
+        self.passed.append(_found(header, header.base_offset))
+        self.passed_count += 1
+        self.is_blocked = False
+
+    def take_unreadable(self, header: BatchHeader, problem: str) -> None:
+        """Remembers a batch whose records can't be read."""
+        self.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem))
+        if header.codec != Codec.NONE:
+            self._bounds.note(limit_for(header.size))
+
+    def take_damage(self, damage: Damage) -> None:
+        """Remembers a damage; the zero tail of a preallocated file is none."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self.damages.append(damage)
+            self.is_blocked = True
+
+
+def _found(header: BatchHeader, base_offset: int | None) -> FoundBatch:
+    return FoundBatch(header.position, header.size, base_offset, header.last_offset, header.max_timestamp)
+
+
+# --- scanning ---------------------------------------------------------------------------------------------------------
+
+
+def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match | None:
+    """The first record wanted from the step's scan position on; None if there is none.
+
+    Headers are walked without their CRCs, and the batch found is checked. If anything looks wrong on the way the
+    stretch is read again with every CRC.
+    """
+    for headers in (walk_headers, checked_headers):
+        step.begin_scan()
+        try:
+            return _follow(log_file, step, headers(log_file, step.scan_position), wanted)
+        except _IrregularError:
+            continue
+    return None
+
+
+class _IrregularError(Exception):
+    """Headers whose CRCs weren't looked at don't fit together."""
+
+
+def _follow(
+    log_file: LogFile,
+    step: SegmentStep,
+    items: Iterator[BatchHeader | Damage],
+    wanted: Wanted,
+) -> Match | None:
+    last_offset = -1
+    for item in items:
+        if isinstance(item, Damage):
+            step.take_damage(item)
+            continue
+        if item.is_valid is None and (step.is_blocked or item.last_offset < last_offset):
+            raise _IrregularError
+        if item.is_valid is False:
+            step.take_damage(log_file.crc_damage(item.position, item.size))
+            continue
+        last_offset = item.last_offset
+        if wanted.may_be_in(item):
+            if item.is_valid is None and not is_intact(log_file, item):
+                raise _IrregularError
+            match = _match_in(log_file, step, item, wanted)
+            if match is not None:
+                return match
+        step.take_passed(item)
+    return None
+
+
+def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
+    if not step.may_open:
+        step.take_unreadable(header, "not read, since those before took long")
+        return None
+    content = _content(log_file.read(header.position, header.size), header.position)
+    step.opened.append((content.base_offset, header.last_offset))
+    record = wanted.first_in(content.records)
+    if record is not None:
+        return Match(_found(header, content.base_offset), record)
+    if content.problem is not None:
+        step.take_unreadable(header, content.problem)
+    return None
+
+
+class _Content(NamedTuple):
+    base_offset: int
+    records: tuple[Record, ...]
+    problem: str | None
+
+
+@lru_cache(maxsize=1)  # lookups one after another often meet in the same batch
+def _content(raw: bytes, position: int) -> _Content:
+    """What an intact batch holds."""
+    batch = Batch.parse(raw, position, is_valid=True)
+    problem = batch.problem()
+    records = tuple(batch.records(on_damage="skip"))
+    return _Content(batch.base_offset, records, None if problem is None else problem.detail)
+
+
+def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
+    """The last intact record of a segment below an offset; None if there is none."""
+    with segment.open_log() as log_file:
+        step = SegmentStep(segment)
+        seek_offset(log_file, step, offset - 1, [])
+        for start in sorted({step.scan_position, 0}, reverse=True):
+            record = _last_record_below(log_file, start, offset)
+            if record is not None:
+                return record
+    return None
+
+
+def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | None:
+    below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
+    for item in walk_headers(log_file, start):
+        if isinstance(item, Damage) or item.is_valid is False:
+            continue
+        below.append(item)
+        if item.last_offset >= offset:
+            break
+    for header in reversed(below):
+        if is_intact(log_file, header):
+            records = _content(log_file.read(header.position, header.size), header.position).records
+            below_it = bisect_left(records, offset, key=_offset_of)
+            if below_it:
+                return records[below_it - 1]
+    return None
+
+
+# --- indexes ----------------------------------------------------------------------------------------------------------
+
+
+def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: list[str]) -> None:
+    """Sets where a scan for an offset starts: the position of the floor entry, if the log bears it out; else 0.
+
+    `problems` takes what is wrong with the index. Source: LogSegment.translateOffset.
+    """
+    step.index_entry, step.scan_position = None, 0
+    file = step.segment.offset_index
+    if file is None:
+        if log_file.size:
+            problems.append(f"{step.segment.path.with_suffix('.index')}: missing: {SCANNED}")
+        return
+    try:
+        with OffsetIndex(file.path, step.segment.base_offset) as index:
+            step.offset_view = _view(index, offset)
+            lower = step.offset_view.slots.lower
+            entry = index.entry(lower) if lower >= 0 else None
+            problem = _offset_index_problem(index, log_file)
+    except OpenError as error:
+        problems.append(f"{error}: {SCANNED}")
+        return
+    if problem is not None:
+        problems.append(f"{file.path}: {problem}")
+    if entry is None:
+        return
+    unsound = entry_problem(log_file, entry.offset, entry.position)
+    if unsound is not None:
+        problems.append(f"{file.path}: {unsound}: {SCANNED}")
+        return
+    step.index_entry, step.scan_position = entry, entry.position
+
+
+def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
+    if index.trailing:
+        return f"{index.size} bytes, not a multiple of 8: last {index.trailing} ignored; `kseg reindex` rebuilds it"
+    last = index.last_entry()
+    behind = log_file.size - last.position
+    if last.position >= 0 and behind > STALE_SIZE and not _is_zero_behind(log_file, behind):
+        return f"stale: its last entry is {last.offset} → {last.position}, {behind} bytes before the log's end"
+    return None
+
+
+def _is_zero_behind(log_file: LogFile, behind: int) -> bool:
+    """Whether the log's last bytes are those of a preallocated file."""
+    piece = log_file.read(log_file.size - min(behind, 4096), 4096)
+    return not any(piece)
+
+
+def _view(index: OffsetIndex | TimeIndex, target: int) -> IndexView:
+    slots = index.slot_range(target)
+    first = max(slots.lower - SLOTS_AROUND + 1, 0)
+    last = min((slots.upper if slots.upper >= 0 else slots.lower) + SLOTS_AROUND, index.count)
+    return IndexView(index.count, slots, tuple((slot, index.entry(slot)) for slot in range(first, last)))
+
+
+def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset: int, problems: list[str]) -> None:
+    """Sets where a scan for a time starts: time index, then offset index.
+
+    Source: LogSegment.findOffsetByTimestamp.
+    """
+    entry = None
+    file = step.segment.time_index
+    if file is not None:
+        try:
+            with TimeIndex(file.path, step.segment.base_offset) as index:
+                step.time_view = _view(index, timestamp)
+                lower = step.time_view.slots.lower
+                entry = index.entry(lower) if lower >= 0 else None
+        except OpenError as error:
+            problems.append(f"{error}: {SCANNED}")
+    if entry is not None and (problem := time_entry_problem(log_file, step.segment, entry)):
+        problems.append(f"{step.segment.path.with_suffix('.timeindex')}: {problem}: {SCANNED}")
+        entry = None
+    step.time_entry = entry
+    seek_offset(log_file, step, start_offset if entry is None else max(entry.offset, start_offset), problems)
+
+
+def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeIndexEntry) -> str | None:
+    """What the log says against a time index entry; None if its batch is there with that largest time.
+
+    Whether earlier batches have no larger time can't be told without reading them all.
+    """
+    step = SegmentStep(segment)
+    seek_offset(log_file, step, entry.offset, [])
+    for item in walk_headers(log_file, step.scan_position):
+        if isinstance(item, Damage) or item.last_offset < entry.offset:
+            continue
+        if item.max_timestamp == entry.timestamp:
+            return None
+        return (
+            f"the entry {entry.timestamp} → {entry.offset} isn't true:"
+            f" the largest time of the batch there is {item.max_timestamp}"
+        )
+    return f"the entry {entry.timestamp} → {entry.offset} names an offset that the log doesn't reach"
+
+
+def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
+    """The largest time in a segment, -1 if there is none.
+
+    The last entry of the time index, if the log bears it out, and the batches from the last offset index entry on: what
+    lies between them has no larger time. Without one of them all headers are read. Source: LogSegment.largestTimestamp.
+    """
+    tail = read_tail(segment)
+    if tail.first_position == 0:
+        return tail.max_timestamp
+    entry = _last_time(segment, problems)
+    if entry is not None:
+        return max(entry.timestamp, tail.max_timestamp)
+    with segment.open_log() as log_file:
+        headers = (item for item in walk_headers(log_file) if isinstance(item, BatchHeader))
+        return max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
+
+
+def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:
+    """The time index's last entry; None if it has none or the log doesn't bear it out."""
+    path = segment.path.with_suffix(".timeindex")
+    if segment.time_index is None:
+        return None
+    try:
+        with TimeIndex(path, segment.base_offset) as index:
+            entry = index.last_entry()
+            if index.trailing:
+                problems.append(f"{path}: {index.sanity_problem()}; `kseg reindex` rebuilds it")
+            if not index.count:
+                return None
+    except OpenError as error:
+        problems.append(f"{error}: {SCANNED}")
+        return None
+    with segment.open_log() as log_file:
+        problem = time_entry_problem(log_file, segment, entry)
+    if problem is not None:
+        problems.append(f"{path}: {problem}: {SCANNED}")
+        return None
+    return entry

@@ -1,0 +1,1 @@
+"""Partitions and log directories: their segments, and what lies beside them."""

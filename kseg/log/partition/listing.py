@@ -1,0 +1,410 @@
+"""What `kseg ls` knows of segments and partitions: at a glance, or by reading every header."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kseg.codecs import DEFAULT_LIMIT, decompress
+from kseg.errors import KsegError, OpenError
+from kseg.formats.body import wrapper_value
+from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.time_index import TimeIndex
+from kseg.log.partition.metadata_retention import metadata_log_start
+from kseg.log.partition.partition_log import (
+    COMPACTED_TOPICS,
+    METADATA_TOPIC,
+    PartitionLog,
+    SegmentFiles,
+    Tail,
+    read_tail,
+)
+from kseg.log.partition.remote_tier import RemoteTier
+from kseg.log.partition.roll import (
+    UNLIMITED,
+    ClosedSegment,
+    NextAppend,
+    RetainedSegment,
+    Retention,
+    RetentionSettings,
+    Rolled,
+    RollSettings,
+    retention_of,
+    why_rolled,
+)
+from kseg.log.select.selected import SelectedSums, selected_sums
+from kseg.reading.batch import Batch
+from kseg.reading.bodies import BodyBounds
+from kseg.reading.log_file import TRUSTED_SIZE, Damage, LogFile
+from kseg.selection import Selection
+from kseg.system.page_cache import cached_size
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentListing:
+    """A segment's line.
+
+    last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
+    codecs, magics: of all batches that were looked at. index_health: "ok", or what is wrong. What only reading every
+    header tells is None without it: records, batches, ratio (decompressed bytes by stored ones, of compressed batches),
+    producer_ids, open_transactions. aborted_transactions: entries of the transaction index. selected: what a selection
+    takes of the segment, None without one. cached_size: bytes of the log in the page cache before it was read, None if
+    nobody asked or the system doesn't tell.
+    """
+
+    base_offset: int
+    size: int
+    last_offset: int | None = None
+    first_timestamp: int = NO_TIMESTAMP
+    largest_timestamp: int = NO_TIMESTAMP
+    codecs: tuple[int, ...] = ()
+    magics: tuple[int, ...] = ()
+    index_entries: int = 0
+    time_index_entries: int = 0
+    index_health: str = "ok"
+    aborted_transactions: int = 0
+    records: int | None = None
+    batches: int | None = None
+    ratio: float | None = None
+    producer_ids: tuple[int, ...] | None = None
+    open_transactions: int | None = None
+    rolled: Rolled = Rolled.UNKNOWN
+    retention: Retention | None = None
+    selected: SelectedSums | None = None
+    cached_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionListing:
+    """A partition's line, and its segments'.
+
+    problems: files that can't be read, in words. What the log directory or the partition's small files don't say is
+    None. tier: the remote tier, if it has one; then the log may start below the first segment.
+    """
+
+    partition: PartitionLog
+    segments: tuple[SegmentListing, ...]
+    log_start_offset: int
+    log_end_offset: int
+    topic_id: str | None = None
+    leader_epoch: int | None = None
+    problems: tuple[str, ...] = ()
+    tier: RemoteTier | None = None
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.partition.path.absolute().name
+
+    @property
+    def topic(self) -> str:
+        """The topic; the directory's name if it isn't named after one."""
+        return self.partition.topic or self.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest time of all segments, -1 if there is none."""
+        return max((segment.largest_timestamp for segment in self.segments), default=NO_TIMESTAMP)
+
+    @property
+    def records(self) -> int | None:
+        """Records of all segments; None if the headers weren't read."""
+        counts = [segment.records for segment in self.segments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def selected_records(self) -> int | None:
+        """Selected records of all segments; None without a selection."""
+        if not self.segments or self.segments[0].selected is None:
+            return None
+        return sum(segment.selected.records for segment in self.segments if segment.selected is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingSettings:
+    """How to list: every header or a glance; by which settings of the topics to judge.
+
+    cache: tell what of the logs is in the page cache. keep_cache: leave there what is read.
+    """
+
+    retention: RetentionSettings
+    roll: RollSettings = field(default_factory=RollSettings)
+    deep: bool = False
+    cache: bool = False
+    keep_cache: bool = True
+
+
+def list_partition(
+    partition: PartitionLog, settings: ListingSettings, on_read: Callable[[int], None] | None = None
+) -> PartitionListing:
+    """A partition's listing; segments that go or can't be opened meanwhile are left out and named in its problems.
+
+    `on_read` takes the size of each log that was looked at.
+    """
+    problems: list[str] = []
+    listed: list[tuple[SegmentFiles, SegmentListing, BatchHeader | None]] = []
+    for found in _segments(partition, settings, problems):
+        listed.append(found)
+        if on_read is not None:
+            on_read(found[0].size)
+    rows = [row for _, row, _ in listed]
+    end = rows[-1].base_offset if rows else 0
+    if rows and rows[-1].last_offset is not None:
+        end = rows[-1].last_offset + 1
+    firsts = [first for _, _, first in listed]
+    rows = [
+        replace(row, rolled=_why_rolled(row, firsts[slot], firsts[slot + 1], settings.roll))
+        if slot + 1 < len(rows)
+        else replace(row, rolled=Rolled.ACTIVE)
+        for slot, row in enumerate(rows)
+    ]
+    if partition.state is None and partition.topic not in COMPACTED_TOPICS:
+        rows = _with_retention(partition, [segment for segment, _, _ in listed], rows, settings.retention, end)
+    return PartitionListing(
+        partition,
+        tuple(rows),
+        partition.log_start_offset(),
+        end,
+        _topic_id(partition, problems),
+        _leader_epoch(partition, problems),
+        tuple(problems),
+    )
+
+
+def select_segments(
+    listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
+) -> PartitionListing:
+    """The listing with those segments alone that hold anything selected, and what that is.
+
+    Args:
+        listing: of a partition.
+        selection: which records are wanted.
+        say: takes which index wasn't trusted, and what was left out.
+        left: how many records are wanted yet; None for all.
+
+    Returns:
+        The listing; without segments where a log can't be opened, which its problems tell.
+    """
+    try:
+        sums = selected_sums(listing.partition.path, selection, say, left)
+    except OpenError as error:
+        return replace(listing, segments=(), problems=(*listing.problems, str(error)))
+    rows = [replace(row, selected=sums[row.base_offset]) for row in listing.segments if row.base_offset in sums]
+    return replace(listing, segments=tuple(rows))
+
+
+def _segments(
+    partition: PartitionLog, settings: ListingSettings, problems: list[str]
+) -> Iterator[tuple[SegmentFiles, SegmentListing, BatchHeader | None]]:
+    """Each segment with its line and its first batch's header."""
+    states: ProducerStates | None = None
+    cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
+    for segment in partition.segments:
+        try:
+            tail = read_tail(segment, keep_cache=settings.keep_cache)
+            row, first = _glance(
+                segment, tail, has_time_indexes=partition.has_time_indexes, keep_cache=settings.keep_cache
+            )
+            if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
+                problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
+            if settings.deep:
+                states = partition.read_producer_states(segment.base_offset) or states or ProducerStates()
+                row = _read_headers(segment, row, states, keep_cache=settings.keep_cache)
+        except OpenError as error:
+            problems.append(str(error))
+            continue
+        yield segment, replace(row, cached_size=cached.get(segment.base_offset)), first
+
+
+def _glance(
+    segment: SegmentFiles, tail: Tail, *, has_time_indexes: bool, keep_cache: bool
+) -> tuple[SegmentListing, BatchHeader | None]:
+    """What names, sizes, indexes, the first and the last batches tell."""
+    with segment.open_log(keep_cache=keep_cache) as log_file:
+        first = next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
+    health = [tail.index_problem] if tail.index_problem else []
+    entries = _offset_entries(segment, health)
+    time_entries, largest = _time_entries(segment, health, is_expected=has_time_indexes)
+    ends = [header for header in (first, tail.last) if header is not None]
+    aborted = 0 if segment.transaction_index is None else segment.transaction_index.size
+    row = SegmentListing(
+        segment.base_offset,
+        segment.size,
+        last_offset=None if tail.last is None else tail.last.last_offset,
+        first_timestamp=NO_TIMESTAMP if first is None else _first_timestamp(first),
+        largest_timestamp=max(largest, tail.max_timestamp, *(header.max_timestamp for header in ends), NO_TIMESTAMP),
+        codecs=tuple(sorted({header.codec for header in ends})),
+        magics=tuple(sorted({header.magic for header in ends})),
+        index_entries=entries,
+        time_index_entries=time_entries,
+        index_health="; ".join(health) or "ok",
+        aborted_transactions=aborted // ABORTED_TRANSACTION_FIELDS.struct.size,
+    )
+    return row, first
+
+
+def _first_timestamp(first: BatchHeader) -> int:
+    """The first batch's base time, of a v0 or v1 entry its own; the largest where the base holds another thing."""
+    has_own_base = first.magic >= 2 and not first.attributes & DELETE_HORIZON_MASK and not first.is_log_append_time
+    return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
+
+
+def _offset_entries(segment: SegmentFiles, health: list[str]) -> int:
+    if segment.offset_index is None:
+        if segment.size:
+            health.append("no index")
+        return 0
+    try:
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            if index.trailing:
+                health.append(f"index of {index.size} bytes")
+            return index.count
+    except OpenError as error:
+        health.append(error.message)
+        return 0
+
+
+def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
+    """Entries of the time index, and its last time."""
+    if segment.time_index is None:
+        if segment.size and is_expected:
+            health.append("no time index")
+        return 0, NO_TIMESTAMP
+    try:
+        with TimeIndex(segment.time_index.path, segment.base_offset) as index:
+            if index.trailing:
+                health.append(f"time index of {index.size} bytes")
+            return index.count, index.last_entry().timestamp
+    except OpenError as error:
+        health.append(error.message)
+        return 0, NO_TIMESTAMP
+
+
+def _read_headers(
+    segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
+) -> SegmentListing:
+    """Completes a line by every header; compressed bodies are read for their ratio, and wrappers for their count."""
+    batches = records = stored = whole = 0
+    codecs, magics, producer_ids = set[int](), set[int](), set[int]()
+    largest = NO_TIMESTAMP
+    with segment.open_log(keep_cache=keep_cache) as log_file:
+        bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
+        for header in walk_headers(log_file):
+            if isinstance(header, Damage):
+                continue
+            batches += 1
+            codecs.add(header.codec)
+            magics.add(header.magic)
+            largest = max(largest, header.max_timestamp)
+            marker = None
+            if header.producer_id >= 0:
+                producer_ids.add(header.producer_id)
+                if header.is_control:
+                    marker = read_end_marker(log_file, header)
+            states.add(header, marker)
+            if header.codec == Codec.NONE:
+                records += header.records_count or 0
+                continue
+            count, compressed_size, size = _compressed(log_file, header, bounds)
+            records, stored, whole = records + count, stored + compressed_size, whole + size
+    return replace(
+        row,
+        records=records,
+        batches=batches,
+        codecs=tuple(sorted(codecs)),
+        magics=tuple(sorted(magics)),
+        largest_timestamp=largest,
+        ratio=whole / stored if stored else None,
+        producer_ids=tuple(sorted(producer_ids)),
+        open_transactions=len(states.open_transactions),
+    )
+
+
+def _compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
+    """Records, stored bytes and decompressed bytes of a compressed batch; nothing decompressed if it is damaged."""
+    if header.size > TRUSTED_SIZE and not is_intact(log_file, header):
+        return 0, 0, 0
+    raw = log_file.read(header.position, header.size)
+    compressed = raw[BATCH_HEADER_SIZE:] if header.magic >= 2 else wrapper_value(memoryview(raw))
+    if compressed is None:
+        return 0, 0, 0
+    body = decompress(header.codec, header.magic, memoryview(compressed), bounds.limit, bounds.free)
+    bounds.note(0 if body.failure is None else len(body.data))
+    count = header.records_count
+    if count is None:
+        count = Batch.parse(raw, header.position, is_valid=True).count
+    return count, len(compressed), len(body.data)
+
+
+def _why_rolled(
+    row: SegmentListing, first: BatchHeader | None, next_first: BatchHeader | None, settings: RollSettings
+) -> Rolled:
+    waited_from = NO_TIMESTAMP if first is None else first.max_timestamp
+    closed = ClosedSegment(row.base_offset, row.size, waited_from, row.index_entries, row.time_index_entries)
+    append = (
+        None if next_first is None else NextAppend(next_first.size, next_first.last_offset, next_first.max_timestamp)
+    )
+    return why_rolled(closed, append, settings)
+
+
+def _with_retention(
+    partition: PartitionLog,
+    segments: list[SegmentFiles],
+    rows: list[SegmentListing],
+    settings: RetentionSettings,
+    end: int,
+) -> list[SegmentListing]:
+    ends = [*(row.base_offset for row in rows[1:]), end][: len(rows)]
+    retained = [
+        RetainedSegment(row.size, _time_for_retention(segment, row), end_offset)
+        for segment, row, end_offset in zip(segments, rows, ends, strict=True)
+    ]
+    decisions = _decisions(partition, retained, settings)
+    return [replace(row, retention=decision) for row, decision in zip(rows, decisions, strict=True)]
+
+
+def _decisions(
+    partition: PartitionLog, retained: list[RetainedSegment], settings: RetentionSettings
+) -> list[Retention]:
+    start = partition.log_start_offset()
+    unlimited = replace(settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+    if partition.topic == METADATA_TOPIC:
+        start = metadata_log_start(partition, retained, start, settings.now_ms)
+        return retention_of(retained, unlimited, start)
+    high_watermark = partition.checkpoints().high_watermark
+    if not settings.is_policy_unknown:
+        return retention_of(retained, settings, start, high_watermark)
+    below_start = retention_of(retained, unlimited, start, high_watermark)
+    return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
+
+
+def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:
+    """The largest time or, where no record has one, the file's modification. Source: LogSegment.largestTimestamp."""
+    if row.largest_timestamp >= 0 or segment.log is None:
+        return row.largest_timestamp
+    return segment.log.modified_ms
+
+
+def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
+    try:
+        return partition.read_topic_id()
+    except KsegError as error:
+        problems.append(f"{partition.path / 'partition.metadata'}: {error.message}")
+        return None
+
+
+def _leader_epoch(partition: PartitionLog, problems: list[str]) -> int | None:
+    """The newest leader epoch of the checkpoint."""
+    try:
+        epochs = partition.read_leader_epochs()
+    except KsegError as error:
+        problems.append(f"{partition.path / 'leader-epoch-checkpoint'}: {error.message}")
+        return None
+    return epochs[-1][0] if epochs else None

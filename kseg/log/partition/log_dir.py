@@ -1,0 +1,246 @@
+"""A log directory (`log.dirs`) and several of them: the partitions of a broker's disks."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
+from kseg.log.partition.partition_log import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
+from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+_KINDS_WITH_OFFSET = (
+    FileKind.LOG,
+    FileKind.OFFSET_INDEX,
+    FileKind.TIME_INDEX,
+    FileKind.TRANSACTION_INDEX,
+    FileKind.PRODUCER_SNAPSHOT,
+)
+"""Files of a partition, whose names begin with an offset: `server.log` is none."""
+_KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
+_KINDS_OF_LOG_DIR = (FileKind.OFFSET_CHECKPOINT, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK)
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+_BROKER_ID = re.compile("[0-9]{1,10}")
+_LARGEST_BROKER_ID = 2**31 - 1
+LOST_AND_FOUND = "lost+found"
+"""A directory of the file system's, or of `salvage`: no log directory, and no partition."""
+
+
+Refuse = Callable[[OpenError], None]
+"""Takes the error of a path where there is nothing, or of something inside it (UnreadableError); the others follow."""
+
+
+class LogDir:
+    """One log directory: a disk of partitions, and its checkpoints.
+
+    problems: checkpoints that can't be read. Source: LogManager.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Lists the directory and reads its checkpoints. Raises OpenError if it can't be listed."""
+        self.path = Path(path)
+        self.problems: list[KsegError] = []
+        self.checkpoints = read_checkpoints(self.path, self.problems)
+        self.directories = sorted(_partition_directories(self.path), key=_order)
+
+    def partitions(self, refuse: "Refuse | None" = None) -> Iterator[PartitionLog]:
+        """Its partitions by topic and number, one at a time; those that go meanwhile are left out.
+
+        Directories on their way out (`-delete`, `-stray`) or in (`-future`) come after those in use. `refuse` takes the
+        error of a directory that can't be listed; without it that is raised.
+        """
+        for path in self.directories:
+            name = parse_partition_directory(path)
+            own = Checkpoints()
+            if name is not None and name.state is None:
+                own = self.checkpoints.get((name.topic, name.partition), own)
+            try:
+                yield PartitionLog(path, own)
+            except OpenError as error:
+                if not path.exists():
+                    continue
+                unreadable = UnreadableError(error.message, error.path)
+                if refuse is None:
+                    raise unreadable from error
+                refuse(unreadable)
+
+    def partition(self, topic: str, partition: int) -> PartitionLog | None:
+        """One partition that is in use; None if it isn't here."""
+        path = self.path / f"{topic}-{partition}"
+        if not path.is_dir():
+            return None
+        return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
+
+    def is_clean(self) -> bool:
+        """Whether the broker was stopped in order: its marker is there."""
+        return (self.path / CLEAN_SHUTDOWN).exists()
+
+    def read_properties(self) -> dict[str, str]:
+        """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""
+        from kseg.formats.checkpoint import parse_meta_properties
+
+        return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
+
+    def broker_id(self) -> int | None:
+        """The id of its broker; None if `meta.properties` tells none that a broker can have. KsegError as above."""
+        properties = self.read_properties()
+        text = properties.get("node.id", properties.get("broker.id", ""))
+        if not _BROKER_ID.fullmatch(text):
+            return None
+        return broker_id if (broker_id := int(text)) <= _LARGEST_BROKER_ID else None
+
+
+def _order(path: Path) -> tuple[str, int, str]:
+    name = parse_partition_directory(path)
+    return (path.name, -1, "") if name is None else (name.topic, name.partition, name.unique_id or "")
+
+
+def _partition_directories(path: Path) -> Iterator[Path]:
+    """Directories in it that are partitions."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir() and entry.name != LOST_AND_FOUND and is_partition(Path(entry.path)):
+                    yield Path(entry.path)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def holds_segments(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory has log files in it; False if it can't be listed."""
+    try:
+        with os.scandir(path) as entries:
+            return any(_is_segment(entry.name) for entry in entries)
+    except OSError:
+        return False
+
+
+def _is_segment(name: str) -> bool:
+    if not name.endswith(".log"):
+        return False
+    kind, base_offset, *_ = parse_file_name(name)
+    return kind is FileKind.LOG and base_offset is not None
+
+
+def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
+    """The log directories at a path: itself, if it has partitions, and those right below it.
+
+    `refuse` takes the error of one below it that can't be listed; without it that is raised. Raises OpenError if the
+    path itself can't be listed.
+    """
+    own = LogDir(path)
+    partitions = {*own.directories}
+    others = (entry for entry in sorted(own.path.iterdir()) if entry not in partitions and entry.name != LOST_AND_FOUND)
+    below = [_log_dir_below(entry, refuse) for entry in others if entry.is_dir()]
+    return [each for each in (own, *below) if each is not None and each.directories]
+
+
+def _log_dir_below(path: Path, refuse: Refuse | None) -> LogDir | None:
+    try:
+        return LogDir(path)
+    except OpenError as error:
+        unreadable = UnreadableError(error.message, error.path)
+        if refuse is None:
+            raise unreadable from error
+        refuse(unreadable)
+        return None
+
+
+class NoPartitionError(OpenError):
+    """A directory is there, but no partition in it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__("no partition is here: give a partition's directory, a log directory, or a parent of it", path)
+
+
+def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
+    """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
+
+    One of Kafka's files stands for its directory. The same topic may turn up on several disks.
+
+    Args:
+        paths: where to look.
+        refuse: takes the errors; None lets them be raised.
+
+    Raises:
+        OpenError: if a path can't be listed; NoPartitionError if it has no partition; UnreadableError if one of its
+            partitions can't be listed.
+    """
+    for path in paths:
+        try:
+            yield from partitions_at(path, refuse)
+        except OpenError as error:
+            if refuse is None:
+                raise
+            refuse(error)
+
+
+def partitions_at(path: str | os.PathLike[str], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
+    """The partitions at one path, as `find_partitions` has them.
+
+    `refuse` takes the errors of partitions in it that can't be listed; those of the path itself are raised.
+    """
+    here, is_one = directory_at(path)
+    if is_one:
+        yield PartitionLog(here)
+        return
+    found = find_log_dirs(here, refuse)
+    if not found:
+        raise NoPartitionError(path)
+    for log_dir in found:
+        yield from log_dir.partitions(refuse)
+
+
+def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
+    """The directory that a path stands for, a file for its own; and whether it is a partition's.
+
+    One of Kafka's files that is named is taken at its word. Raises OpenError if the path isn't there, or is a file that
+    is none of Kafka's.
+    """
+    here = Path(path)
+    if not here.exists():
+        raise OpenError("no such file or directory", path)
+    if here.is_file():
+        name = parse_file_name(here)
+        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in _KINDS_WITH_OFFSET):
+            raise OpenError("no file of a partition: give a partition's directory, or a log directory", path)
+        return here.parent, name.base_offset is not None or is_partition(here.parent)
+    return here, is_partition(here)
+
+
+def is_partition(directory: Path) -> bool:
+    """Whether a directory is a partition's: since segments are in it, or by its name.
+
+    A log directory may be named as partitions are (`disk-1`): one that has partitions in it, and no file of its own.
+    """
+    if parse_partition_directory(directory.absolute()) is None:
+        return holds_segments(directory)
+    has_partitions = False
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    if is_of_partition(entry.name):
+                        return True
+                elif parse_partition_directory(entry.name):
+                    has_partitions = True
+    except OSError:
+        return True
+    return not has_partitions
+
+
+def is_of_partition(name: str) -> bool:
+    """Whether a file's name is one that brokers give to files of a partition's directory."""
+    found = parse_file_name(name)
+    if found.kind in _KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
+        return found.base_offset is not None and found.remote_id is None
+    return found.kind in _KINDS_BESIDE or found.suffix is not None
+
+
+def is_of_log_dir(name: str) -> bool:
+    """Whether a file's name is one that brokers give to files of a log directory itself."""
+    found = parse_file_name(name)
+    return found.kind in _KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

@@ -1,0 +1,410 @@
+"""A partition's directory: its segments by base offset, and what lies beside them."""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
+from kseg.index.headers import BatchHeader, intact_header, walk_headers
+from kseg.index.offset_index import OffsetIndex
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import Damage, LogFile
+from kseg.system.regular_file import read_text_file
+
+if TYPE_CHECKING:
+    from kseg.index.producer_state import ProducerStates
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+CHECKPOINT_OF_FIELD = {
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "high_watermark": "replication-offset-checkpoint",
+    "log_start_offset": "log-start-offset-checkpoint",
+    "clean_offset": "cleaner-offset-checkpoint",
+}
+"""Fields of Checkpoints and the file of a log directory that each is read from."""
+COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Internal topics that Kafka always compacts."""
+METADATA_TOPIC = "__cluster_metadata"
+"""Of a KRaft cluster; its log goes by rules of its own."""
+_INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+
+
+class FoundFile(NamedTuple):
+    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification."""
+
+    directory: Path
+    name: str
+    size: int
+    modified_ms: int
+
+    @property
+    def path(self) -> Path:
+        """Its path."""
+        return self.directory / self.name
+
+
+class SegmentFiles(NamedTuple):
+    """A segment: its log and what lies beside it, None where a file isn't there.
+
+    In an orphan only the log is missing.
+    """
+
+    base_offset: int
+    log: FoundFile | None
+    offset_index: FoundFile | None = None
+    time_index: FoundFile | None = None
+    transaction_index: FoundFile | None = None
+
+    @property
+    def path(self) -> Path:
+        """The log's path."""
+        if self.log is None:
+            raise KsegError(f"the segment of base offset {self.base_offset} has no log")
+        return self.log.path
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return 0 if self.log is None else self.log.size
+
+    @property
+    def files(self) -> tuple[FoundFile, ...]:
+        """Its files, the log first."""
+        return tuple(file for file in self[1:] if file is not None)
+
+    def open_log(self, *, keep_cache: bool = True) -> LogFile:
+        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it has gone."""
+        return LogFile.of_directory(self.path, self.size, keep_cache=keep_cache)
+
+
+class Checkpoints(NamedTuple):
+    """What a log directory's checkpoint files say of one partition; None where they don't name it.
+
+    `clean_offset` is the cleaner's: the first offset that it hasn't cleaned.
+    """
+
+    recovery_point: int | None = None
+    high_watermark: int | None = None
+    log_start_offset: int | None = None
+    clean_offset: int | None = None
+
+
+CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
+"""By topic and partition."""
+
+
+def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
+    """What a log directory's checkpoints say, by (topic, partition).
+
+    Those that can't be read say nothing; `problems` takes what is wrong with them, each with its path.
+    """
+    if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
+        return {}
+    from kseg.formats.checkpoint import parse_offset_checkpoint
+
+    found: CheckpointsByPartition = {}
+    for field, name in CHECKPOINT_OF_FIELD.items():
+        try:
+            entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
+        except KsegError as error:
+            if problems is not None:
+                problems.append(KsegError(error.message, path / name, error.position))
+            continue
+        for topic, partition, offset in entries:
+            known = found.get((topic, partition), Checkpoints())
+            found[topic, partition] = known._replace(**{field: offset})
+    return found
+
+
+class PartitionLog:
+    """A partition's directory as it was listed; segments are read when asked for.
+
+    path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
+    log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
+    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. has_time_indexes: whether any segment has
+    one, as brokers before 0.10.1 wrote none. has_indexes: whether any has one of offsets or times: logs may be copied
+    without. largest_timestamps: what lookups found, by base offset: the largest time, and what is wrong with the time
+    index.
+
+    A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
+    it is opened. Source: UnifiedLog, LogSegments.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], checkpoints: Checkpoints | None = None) -> None:
+        """Lists the directory.
+
+        Args:
+            path: the partition's directory.
+            checkpoints: those of its log directory; None reads them from the parent directory.
+
+        Raises:
+            OpenError: if the directory can't be listed.
+        """
+        self.path = Path(path)
+        name = parse_partition_directory(self.directory_name)
+        self.name: PartitionDirectory | None = name
+        self._checkpoints = checkpoints
+        self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
+        self._take(_list_files(self.path))
+
+    @property
+    def directory_name(self) -> str:
+        """The directory's own name, also where it was given as `.`, for messages."""
+        return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
+
+    @property
+    def topic(self) -> str | None:
+        """The topic; None if the directory isn't named after one."""
+        return None if self.name is None else self.name.topic
+
+    @property
+    def partition(self) -> int | None:
+        """The partition's number."""
+        return None if self.name is None else self.name.partition
+
+    @property
+    def state(self) -> DirectoryState | None:
+        """Whether the directory is to be deleted, being moved, or a stray; None if it is in use."""
+        return None if self.name is None else self.name.state
+
+    def _take(self, files: Iterable[FoundFile]) -> None:
+        logs: dict[int, dict[FileKind, FoundFile]] = {}
+        self.snapshots: dict[int, FoundFile] = {}
+        self.metadata_snapshots: list[FoundFile] = []
+        self.leftovers: list[FoundFile] = []
+        self.others: list[FoundFile] = []
+        for file in files:
+            kind, offset, _, suffix, remote_id = parse_file_name(file.name)
+            if suffix is not None:
+                self.leftovers.append(file)
+            elif kind is FileKind.METADATA_SNAPSHOT:
+                self.metadata_snapshots.append(file)
+            elif offset is None or remote_id is not None:
+                self.others.append(file)
+            elif kind is FileKind.PRODUCER_SNAPSHOT:
+                self.snapshots[offset] = file
+            elif kind is FileKind.LOG or kind in _INDEX_KINDS:
+                logs.setdefault(offset, {})[kind] = file
+            else:
+                self.others.append(file)
+        found = [
+            SegmentFiles(offset, kinds.get(FileKind.LOG), *(kinds.get(kind) for kind in _INDEX_KINDS))
+            for offset, kinds in sorted(logs.items())
+        ]
+        self.segments = tuple(segment for segment in found if segment.log is not None)
+        self.orphans = tuple(segment for segment in found if segment.log is None)
+        self.snapshots = dict(sorted(self.snapshots.items()))
+        self.base_offsets = [segment.base_offset for segment in self.segments]
+        self.has_time_indexes = any(segment.time_index is not None for segment in self.segments)
+        self.has_indexes = self.has_time_indexes or any(segment.offset_index is not None for segment in self.segments)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything of a log is there: a segment, an index, a snapshot, even one of no bytes."""
+        return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
+
+    @property
+    def active_segment(self) -> SegmentFiles | None:
+        """The segment that is appended to: the last one."""
+        return self.segments[-1] if self.segments else None
+
+    def floor_slot(self, offset: int) -> int | None:
+        """Number of the segment with the largest base offset ≤ `offset`; None if all are above."""
+        slot = bisect_right(self.base_offsets, offset) - 1
+        return slot if slot >= 0 else None
+
+    def floor_segment(self, offset: int) -> SegmentFiles | None:
+        """The segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
+        slot = self.floor_slot(offset)
+        return None if slot is None else self.segments[slot]
+
+    def checkpoints(self) -> Checkpoints:
+        """What the checkpoints of its log directory say of it; nothing where they can't be read."""
+        if self._checkpoints is None:
+            own = (self.topic, self.partition)
+            found = read_checkpoints(self.path.absolute().parent) if self.name is not None else {}
+            self._checkpoints = found.get(own, Checkpoints()) if self.state is None else Checkpoints()
+        return self._checkpoints
+
+    def log_start_offset(self) -> int:
+        """The first offset to be read: the first segment's base or, where it is above, the checkpoint's."""
+        base = self.base_offsets[0] if self.base_offsets else 0
+        return max(base, self.checkpoints().log_start_offset or 0)
+
+    @property
+    def has_log_start_checkpoint(self) -> bool:
+        """Whether its log directory has the checkpoint that would say if the log starts above the first segment's base.
+
+        A broker lists only partitions there that do.
+        """
+        return (self.path.absolute().parent / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
+
+    def read_log_end_offset(self) -> int:
+        """The next offset to be written: after the last batch that can be read, and not below the log start offset.
+
+        Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
+        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
+        """
+        return max(self._read_end_of_batches(), self.log_start_offset())
+
+    def _read_end_of_batches(self) -> int:
+        for segment in reversed(self.segments):
+            tail = read_tail(segment)
+            if tail.last is not None:
+                return tail.last.last_offset + 1
+            if segment.size == 0 or segment is self.segments[0]:
+                return segment.base_offset
+        return 0
+
+    def read_topic_id(self) -> str | None:
+        """The topic's id, of `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
+        from kseg.formats.checkpoint import parse_partition_metadata
+
+        content = read_small_file(self.path / PARTITION_METADATA)
+        return None if content is None else parse_partition_metadata(content).topic_id
+
+    def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
+        """(epoch, start offset) of `leader-epoch-checkpoint`; None if there is none. KsegError if it can't be read."""
+        from kseg.formats.checkpoint import parse_leader_epoch_checkpoint
+
+        content = read_small_file(self.path / LEADER_EPOCH_CHECKPOINT)
+        if content is None:
+            return None
+        return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
+
+    def read_producer_states(self, offset: int) -> "ProducerStates | None":
+        """The producers at an offset, of the snapshot that ends there; None if there is none that a broker would take.
+
+        One that can't be read is none.
+        """
+        from kseg.index.producer_snapshot import ProducerSnapshot
+        from kseg.index.producer_state import ProducerStates
+
+        file = self.snapshots.get(offset)
+        if file is None:
+            return None
+        try:
+            with ProducerSnapshot(file.path) as snapshot:
+                return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
+        except KsegError:  # too short for its header, or unreadable
+            return None
+
+
+class Tail(NamedTuple):
+    """The end of a segment's log.
+
+    first_position: where reading began: at the last index entry, or 0. last: the header of the last batch, None if
+    none was found. max_timestamp: the largest of the batches read, -1 if there is none. damage: the last one met.
+    index_problem: why the offset index wasn't used; None if it was, or if there is none.
+    """
+
+    first_position: int
+    last: BatchHeader | None
+    max_timestamp: int
+    damage: Damage | None
+    index_problem: str | None = None
+
+
+def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
+    """The end of a segment: headers from its last index entry on, if that is sound; else from the start.
+
+    `keep_cache`: as LogFile has it. Raises OpenError if the log can't be opened.
+    """
+    start, problem = 0, None
+    with segment.open_log(keep_cache=keep_cache) as log_file:
+        if segment.offset_index is not None and segment.offset_index.size:
+            try:
+                with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+                    entry = index.last_entry()
+                problem = entry_problem(log_file, entry.offset, entry.position)
+                start = 0 if problem else entry.position
+            except OpenError as error:
+                problem = str(error)
+        return _tail_from(log_file, start, problem)
+
+
+def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
+    last, damage, largest = None, None, NO_TIMESTAMP
+    for item in walk_headers(log_file, start):
+        if isinstance(item, Damage):
+            damage = item
+        else:
+            last, largest = item, max(largest, item.max_timestamp)
+    return Tail(start, last, largest, damage, problem)
+
+
+def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
+    """What the log says against an index entry; None if a search may start there.
+
+    A batch whose CRC holds must stand at the position, and begin at or below the entry's offset: then all offsets from
+    the entry's on lie there or behind it, whichever offset of its batch or append the entry names.
+    """
+    if position == 0:
+        return None
+    if not 0 < position < log_file.size:
+        return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
+    header = intact_header(log_file, position)
+    if header is None:
+        return f"the entry {offset} → {position} points at no intact batch"
+    first = header.base_offset if header.base_offset is not None else header.last_offset
+    if header.base_offset is None and first > offset:
+        first = _wrapper_base(log_file, header)
+    if first > offset:
+        return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
+    return None
+
+
+def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
+    return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True).base_offset
+
+
+def _list_files(path: Path) -> Iterator[FoundFile]:
+    """The regular files of a directory; those that go while it is listed are left out."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_file():
+                        status = entry.stat()
+                        yield FoundFile(path, entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    yield FoundFile(path, entry.name, 0, 0)  # its own size can't be read; opening it tells why
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def has_later_segment(log: Path) -> bool:
+    """Whether the directory of a log has a segment of a higher base offset; False where that can't be told."""
+    own = parse_file_name(log).base_offset
+    try:
+        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
+    except OSError:
+        return False
+    return own is not None and any(
+        name.kind is FileKind.LOG and name.suffix is None and (name.base_offset or 0) > own for name in names
+    )
+
+
+def read_small_file(path: Path) -> bytes | None:
+    """The content of one of Kafka's text files; None if it isn't there.
+
+    Raises OpenError if it can't be read, KsegError if it is larger than any of them is.
+    """
+    try:
+        return read_text_file(path)
+    except OpenError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise

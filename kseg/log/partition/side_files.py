@@ -1,0 +1,257 @@
+"""What a partition needs beside its segments, rebuilt where it is missing or wrong: epochs, producers, topic id.
+
+A broker doesn't start where these are broken after a power cut (KAFKA-16814). Each is made of the batches, the topic's
+id of what `__cluster_metadata` says.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.codes import TAIL_KINDS
+from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
+from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.log.partition.known_producers import KnownProducers
+from kseg.log.partition.partition_log import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    PartitionLog,
+    SegmentFiles,
+    read_small_file,
+    read_tail,
+)
+
+
+class Reason(StrEnum):
+    """Why a file is written from the log."""
+
+    MISSING = "missing"
+    BROKEN = "broken"
+    WRONG = "wrong"
+
+
+class SideFile(NamedTuple):
+    """A file that is missing, broken or wrong, and what it should hold; None if nothing at hand tells.
+
+    detail: what is wrong with it, empty if it is missing.
+    """
+
+    name: str
+    reason: Reason
+    content: bytes | None
+    detail: str = ""
+
+
+def rebuilt_side_files(partition: PartitionLog, topic_id: str | None = None) -> Iterator[SideFile]:
+    """What is missing, broken or wrong of a partition's small files.
+
+    Leader epochs are missing where batches have some, producer snapshots where batches are producers' and no snapshot
+    can be used, `partition.metadata` where the topic's id is known. Epochs and snapshots are wrong where batches say
+    something else. Raises OpenError if a log can't be opened.
+    """
+    yield from _leader_epochs(partition)
+    yield from _snapshots(partition)
+    yield from _metadata(partition, topic_id)
+
+
+def partition_metadata(partition: PartitionLog, topic_id: str | None = None) -> bytes | None:
+    """The content of `partition.metadata`: its own if that can be read, else made of the topic's id."""
+    for file in _metadata(partition, topic_id):
+        return file.content
+    return read_small_file(partition.path / PARTITION_METADATA)
+
+
+def build_metadata(topic_id: str) -> bytes:
+    """The content of `partition.metadata` for a topic's id."""
+    from kseg.formats.checkpoint import PartitionMetadata, build_partition_metadata
+
+    return build_partition_metadata(PartitionMetadata(0, topic_id))
+
+
+def _metadata(partition: PartitionLog, topic_id: str | None) -> Iterator[SideFile]:
+    content = None if topic_id is None else build_metadata(topic_id)
+    try:
+        known = partition.read_topic_id()
+    except KsegError as error:
+        yield SideFile(PARTITION_METADATA, Reason.BROKEN, content, error.message)
+        return
+    if known is None and content is not None:
+        yield SideFile(PARTITION_METADATA, Reason.MISSING, content)
+
+
+def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
+    from kseg.formats.checkpoint import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+
+    found = list(leader_epochs(partition))
+    reason, detail = Reason.MISSING, ""
+    try:
+        entries = partition.read_leader_epochs()
+    except KsegError as error:
+        reason, detail = Reason.BROKEN, error.message
+    else:
+        if entries is not None:
+            is_lost = not entries and bool(found) and _ends_with_epoch(partition)
+            reason, detail = Reason.WRONG, "it is empty" if is_lost else epochs_contradiction(entries, found) or ""
+            if not detail:
+                return
+    if detail or found:
+        starts = tuple(EpochStart(*start) for start in found)
+        content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
+        yield SideFile(LEADER_EPOCH_CHECKPOINT, reason, content, detail)
+
+
+def _ends_with_epoch(partition: PartitionLog) -> bool:
+    """Whether the last batch has a leader epoch: else a broker has cleared what it knew of them."""
+    tails = (read_tail(segment, keep_cache=False) for segment in reversed(partition.segments))
+    last = next((tail.last for tail in tails if tail.last is not None), None)
+    return last is not None and last.partition_leader_epoch >= 0
+
+
+def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
+    """(epoch, start offset) of a partition's batches, both rising, none below the log start offset.
+
+    Raises OpenError if a log can't be opened.
+    """
+    latest, log_start = -1, partition.log_start_offset()
+    for segment in partition.segments:
+        with segment.open_log(keep_cache=False) as log_file:
+            for header in walk_headers(log_file):
+                if not isinstance(header, BatchHeader) or header.last_offset < log_start:
+                    continue
+                if header.partition_leader_epoch > latest:
+                    latest = header.partition_leader_epoch
+                    first = header.last_offset if header.base_offset is None else header.base_offset
+                    yield latest, max(first, log_start)
+
+
+def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
+    """The start offset of the first entry of leader-epoch-checkpoint that doesn't rise, and what is wrong with it."""
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+        if next_epoch <= epoch or next_start <= start:
+            return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
+    return None
+
+
+def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """The epoch that leader-epoch-checkpoint gives an offset; None below its first entry."""
+    place = bisect_right(entries, offset, key=itemgetter(1))
+    return entries[place - 1][0] if place else None
+
+
+def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
+    """What the epochs of the batches say against leader-epoch-checkpoint; None if nothing does.
+
+    That it begins after them is none: brokers clear epochs at the log's start.
+    """
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        return wrong[1]
+    for epoch, offset in found:
+        stored = stored_epoch(entries, offset)
+        if stored not in (None, epoch):
+            return f"offset {offset} is of epoch {stored}, its batch says {epoch}"
+    return None
+
+
+def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
+    broken = {offset: detail for offset in partition.snapshots if (detail := _snapshot_problem(partition, offset))}
+    wrong = _wrong_snapshots(partition, broken)
+    for offset, detail in sorted((broken | wrong).items()):
+        states = states_at(partition, offset, without=wrong)
+        if offset in wrong:
+            _keep_forgotten(partition, offset, states)
+        reason = Reason.WRONG if offset in wrong else Reason.BROKEN
+        yield SideFile(partition.snapshots[offset].name, reason, build_producer_snapshot(states), detail)
+    if not partition.snapshots:
+        end = partition.read_log_end_offset()
+        states = states_at(partition, end)
+        if states.producers:
+            yield SideFile(f"{end:020}.snapshot", Reason.MISSING, build_producer_snapshot(states))
+
+
+def _snapshot_problem(partition: PartitionLog, offset: int) -> str | None:
+    """Why a broker wouldn't take a snapshot; None if it would."""
+    try:
+        with ProducerSnapshot(partition.snapshots[offset].path) as snapshot:
+            return snapshot.problem()
+    except KsegError as error:
+        return error.message
+
+
+def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
+    """Snapshots that contradict the batches up to their offset, and how.
+
+    None where batches are missing or can't be read: then the log doesn't tell.
+    """
+    left = deque(offset for offset in partition.snapshots if offset not in broken)
+    known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    wrong: dict[int, str] = {}
+    expected: int | None = None
+    for segment in partition.segments:
+        with segment.open_log(keep_cache=False) as log_file:
+            for header in walk_headers(log_file):
+                if not isinstance(header, BatchHeader):
+                    if header.kind not in TAIL_KINDS:
+                        return wrong
+                    continue
+                first = header.last_offset if header.base_offset is None else header.base_offset
+                wrong.update(_compared(partition, known, left, first))
+                if header.base_offset is not None and expected not in (None, first):
+                    return wrong
+                expected = header.last_offset + 1
+                known.add(header, read_end_marker(log_file, header) if header.is_control else None)
+    wrong.update(_compared(partition, known, left, expected))
+    return wrong
+
+
+def _compared(
+    partition: PartitionLog, known: KnownProducers, left: deque[int], offset: int | None
+) -> Iterator[tuple[int, str]]:
+    """Compares the snapshots up to an offset, which `left` loses."""
+    while left and offset is not None and left[0] <= offset:
+        end = left.popleft()
+        states = partition.read_producer_states(end)
+        if states is not None and end >= partition.base_offsets[0]:
+            for problem in known.contradictions(states.producers.values(), end):
+                yield end, problem
+                break
+
+
+def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates) -> None:
+    """Adds to states at an offset the producers of the snapshot there whose batches retention has taken."""
+    stored = partition.read_producer_states(offset) or ProducerStates()
+    for entry in stored.producers.values():
+        if entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0:
+            states.producers.setdefault(entry.producer_id, entry)
+
+
+def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:
+    """The producers at an offset: of the newest usable snapshot up to there, and of the batches after it.
+
+    `without`: offsets of snapshots that are not to be used. Raises OpenError if a log can't be opened.
+    Source: UnifiedLog.rebuildProducerState.
+    """
+    start, states = 0, ProducerStates()
+    for known in sorted((each for each in partition.snapshots if each <= offset), reverse=True):
+        is_usable = known not in without and not _snapshot_problem(partition, known)
+        found = partition.read_producer_states(known) if is_usable else None
+        if found is not None:
+            start, states = known, found
+            break
+    for segment in partition.segments[partition.floor_slot(start) or 0 :]:
+        if segment.base_offset < offset:
+            _add_batches(segment, range(start, offset), states)
+    return states
+
+
+def _add_batches(segment: SegmentFiles, offsets: range, states: ProducerStates) -> None:
+    with segment.open_log(keep_cache=False) as log_file:
+        for header in walk_headers(log_file):
+            if isinstance(header, BatchHeader) and header.producer_id >= 0 and header.last_offset in offsets:
+                states.add(header, read_end_marker(log_file, header) if header.is_control else None)

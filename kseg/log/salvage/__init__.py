@@ -1,0 +1,1 @@
+"""Intact batches of damaged partitions, copied in the longest row whose offsets rise."""

@@ -1,0 +1,123 @@
+"""Intact batches of a damaged log, wherever they lie: what `salvage` works on.
+
+Reading as in `LogFile.runs`; where that stops, every position up to where it would go on is tried, whatever offset a
+header has: a wrong offset doesn't break a CRC.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
+from kseg.index.headers import BatchHeader, headers_of, intact_header
+from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
+
+SEARCH_COST_LIMIT = 32
+"""Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""
+_GIVEN_UP = "no intact batch was found here; the careful search was given up, since it took too long"
+_SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
+_HEADER = re.compile(
+    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
+)
+"""Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
+
+
+class Loss(NamedTuple):
+    """Bytes of a log that hold no intact batch, and why."""
+
+    position: int
+    size: int
+    reason: str
+    detail: str
+
+
+def intact_batches(log_file: LogFile) -> Iterator[BatchHeader | Loss]:
+    """Headers of batches whose CRC holds, and losses, in file order; their sizes add up to the file's."""
+    position = 0
+    search = _Search(log_file)
+    while position < log_file.size and not log_file.has_given_up:
+        for item in log_file.runs(position):
+            loss = None
+            if isinstance(item, Damage):
+                loss = Loss(item.position, item.size, str(item.kind), item.detail)
+            else:
+                for header in headers_of(item):
+                    if header.is_valid:
+                        yield header
+                        position = header.end
+                    else:
+                        detail = log_file.crc_damage(header.position, header.size).detail
+                        loss = Loss(header.position, header.size, "bad-crc", detail)
+            if loss is None:
+                continue
+            found = search.first(loss.position + 1, loss.position + loss.size)
+            position = loss.position + loss.size if found is None else found
+            yield loss._replace(size=position - loss.position)
+            if found is not None:
+                break
+        else:
+            return
+    yield from search.batches(position)
+
+
+class _Search:
+    """Looks for intact batches byte by byte, as long as its budget lasts."""
+
+    def __init__(self, log_file: LogFile) -> None:
+        self._log_file = log_file
+        self._budget = SEARCH_COST_LIMIT * log_file.stored_size
+
+    def batches(self, position: int) -> Iterator[BatchHeader | Loss]:
+        """All that it finds from a position on, and the losses between."""
+        end = self._log_file.size
+        while position < end:
+            found = self.first(position, end)
+            header = None if found is None else intact_header(self._log_file, found)
+            following = end if header is None else header.position
+            if following > position:
+                yield Loss(position, following - position, str(DamageKind.BAD_LENGTH), _GIVEN_UP)
+            position = end if header is None else header.end
+            if header is not None:
+                yield header
+
+    def first(self, start: int, end: int) -> int | None:
+        """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""
+        most = FIRST_SIZE
+        while start < end:
+            stored, hole = self._log_file.next_stretch(start)
+            start = max(start, stored - MAGIC_POSITION)
+            size = min(most, end - start, max(hole - start, 1))
+            most = BUFFER_SIZE
+            window = self._log_file.read(start, size + BATCH_HEADER_SIZE)
+            if len(window) < HEADER_WINDOW:
+                return None
+            if any(window):
+                for match in _HEADER.finditer(window):
+                    at = match.start()
+                    if at >= size:
+                        break
+                    if self._is_batch(window, at, start + at):
+                        return start + at
+            start += size
+        return None
+
+    def _is_batch(self, window: bytes, at: int, position: int) -> bool:
+        magic = window[at + MAGIC_POSITION]
+        size = size_field(window, at)
+        if size < MINIMUM_SIZE_FIELD[magic] or size > self._log_file.size - position or not _fits(window, at, size):
+            return False
+        if not self._log_file.may_be_batch(position, size + LOG_OVERHEAD):
+            return False
+        self._budget -= size
+        return self._budget > 0 and intact_header(self._log_file, position) is not None
+
+
+def _fits(window: bytes, at: int, size: int) -> bool:
+    """Whether numbers behind the magic can be those of a batch of this size."""
+    magic = window[at + MAGIC_POSITION]
+    if magic == 2:
+        count = window[at + RECORDS_COUNT_POSITION : at + BATCH_HEADER_SIZE]
+        return 0 <= int.from_bytes(count, "big", signed=True) <= size * 1000
+    key_at = at + KEY_LENGTH_POSITION[magic]
+    return -1 <= int.from_bytes(window[key_at : key_at + 4], "big", signed=True) <= size

@@ -1,0 +1,337 @@
+"""Stretches of intact batches of a partition, and the longest row of them whose offsets rise."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import OpenError
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.index.headers import BatchHeader, walk_headers
+from kseg.log.partition.partition_log import COMPACTED_TOPICS, FoundFile, PartitionLog
+from kseg.log.salvage.carve import Loss, intact_batches
+from kseg.log.verify.checked_batches import InnerProblem, inner_problems
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import Damage, LogFile
+
+PENDING = 20_000
+"""Stretches that are kept apart: so far back an offset that is too high can be found out."""
+
+
+class EpochRun(NamedTuple):
+    """Batches of one leader epoch in a row: its first offset, and how many they are."""
+
+    epoch: int
+    first_offset: int
+    batch_count: int
+
+
+class Extent(NamedTuple):
+    """Intact batches that lie one after another in a log, with rising offsets.
+
+    segment_base: the base offset of its segment. is_behind_loss: whether bytes before it can't be read.
+    """
+
+    log: Path
+    segment_base: int
+    position: int
+    size: int
+    batch_count: int
+    first_offset: int
+    last_offset: int
+    is_behind_loss: bool
+    epochs: tuple[EpochRun, ...]
+
+    @property
+    def end(self) -> int:
+        """Position behind it."""
+        return self.position + self.size
+
+
+class FoundLoss(NamedTuple):
+    """A loss in one of the logs."""
+
+    log: Path
+    loss: Loss
+
+
+class Replica:
+    """What is intact in one directory of a partition.
+
+    extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
+    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
+    they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
+    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
+    """
+
+    def __init__(
+        self,
+        partition: PartitionLog,
+        *,
+        keep_cache: bool = True,
+        drop_unreadable: bool = False,
+        on_read: Callable[[int], None] | None = None,
+    ) -> None:
+        """Reads all logs, as far as they can be; `on_read` takes the size of each."""
+        self.partition = partition
+        self.extents: list[Extent] = []
+        self.misplaced: list[Extent] = []
+        self.losses: list[FoundLoss] = []
+        self.has_transactions = False
+        self.inner_problems: list[tuple[Path, InnerProblem]] = []
+        clean_offset = partition.checkpoints().clean_offset
+        self.is_compacted = partition.topic in COMPACTED_TOPICS or (
+            clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
+        )
+        for segment in partition.segments:
+            try:
+                with segment.open_log(keep_cache=keep_cache) as log_file:
+                    problems = list(inner_problems(log_file))
+                    dropped = {problem.position: problem for problem in problems} if drop_unreadable else {}
+                    self._read(log_file, segment.base_offset, dropped)
+                    self.inner_problems += ((segment.path, problem) for problem in problems if not dropped)
+            except OpenError as error:  # it has gone meanwhile
+                loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
+                self.losses.append(FoundLoss(segment.path, loss))
+            if on_read is not None:
+                on_read(segment.size)
+        self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+
+    def _is_intact(self, snapshot: FoundFile) -> bool:
+        """Whether all of a metadata snapshot can be read; what can't be is a loss."""
+        with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
+            losses = [FoundLoss(snapshot.path, item) for item in intact_batches(log_file) if isinstance(item, Loss)]
+        self.losses += losses
+        return not losses
+
+    @property
+    def batch_count(self) -> int:
+        """Intact batches."""
+        return sum(extent.batch_count for extent in (*self.extents, *self.misplaced))
+
+    def lost_bytes(self) -> dict[str, int]:
+        """Bytes lost, by reason."""
+        counted: Counter[str] = Counter()
+        for _, loss in self.losses:
+            counted[loss.reason] += loss.size
+        return dict(counted)
+
+    def _read(self, log_file: LogFile, base: int, dropped: Mapping[int, InnerProblem]) -> None:
+        pending: list[Extent] = []
+        most = PENDING
+        join: ExtentJoin | None = None
+        is_behind_loss, last_offset = False, base - 1
+        for item in intact_batches(log_file):
+            loss = item if isinstance(item, Loss) else _dropped(item, dropped.get(item.position))
+            if loss is not None:
+                self.losses.append(FoundLoss(log_file.path, loss))
+                is_behind_loss = True
+            if loss is not None or isinstance(item, Loss):
+                continue
+            extent = _extent(log_file, item, base, is_behind_loss=is_behind_loss)
+            if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
+                extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
+            self._note_compaction(item)
+            self.has_transactions |= item.is_transactional
+            if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
+                self.misplaced.append(extent)
+                is_behind_loss = True  # what follows isn't its neighbour
+                continue
+            if join is not None and not is_behind_loss and extent.first_offset == last_offset + 1:
+                join.add(extent)
+            else:
+                pending += () if join is None else (join.extent(),)
+                join = ExtentJoin(extent)
+            is_behind_loss, last_offset = False, extent.last_offset
+            if len(pending) > most:
+                pending = [*joined_neighbours(pending[: -PENDING // 2]), *pending[-PENDING // 2 :]]
+                most = max(PENDING, 2 * len(pending))
+        self.extents += pending if join is None else (*pending, join.extent())
+
+    def _note_compaction(self, header: BatchHeader) -> None:
+        if header.magic < 2 or header.base_offset is None or header.records_count is None:
+            return
+        is_sparse = header.records_count < header.last_offset - header.base_offset + 1
+        if is_sparse or header.attributes & DELETE_HORIZON_MASK:
+            self.is_compacted = True
+
+
+def _dropped(header: BatchHeader, problem: InnerProblem | None) -> Loss | None:
+    """A batch that is to be dropped, as the loss that it becomes."""
+    return None if problem is None else Loss(header.position, header.size, problem.id, problem.detail)
+
+
+def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss: bool) -> Extent:
+    """One batch as an extent."""
+    first_offset = header.base_offset
+    if first_offset is None:
+        raw = log_file.read(header.position, header.size)
+        first_offset = Batch.parse(raw, header.position, is_valid=True).base_offset
+    epoch = header.partition_leader_epoch
+    epochs = (EpochRun(epoch, first_offset, 1),) if epoch >= 0 else ()
+    return Extent(
+        log_file.path,
+        base,
+        header.position,
+        header.size,
+        1,
+        first_offset,
+        header.last_offset,
+        is_behind_loss,
+        epochs,
+    )
+
+
+def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
+    """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
+    batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+    return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent
+
+
+class ExtentJoin:
+    """Extents that follow one another, while they become one."""
+
+    def __init__(self, first: Extent) -> None:
+        self._first = self._last = first
+        self._size, self._batch_count = first.size, first.batch_count
+        self._epochs = list(first.epochs)
+
+    @property
+    def last(self) -> Extent:
+        """The last one."""
+        return self._last
+
+    def add(self, following: Extent) -> "ExtentJoin":
+        """Goes on with another one."""
+        self._last = following
+        self._size += following.size
+        self._batch_count += following.batch_count
+        for run in following.epochs:
+            if self._epochs and self._epochs[-1].epoch == run.epoch:
+                known = self._epochs[-1]
+                self._epochs[-1] = known._replace(batch_count=known.batch_count + run.batch_count)
+            else:
+                self._epochs.append(run)
+        return self
+
+    def extent(self) -> Extent:
+        """What they became."""
+        if self._last is self._first:
+            return self._first
+        return self._first._replace(
+            size=self._size,
+            batch_count=self._batch_count,
+            last_offset=self._last.last_offset,
+            epochs=tuple(self._epochs),
+        )
+
+
+def joined_neighbours(extents: Iterable[Extent]) -> Iterator[Extent]:
+    """The same with those joined that touch in their log and whose offsets rise."""
+    join: ExtentJoin | None = None
+    for extent in extents:
+        if join is not None and _touch(join.last, extent) and extent.first_offset > join.last.last_offset:
+            join.add(extent)
+            continue
+        if join is not None:
+            yield join.extent()
+        join = ExtentJoin(extent)
+    if join is not None:
+        yield join.extent()
+
+
+def _touch(extent: Extent, following: Extent) -> bool:
+    return extent.log == following.log and extent.end == following.position
+
+
+def longest_rising(extents: list[Extent]) -> list[Extent]:
+    """Those extents, in their order, whose offsets rise and that hold the most batches together."""
+    chosen = heaviest_chain([(each.first_offset, each.last_offset, each.batch_count) for each in extents])
+    return [extents[number] for number in chosen]
+
+
+def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
+    """Starts of leader epochs that rise: those that most batches bear out. No CRC covers a batch's epoch."""
+    chosen = heaviest_chain([(2 * run.epoch, 2 * run.epoch - 1, run.batch_count) for run in runs])
+    starts: list[EpochRun] = []
+    for run in (runs[number] for number in chosen):
+        if not starts or run.epoch > starts[-1].epoch:
+            starts.append(run)
+    return starts
+
+
+def heaviest_chain(items: list[tuple[int, int, int]]) -> list[int]:
+    """Numbers of the items (first, last, weight) that rise, each first above the last before it, of the most weight."""
+    ends: list[int] = []  # last values of the best chains so far, rising, with their weights rising too
+    best: list[tuple[int, int]] = []  # weight, and the number of the chain's last item
+    before: list[int] = []
+    for number, (first, last, weight) in enumerate(items):
+        slot = bisect_left(ends, first)
+        total = weight + (best[slot - 1][0] if slot else 0)
+        before.append(best[slot - 1][1] if slot else -1)
+        at = bisect_left(ends, last)
+        if at < len(ends) and ends[at] == last and best[at][0] >= total:
+            continue
+        if at and best[at - 1][0] >= total:
+            continue
+        end = at
+        while end < len(ends) and best[end][0] <= total:
+            end += 1
+        ends[at:end] = [last]
+        best[at:end] = [(total, number)]
+    chain: list[int] = []
+    number = best[-1][1] if best else -1
+    while number >= 0:
+        chain.append(number)
+        number = before[number]
+    return chain[::-1]
+
+
+class ExtentBatches:
+    """Reads the batches of extents; a context manager. The page cache is left as the first reading has left it.
+
+    A log stays open for the next extent, which most often is of the same one.
+    """
+
+    def __init__(self) -> None:
+        self._walked: LogFile | None = None
+        self._read: LogFile | None = None
+
+    def __enter__(self) -> "ExtentBatches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for log_file in (self._walked, self._read):
+            if log_file is not None:
+                log_file.close()
+
+    def of(self, extent: Extent) -> Iterator[Extent]:
+        """Each batch of an extent as one of its own; of one extent at a time. Raises OpenError as LogFile does."""
+        if extent.batch_count == 1:
+            yield extent
+            return
+        log_file = self._walked = _opened(self._walked, extent)
+        for header in _headers(log_file, extent):
+            yield _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
+
+    def read(self, batch: Extent) -> bytes:
+        """The bytes of a batch. Raises OpenError if its log can't be opened or read."""
+        self._read = _opened(self._read, batch)
+        return self._read.read(batch.position, batch.size)
+
+
+def _opened(log_file: LogFile | None, extent: Extent) -> LogFile:
+    """An extent's log: the one that is open, if it's that."""
+    if log_file is not None and log_file.path == extent.log:
+        return log_file
+    if log_file is not None:
+        log_file.close()
+    return LogFile(extent.log, keep_cache=False)
+
+
+def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
+    for item in walk_headers(log_file, extent.position):
+        if isinstance(item, Damage) or item.position >= extent.end:
+            return
+        yield item

@@ -1,0 +1,1 @@
+"""What a selection takes of a partition's logs, batch by batch."""

@@ -1,0 +1,419 @@
+"""What a consumer with `read_committed` gets: nothing of aborted transactions, and nothing from an open one on.
+
+The log decides: its markers say how a transaction ended. Transaction indexes and producer snapshots are compared with
+it, and believed only about what the log can't tell: where it is damaged, and what began before its first batch.
+A transaction that was open before damage, and isn't in the next snapshot, was ended there.
+Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset, ProducerStateManager.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.codes import ControlType
+from kseg.formats.fixed import AbortedTransaction
+from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import LEAST, MOST
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.reading.log_file import Damage, LogFile
+
+Span = tuple[int, int]
+OpenTransactions = dict[int, int]
+"""First offsets of open transactions, by producer id."""
+DECIDES = "the log decides; `kseg reindex` rebuilds it"
+
+
+class ReadCommitted(NamedTuple):
+    """Aborted transactions by producer id, as rising (first offset, offset of the marker); and how far one may read.
+
+    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the end of what
+    was asked for. `notes` say which file wasn't believed, and what isn't committed yet.
+    """
+
+    aborted: dict[int, list[Span]]
+    last_stable_offset: int | None
+    notes: tuple[str, ...]
+
+    def is_aborted(self, producer_id: int, offset: int) -> bool:
+        """Whether a transactional batch of a producer, that begins with the offset, was aborted."""
+        spans = self.aborted.get(producer_id, [])
+        place = bisect_right(spans, offset, key=_first_of)
+        return place > 0 and offset <= spans[place - 1][1]
+
+
+def _first_of(span: Span) -> int:
+    return span[0]
+
+
+def _base_of(segment: SegmentFiles) -> int:
+    return segment.base_offset
+
+
+def read_committed(
+    segments: Sequence[SegmentFiles],
+    partition: PartitionLog | None = None,
+    first_offset: int = LEAST,
+    end_offset: int = MOST,
+) -> ReadCommitted:
+    """The transactions of segments that follow one another, as far as they decide about offsets of a range.
+
+    Headers are read from a producer snapshot on that the log confirms, or from the first segment, until all that began
+    below the end is decided. Raises OpenError if a log can't be opened.
+
+    Args:
+        segments: all of a partition, or one alone.
+        partition: whose snapshots can be used; None for none.
+        first_offset: the first one wanted.
+        end_offset: the first one that isn't wanted any more.
+    """
+    reading = _Reading(end_offset)
+    slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
+    start = 0 if partition is None else _confirmed_slot(partition, slot, reading)
+    if partition is not None and not start:
+        reading.begun.update(_carried_in(partition, reading))
+    for number, segment in enumerate(segments[start:], start):
+        reading.read(segment, has_index=partition is not None)
+        if reading.is_decided:
+            break
+        if partition is not None and reading.is_doubtful:
+            reading.ask(partition, segments[number + 1].base_offset if number + 1 < len(segments) else None)
+    reading.forget_damaged()
+    open_from = min((first for first in reading.begun.values() if first < end_offset), default=None)
+    if open_from is not None and segments:
+        place = segments[0].path.parent
+        reading.notes.append(f"{place}: a transaction is open: nothing from offset {open_from} on is committed")
+    spans = {producer_id: sorted(found) for producer_id, found in reading.aborted.items()}
+    return ReadCommitted(spans, open_from, tuple(dict.fromkeys(reading.notes)))
+
+
+def read_last_stable_offset(partition: PartitionLog) -> int | None:
+    """The first offset of the oldest open transaction of a partition; None if none is open.
+
+    Reads the headers of the last segments alone if a snapshot is confirmed there. Raises OpenError.
+    """
+    if not partition.segments:
+        return None
+    return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
+
+
+class _Doubt(NamedTuple):
+    """A transaction that may have ended in damage: where it began, and the first offset that was damaged since."""
+
+    begun: int
+    damaged_from: int
+
+
+class _Reading:
+    """Transactions while headers go by. begun: those that are open; aborted: spans by producer.
+
+    Those of `begun` that were open when damage was met are doubtful, until a snapshot tells.
+    """
+
+    def __init__(self, end_offset: int) -> None:
+        self.begun: OpenTransactions = {}
+        self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
+        self.aborted: defaultdict[int, list[Span]] = defaultdict(list)
+        self.notes: list[str] = []
+        self.is_decided = False
+        self._end_offset = end_offset
+        self._doubtful: dict[int, _Doubt] = {}
+        self._next_offset = 0
+        self._ends_damaged = False
+        self._is_gap = True
+        self._whole_from = 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a transaction that is open may have ended where the log is damaged."""
+        return any(self._may_have_ended(producer_id) for producer_id in self._doubtful)
+
+    def _may_have_ended(self, producer_id: int) -> bool:
+        doubt = self._doubtful.get(producer_id)
+        return doubt is not None and doubt.begun == self.begun.get(producer_id)
+
+    def _doubt(self) -> None:
+        """Takes damage: any transaction that is open may have ended there."""
+        known, end = self._doubtful, self._next_offset
+        self._doubtful = {
+            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _Doubt(begun, end)
+            for producer_id, begun in self.begun.items()
+        }
+
+    def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
+        """Reads a segment; `has_index`: its transaction index is to be compared."""
+        doubtful_before = self._doubtful
+        with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
+            for header in _headers_and_lost_aborts(log_file, index):
+                if isinstance(header, Damage):
+                    self._doubt()
+                    self._ends_damaged = self._is_gap = True
+                    continue
+                if isinstance(header, AbortedTransaction):
+                    self.begun.pop(header.producer_id, None)
+                    self.aborted[header.producer_id].append((header.first_offset, header.last_offset))
+                    continue
+                first = header.last_offset if header.base_offset is None else header.base_offset
+                if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
+                    self.is_decided = True
+                    return
+                if header.is_transactional and not header.is_control:
+                    self._begin(segment, header, first)
+                elif header.is_transactional:
+                    self._end(log_file, header, index)
+                self._note_gaps(header, first)
+                self._next_offset, self._ends_damaged = header.last_offset + 1, False
+            if index.is_broken and self._doubtful is not doubtful_before:
+                self._doubtful = {}  # a lost marker may be one of an abort
+
+    def _note_gaps(self, header: BatchHeader, first: int) -> None:
+        """Keeps from where on every offset has been seen, up to a batch and with it."""
+        if self._is_gap or first != self._next_offset:
+            self._whole_from = first
+        count = header.records_count
+        self._is_gap = count is not None and count <= header.last_offset - first
+
+    def ask(self, partition: PartitionLog, base_offset: int | None) -> None:
+        """Ends what may have ended in damage, if the snapshot at an offset, None for the log's end, has it no more."""
+        offset = self._end_of(partition) if base_offset is None else base_offset
+        opened = _open_at(partition, offset)
+        if opened is None:
+            return
+        for producer_id in [*filter(self._may_have_ended, self._doubtful)]:
+            first = self.begun[producer_id]
+            if opened.get(producer_id) != first:
+                self.notes.append(
+                    f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
+                    f" log is damaged, and not with an abort: {partition.snapshots[offset].name} has it no more"
+                )
+                self._end_in_damage(producer_id, opened.get(producer_id))
+        self._doubtful = {}
+
+    def _end_of(self, partition: PartitionLog) -> int:
+        """Where the log ends; if it is damaged there, where the last snapshot has it end."""
+        last = max(partition.snapshots, default=0)
+        return max(self._next_offset, last) if self._ends_damaged else self._next_offset
+
+    def _end_in_damage(self, producer_id: int, next_first: int | None) -> None:
+        """Takes a transaction for ended; the producer's next one may have begun before what is read now."""
+        self._alone.pop(producer_id, None)
+        del self.begun[producer_id]
+        if next_first is not None:
+            self.begun[producer_id] = next_first
+
+    def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> None:
+        if header.producer_id in self.begun:
+            self._alone.pop(header.producer_id, None)
+            return
+        self.begun[header.producer_id] = first
+        self._alone[header.producer_id] = segment, header
+
+    def forget_damaged(self) -> None:
+        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
+        for producer_id, (segment, header) in self._alone.items():
+            if producer_id in self.begun:
+                with segment.open_log() as log_file:
+                    if not is_intact(log_file, header):
+                        del self.begun[producer_id]
+
+    def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
+        ended = _ended(log_file, header, index)
+        if (ended is None or header.producer_id not in self.begun) and not is_intact(log_file, header):
+            self._doubt()  # it was a marker, of whatever producer
+        if ended is None:
+            return
+        self._alone.pop(header.producer_id, None)
+        doubt = self._doubtful[header.producer_id] if self._may_have_ended(header.producer_id) else None
+        begun = self.begun.pop(header.producer_id, None)
+        if ended is ControlType.ABORT:
+            if doubt is not None:
+                begun = index.first_offset_of(header, doubt)
+            index.confirm(header, begun, self._whole_from)
+            if begun is not None:
+                self.aborted[header.producer_id].append((begun, header.last_offset))
+
+
+def _headers_and_lost_aborts(
+    log_file: LogFile, index: "_IndexBeside"
+) -> Iterator[BatchHeader | Damage | AbortedTransaction]:
+    """The headers of a log, and damage; and of its index those aborts whose markers lie where the log is damaged."""
+    is_damaged = False
+    for item in walk_headers(log_file):
+        if isinstance(item, Damage):
+            is_damaged = True
+            yield item
+            continue
+        first = item.last_offset if item.base_offset is None else item.base_offset
+        yield from index.entries_below(first, is_damaged=is_damaged)
+        is_damaged = False
+        yield item
+    yield from index.entries_below(MOST, is_damaged=is_damaged)
+
+
+def _ended(log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> ControlType | None:
+    """How a control batch ends its producer's transaction; None if it doesn't. The index tells of a damaged one."""
+    marker = read_end_marker(log_file, header)
+    if index.names(header) and not is_intact(log_file, header):
+        return ControlType.ABORT
+    return None if marker is None else marker.control_type
+
+
+class _IndexBeside:
+    """A segment's transaction index, gone through entry by entry along with the log; says where the two differ."""
+
+    def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
+        self._path = segment.path.with_suffix(".txnindex")
+        self._notes = notes
+        self._is_wanted = is_wanted
+        self._has_differed = False
+        self.is_broken = False
+        self._index: TransactionIndex | None = None
+        self._entries: Iterator[AbortedTransaction] = iter(())
+        self._next: AbortedTransaction | None = None
+        if is_wanted and segment.transaction_index is not None:
+            self._open(segment.base_offset)
+            self._advance()
+
+    def __enter__(self) -> "_IndexBeside":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    def _open(self, base_offset: int) -> None:
+        try:
+            self._index = TransactionIndex(self._path, base_offset)
+            problem = self._index.sanity_problem()
+            self._entries = self._index.entries()
+        except KsegError as error:
+            problem = error.message
+        if problem is not None:
+            self.is_broken = True
+            self._differ(problem)
+
+    def _advance(self) -> None:
+        try:
+            self._next = next(self._entries, None)
+        except KsegError as error:
+            self._next = None
+            self.is_broken = True
+            self._differ(error.message)
+
+    def _differ(self, problem: str) -> None:
+        """Notes the first difference; more of them would say the same."""
+        if not self._has_differed:
+            self._has_differed = True
+            self._notes.append(f"{self._path}: {problem}: {DECIDES}")
+
+    def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
+        """Passes to the entries of an offset; gives those passed, if the log is damaged there, else they are wrong."""
+        while self._next is not None and self._next.last_offset < offset:
+            if is_damaged:
+                yield self._next
+            else:
+                self._differ(f"no abort of producer {self._next.producer_id} at offset {self._next.last_offset}")
+            self._advance()
+
+    def names(self, header: BatchHeader) -> bool:
+        """Whether the next entry is that of a marker."""
+        entry = self._next
+        return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+
+    def first_offset_of(self, header: BatchHeader, doubt: _Doubt) -> int:
+        """Where an aborted transaction began, if its producer's one before it may have ended in damage."""
+        entry = self._next
+        if entry is None or not self.names(header) or not doubt.damaged_from < entry.first_offset <= header.last_offset:
+            return doubt.begun
+        self._notes.append(
+            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {doubt.begun} on ended"
+            f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
+            f" {entry.first_offset}"
+        )
+        return entry.first_offset
+
+    def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
+        """Passes over the entry of an abort that the log has; where records were aborted it must be there.
+
+        An entry may begin where nothing is left of the transaction, but not within the offsets from `whole_from` on.
+        """
+        if self._next is not None and self.names(header):
+            first = self._next.first_offset
+            if begun is not None and (first > begun or whole_from <= first < begun):
+                self._differ(
+                    f"the transaction that producer {header.producer_id} aborted at offset {header.last_offset} begins"
+                    f" at {begun}, the entry says {first}"
+                )
+            self._advance()
+        elif begun is not None and self._index is not None:
+            self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
+        elif begun is not None and self._is_wanted:
+            self._differ("missing, and the log has aborted transactions")
+
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+
+def _confirmed_slot(partition: PartitionLog, slot: int, reading: _Reading) -> int:
+    """The last segment, up to `slot`, that reading may begin with; `reading` takes what is open there.
+
+    A snapshot is confirmed if the one of the segment before and that segment's headers lead to the same open
+    transactions: one file that is stale, of another log, or wrong, misleads nobody. Compaction, which takes markers
+    too, can part the two: then reading begins further down.
+    """
+    for number in range(slot, 0, -1):
+        opened = _open_at(partition, partition.base_offsets[number])
+        before = _open_at(partition, partition.base_offsets[number - 1])
+        if before is None and partition.base_offsets[number - 1] == 0:
+            before = {}
+        if opened is None or before is None:
+            continue
+        since = _Reading(MOST)
+        since.begun.update(before)
+        since.read(partition.segments[number - 1], has_index=False)
+        if since.begun == opened:
+            reading.begun.update(opened)
+            return number
+    return 0
+
+
+def _carried_in(partition: PartitionLog, reading: _Reading) -> OpenTransactions:
+    """Transactions open where the log begins, of which it may hold nothing: those that the first snapshot has.
+
+    The last one must be another and have them too: a single file that says so would hold everything back.
+    """
+    base = partition.base_offsets[0] if partition.segments else 0
+    if base == 0:
+        return {}
+    offsets = [offset for offset in partition.snapshots if offset >= base]
+    found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
+    if not found:
+        return {}
+    (_, first), (offset, last) = found[0], found[-1]
+    carried = {producer_id: begun for producer_id, begun in first.items() if begun < base}
+    if carried and len(found) == 1:
+        begun = min(carried.values())
+        path = partition.snapshots[offset].path
+        reading.notes.append(
+            f"{path}: a transaction open since offset {begun}, before the log: no other snapshot has it"
+        )
+        return {}
+    return {producer_id: begun for producer_id, begun in carried.items() if last.get(producer_id) == begun}
+
+
+def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
+    """Open transactions of the snapshot that ends at an offset; None if there is none that can be of this log."""
+    states = _read_states(partition, offset)
+    if states is None or any(state.last_offset >= offset for state in states.producers.values()):
+        return None
+    return None if any(begun >= offset for begun in states.open_transactions.values()) else states.open_transactions
+
+
+def _read_states(partition: PartitionLog, offset: int) -> ProducerStates | None:
+    try:
+        return partition.read_producer_states(offset)
+    except KsegError:
+        return None

@@ -1,0 +1,201 @@
+"""Chooses what of a partition's logs is read for a selection: files, then places in them by index, then batches.
+
+What an index says is checked against the log, and said where it doesn't hold.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kseg import kernel
+from kseg.formats.codes import MAGIC_POSITION, TRANSACTIONAL_MASK, Codec
+from kseg.formats.positions import FLAGS_POSITION, PRODUCER_ID_POSITION, stored_offset
+from kseg.index.offset_index import OffsetIndex
+from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
+from kseg.log.lookup.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
+from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles, entry_problem
+from kseg.log.select.isolation import ReadCommitted, read_committed
+from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.selection import LATE_SIZE, Selection
+
+_STEP = 8
+"""By how much more index entries each attempt to find a tail goes back."""
+_PRODUCER_ID = slice(PRODUCER_ID_POSITION, PRODUCER_ID_POSITION + 8)
+
+
+class Selector:
+    """Reads the logs of one directory for a selection, in the order of their offsets.
+
+    is_done: nothing that follows can be wanted. Offsets are taken to rise from batch to batch, as Kafka writes them.
+    """
+
+    def __init__(self, selection: Selection, directory: Path, say: Callable[[str], None]) -> None:
+        """Lists the directory.
+
+        Args:
+            selection: what is wanted.
+            directory: where the logs lie.
+            say: takes which index wasn't trusted, and why; and what was left out.
+
+        Raises:
+            OpenError: if the directory can't be listed.
+        """
+        self.selection = selection
+        self.is_done = False
+        self._late_size = 0
+        self._say = say
+        self._said: set[str] = set()
+        self._directory = directory
+        self.list_again()
+
+    def start_over(self) -> None:
+        """Forgets what was read so far: logs are to be read again."""
+        self.is_done = False
+        self._late_size = 0
+
+    def list_again(self) -> None:
+        """Lists the directory as it is now. Raises OpenError if it can't be listed."""
+        self.partition = PartitionLog(self._directory)
+        self._segments = {segment.path.name: segment for segment in self.partition.segments}
+        self._isolation: ReadCommitted | None = None
+
+    def segment(self, path: Path) -> SegmentFiles | None:
+        """The partition's segment of a log; None for a log that no broker would read."""
+        return self._segments.get(path.name)
+
+    def may_hold(self, path: Path) -> bool:
+        """Whether a log may hold anything wanted, by its name, its successor's, and its largest time."""
+        segment = self.segment(path)
+        if segment is None:
+            return True
+        if self.is_done or segment.base_offset > self.selection.last_offset:
+            return False
+        place = (self.partition.floor_slot(segment.base_offset) or 0) + 1
+        following = self.partition.base_offsets[place : place + 1]
+        if following and following[0] <= self.selection.first_offset:
+            return False
+        return self._may_hold_time(segment)
+
+    def _may_hold_time(self, segment: SegmentFiles) -> bool:
+        if not self.selection.from_time:
+            return True
+        problems: list[str] = []
+        if segment.time_index is None and segment.size and self.partition.has_time_indexes:
+            problems.append(f"{segment.path.with_suffix('.timeindex')}: missing: {SCANNED}")
+        largest = largest_timestamp(segment, problems)
+        self._say_once(problems)
+        return largest >= self.selection.from_time
+
+    def _say_once(self, lines: list[str] | tuple[str, ...]) -> None:
+        for line in lines:
+            if line not in self._said:
+                self._said.add(line)
+                self._say(line)
+
+    def start_position(self, log_file: LogFile) -> int:
+        """Where to begin in a log: at the batch of an index entry that the log bears out, or at 0."""
+        segment = self.segment(log_file.path)
+        if segment is None:
+            return 0
+        problems: list[str] = []
+        step = SegmentStep(segment)
+        offset = max(self.selection.first_offset, segment.base_offset)
+        if self.selection.from_time and segment.time_index is not None:
+            seek_time(log_file, step, self.selection.from_time - 1, offset, problems)
+        elif offset > segment.base_offset:
+            seek_offset(log_file, step, offset, problems)
+        self._say_once(problems)
+        return step.scan_position
+
+    def isolation(self, path: Path) -> ReadCommitted:
+        """The transactions of the partition, read once; of a log that is no segment of it its own."""
+        segment = self.segment(path)
+        if segment is None:
+            status = path.stat()
+            file = FoundFile(path.parent, path.name, status.st_size, status.st_mtime_ns // 1_000_000)
+            return read_committed([SegmentFiles(0, file)])
+        if self._isolation is None:
+            first, last = self.selection.first_offset, self.selection.last_offset
+            self._isolation = read_committed(self.partition.segments, self.partition, first, min(last, MOST - 1) + 1)
+            self._say_once(self._isolation.notes)
+        return self._isolation
+
+    def last_offset(self, path: Path) -> int:
+        """The last offset of a log that may be wanted: below the last stable one, if only what is committed is."""
+        if not self.selection.is_committed:
+            return self.selection.last_offset
+        stable = self.isolation(path).last_stable_offset
+        return min(self.selection.last_offset, MOST if stable is None else stable - 1)
+
+    def items(self, log_file: LogFile, start: int) -> Iterator[Run | Damage]:
+        """Runs of batches that may hold something wanted, from a position on, and damages.
+
+        Sets `is_done` and ends where nothing wanted can follow.
+        """
+        wanted = self.selection.batch_filter(self.last_offset(log_file.path))
+        isolation = self.isolation(log_file.path) if self.selection.is_committed else None
+        is_segment = self.segment(log_file.path) is not None
+        for item in log_file.runs(start):
+            if isinstance(item, Damage):
+                yield item
+                continue
+            size = _size_of(item)
+            run, earliest, is_behind = _selected(item, wanted)
+            if isolation is not None and isolation.aborted:
+                run = _committed(run, isolation)
+            is_valid = bool(item.rows[VALID])
+            if run.row_count or not is_valid:
+                yield run
+            if not is_valid:
+                continue
+            self._late_size = self._late_size + size if self.selection.is_late(earliest) else 0
+            if is_behind or self._late_size >= LATE_SIZE:
+                self.is_done = self.is_done or is_segment
+                return
+
+
+def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
+    """Positions to count from: of index entries, further and further from the end; at last where to begin anyway."""
+    first = selector.start_position(log_file)
+    segment = selector.segment(log_file.path)
+    if segment is not None and segment.offset_index is not None:
+        back = 1
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            while back <= index.count:
+                entry = index.entry(index.count - back)
+                if entry.position <= first:
+                    break
+                if entry_problem(log_file, entry.offset, entry.position) is None:
+                    yield entry.position
+                back *= _STEP
+    yield first
+
+
+def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
+    """A run with the wanted rows alone, the least time of any header, and whether one is behind the last offset.
+
+    A batch whose CRC is wrong leaves an empty run where it isn't wanted, so that its damage is told.
+    """
+    count, codecs, earliest, is_behind = kernel.load().select(run.buffer, run.rows, run.row_count, wanted)
+    return run._replace(row_count=count, codecs=codecs or 1 << Codec.NONE), earliest, is_behind
+
+
+def _size_of(run: Run) -> int:
+    """Bytes from a run's first batch to its last."""
+    last = (run.row_count - 1) * ROW
+    return run.rows[last + START] + run.rows[last + SIZE] - run.rows[START]
+
+
+def _committed(run: Run, isolation: ReadCommitted) -> Run:
+    """A run without the batches of aborted transactions."""
+    rows = new_rows(0)
+    for at in range(0, run.row_count * ROW, ROW):
+        header = run.buffer[run.rows[at + START] : run.rows[at + START] + run.rows[at + SIZE]]
+        if header[MAGIC_POSITION] >= 2 and header[FLAGS_POSITION] & TRANSACTIONAL_MASK:
+            producer_id = int.from_bytes(header[_PRODUCER_ID], "big", signed=True)
+            if isolation.is_aborted(producer_id, stored_offset(header)):
+                continue
+        rows.extend(run.rows[at : at + ROW])
+    if not rows:
+        rows.extend(run.rows[:ROW])
+        return run._replace(rows=rows, row_count=0, codecs=1 << Codec.NONE)
+    return run._replace(rows=rows, row_count=len(rows) // ROW)

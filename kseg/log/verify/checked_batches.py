@@ -1,0 +1,216 @@
+"""A log's batches with everything that `verify` asks of them: header, checksums, offsets and times of the records."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from operator import ge
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.formats.codes import MAGIC_POSITION, NO_TIMESTAMP, DamageKind
+from kseg.index.headers import BatchHeader, parse_header
+from kseg.index.producer_state import EndMarker, is_control_record, parse_end_marker
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, Problem
+from kseg.reading.batch import Batch
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import Damage, LogFile
+
+_KIND_OF_PROBLEM = {
+    Problem.BAD_RECORD: DamageKind.BAD_RECORD,
+    Problem.BAD_COUNT: DamageKind.BAD_COUNT,
+    Problem.BAD_CONTROL: DamageKind.BAD_RECORD,
+    Problem.BAD_MESSAGE: DamageKind.BAD_RECORD,
+}
+
+
+class CheckedBatch(NamedTuple):
+    """A batch whose CRC holds, and what its records say.
+
+    base_offset: of the header, or a wrapper's first record's. offsets: of the records that could be read. crc: the
+    stored bytes. largest_timestamp: of the records, -1 if there are none. begins_keyed, ends_keyed: whether the first
+    and the last record have a key; None without records. marker: the transaction's end, in a control batch that is one.
+    damage: why not all records could be read.
+    """
+
+    header: BatchHeader
+    base_offset: int
+    offsets: list[int]
+    crc: bytes
+    largest_timestamp: int
+    begins_keyed: bool | None
+    ends_keyed: bool | None
+    marker: EndMarker | None
+    damage: Damage | None
+
+    @property
+    def last_offset(self) -> int:
+        """The header's last offset."""
+        return self.header.last_offset
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether records are missing in it, which only compaction does."""
+        span = self.last_offset - self.base_offset + 1
+        return self.damage is None and not self.header.is_control and len(self.offsets) < span
+
+
+def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
+    """Batches and damages of a log in file order; a batch whose CRC is wrong is a damage of its size."""
+    for item in with_bodies(log_file.runs(), log_file.stored_size):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from _batches_of(log_file, item)
+
+
+class InnerProblem(NamedTuple):
+    """Something wrong inside a batch whose CRC holds: where, the finding's id, what, in words, and its last offset."""
+
+    position: int
+    id: str
+    detail: str
+    last_offset: int
+
+
+def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
+    """What is wrong inside batches whose CRC holds: what can't be read, and record offsets that don't rise."""
+    for piece in with_bodies(log_file.runs(), log_file.size):
+        if isinstance(piece, Damage):
+            continue
+        run = piece.run
+        columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+        offsets = memoryview(columns.offsets).cast("B").cast("q")
+        is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
+        is_falling = any(map(ge, offsets, offsets[1:]))
+        if is_suspicious or b"\1" in bytes(columns.control) or is_falling or _holds_strays(piece, columns):
+            for batch in _batches_of(log_file, piece):
+                if isinstance(batch, CheckedBatch):
+                    yield from _problem_inside(batch)
+
+
+def _problem_inside(batch: CheckedBatch) -> Iterator[InnerProblem]:
+    wrong = offsets_problem(batch)
+    if batch.damage is not None:
+        yield InnerProblem(batch.header.position, str(batch.damage.kind), batch.damage.detail, batch.last_offset)
+    elif wrong is not None:
+        yield InnerProblem(batch.header.position, "record-offsets", wrong, batch.last_offset)
+
+
+def offsets_problem(batch: CheckedBatch) -> str | None:
+    """What is wrong with the offsets of a batch's records, if all of them can be read."""
+    offsets, first, last = batch.offsets, batch.base_offset, batch.last_offset
+    if batch.damage is not None or (last >= first and (not offsets or _rise_within(offsets, first, last))):
+        return None
+    shown = f", its records {offsets[0]} to {offsets[-1]}" if offsets else ""
+    return f"the header has offsets {first} to {last}{shown}"
+
+
+def _rise_within(offsets: list[int], first: int, last: int) -> bool:
+    """Whether offsets rise strictly and lie from first to last."""
+    if offsets[0] < first or offsets[-1] > last:
+        return False
+    if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
+        return True
+    return all(a < b for a, b in pairwise(offsets))
+
+
+def _holds_strays(piece: Slice, columns: Columns) -> bool:
+    """Whether a batch has a record outside of the offsets that its header gives."""
+    run = piece.run
+    rows = memoryview(columns.rows).cast("B").cast("i")
+    offsets = memoryview(columns.offsets).cast("B").cast("q")
+    end = 0
+    for row in range(piece.first, piece.last):
+        start, valid = run.rows[row * ROW + START], run.rows[row * ROW + VALID]
+        begin, end = end, bisect_left(rows, row + 1, end)
+        if not valid:
+            continue
+        header = parse_header(run.buffer, start, run.position + start, is_valid=True)
+        if header.base_offset is None:
+            continue
+        if header.last_offset < header.base_offset:
+            return True
+        if end > begin and (offsets[begin] < header.base_offset or offsets[end - 1] > header.last_offset):
+            return True
+    return False
+
+
+def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
+    run, first, last = piece.run, piece.first, piece.last
+    records = _RecordColumns(
+        kernel.load().columns(run.buffer, run.rows, first, last, run.position, piece.bodies), piece
+    )
+    for row in range(first, last):
+        start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+        if not valid:
+            damage = log_file.crc_damage(run.position + start, size)
+            yield Damage(damage.kind, damage.position, size, damage.detail, damage.next_offset)
+            continue
+        header = parse_header(run.buffer, start, run.position + start, is_valid=True)
+        crc_at = start + (17 if header.magic >= 2 else MAGIC_POSITION - 4)
+        marker, problem = None, None
+        if header.is_control:
+            raw = bytes(run.buffer[start : start + size])
+            marker = parse_end_marker(raw) if header.producer_id >= 0 else None
+            problem = _control_problem(raw, header)
+        batch = records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+        yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
+
+
+def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
+    """What is wrong with a control batch's first record whose key or value isn't of its kind, as the kernel judges."""
+    batch = Batch.parse(raw, header.position, is_valid=True)
+    for index, record in enumerate(batch.records(on_damage="skip")):
+        if not is_control_record(record.key, record.value):
+            detail = f"control record {index} has no key or value of its kind"
+            return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)
+    return None
+
+
+class _RecordColumns:
+    """The records of a slice, taken apart by batch."""
+
+    def __init__(self, columns: Columns, piece: Slice) -> None:
+        self._rows = memoryview(columns.rows).cast("B").cast("i")
+        self._offsets = memoryview(columns.offsets).cast("B").cast("q")
+        self._timestamps = memoryview(columns.timestamps).cast("B").cast("q")
+        self._keys = memoryview(columns.key_validity)
+        self._valid = memoryview(columns.valid).cast("B")
+        self._next = 0
+        self._damages = {
+            problem.position: Damage(
+                _KIND_OF_PROBLEM[problem.problem], problem.position, 0, f"{problem.records_read} records can be read"
+            )
+            for problem in columns.problems
+        }
+        self._damages |= {damage.position: damage for _, damage in piece.damages}
+
+    def batch(self, row: int, header: BatchHeader, crc: bytes, marker: EndMarker | None) -> CheckedBatch:
+        """The batch of a row; rows come in order."""
+        start = bisect_left(self._rows, row, self._next)
+        end = self._next = bisect_left(self._rows, row + 1, start)
+        offsets = self._offsets[start:end]
+        base_offset = header.base_offset
+        if base_offset is None:
+            base_offset = offsets[0] if end > start else header.last_offset
+        return CheckedBatch(
+            header,
+            base_offset,
+            offsets.tolist(),
+            crc,
+            max(self._timestamps[start:end], default=NO_TIMESTAMP),
+            self._is_keyed(start) if end > start else None,
+            self._is_keyed(end - 1) if end > start else None,
+            marker,
+            self._damages.get(header.position) or self._inner_damage(header, start, end),
+        )
+
+    def _inner_damage(self, header: BatchHeader, start: int, end: int) -> Damage | None:
+        """Messages in a wrapper have CRCs of their own."""
+        if header.magic >= 2 or all(self._valid[start:end]):
+            return None
+        detail = f"the CRC of inner message {bytes(self._valid[start:end]).index(0)} is wrong"
+        return Damage(DamageKind.BAD_RECORD, header.position, 0, detail)
+
+    def _is_keyed(self, number: int) -> bool:
+        return bool(self._keys[number >> 3] >> (number & 7) & 1)

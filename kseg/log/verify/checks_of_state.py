@@ -1,0 +1,145 @@
+"""Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kseg.errors import KsegError
+from kseg.formats.names import SUFFIXES, DirectoryState, parse_file_name
+from kseg.log.partition.log_dir import CHECKPOINT_OF_FIELD, META_PROPERTIES, LogDir
+from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.partition.side_files import stored_epoch, unsorted_epochs
+from kseg.log.verify.checks_of_log import EpochStart, LogChecks
+from kseg.log.verify.findings import Findings
+
+
+def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
+    """`leader-epoch-checkpoint` by itself, and against the epochs of the batches."""
+    path = partition.path / LEADER_EPOCH_CHECKPOINT
+    try:
+        entries = partition.read_leader_epochs()
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+        return
+    if not entries:
+        if log.epochs and not (entries is None and _is_copy_of_segments(partition)):
+            _add_missing(partition, path, log, "it isn't there" if entries is None else "it is empty", findings)
+        return
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        findings.add("leader-epoch-unsorted", path, wrong[1], offsets=(wrong[0], None))
+        return
+    cleared = []
+    for found in log.epochs:
+        stored = stored_epoch(entries, found.offset)
+        if stored is None:
+            cleared.append(found)
+        elif stored != found.epoch:
+            sentence = f"offset {found.offset} is of epoch {stored}, its batch says {found.epoch}"
+            findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
+    if cleared:
+        _add_cleared(partition, path, cleared, findings)
+    end = log.next_offset
+    if end is not None and entries and entries[-1][1] > end:
+        sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
+        findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
+
+
+def _is_copy_of_segments(partition: PartitionLog) -> bool:
+    """Whether segments were copied without what a broker has beside them."""
+    return not partition.snapshots and not (partition.path / PARTITION_METADATA).exists()
+
+
+def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
+    """No epochs at all: a broker that appends batches without epochs clears them, else it never does."""
+    is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
+    sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
+    finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
+    findings.add(finding_id, path, sentence, offsets=(log.epochs[0].offset, None))
+
+
+def _add_cleared(partition: PartitionLog, path: Path, cleared: list[EpochStart], findings: Findings) -> None:
+    """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
+    epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
+    start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
+    sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
+    findings.add("leader-epochs-cleared", path, sentence, offsets=(cleared[0].offset, None))
+
+
+def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
+    """What the log directory's checkpoints say of the partition, against the log's end."""
+    checkpoints = partition.checkpoints()
+    end = end or 0
+    for field in ("recovery_point", "high_watermark"):
+        offset = getattr(checkpoints, field)
+        if offset is not None and offset > end:
+            _add_checkpoint("checkpoint-beyond-end", partition, field, (offset, end), findings)
+    if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
+        _add_checkpoint(
+            "log-start-beyond-end", partition, "log_start_offset", (checkpoints.log_start_offset, end), findings
+        )
+    clean = checkpoints.clean_offset
+    first = partition.base_offsets[0] if partition.base_offsets else 0
+    if clean is not None and not first <= clean <= end:
+        _add_checkpoint("checkpoint-stale", partition, "clean_offset", (clean, end), findings)
+
+
+def _add_checkpoint(
+    finding_id: str, partition: PartitionLog, field: str, offsets: tuple[int, int], findings: Findings
+) -> None:
+    offset, end = offsets
+    path = partition.path.absolute()
+    sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
+    file = path.parent / CHECKPOINT_OF_FIELD[field]
+    findings.add(finding_id, file, sentence, offsets=(min(end, offset), max(end, offset)))
+
+
+def check_directory(partition: PartitionLog, findings: Findings) -> None:
+    """The partition's directory: its name, its id, files that shouldn't stay."""
+    if partition.state is not None:
+        findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
+    for file in partition.leftovers:
+        suffix = parse_file_name(file.path).suffix or ""
+        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
+    for orphan in partition.orphans:
+        for file in orphan.files:
+            findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
+    try:
+        partition.read_topic_id()
+    except KsegError as error:
+        findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
+    """A log directory's own files."""
+    for problem in log_dir.problems:
+        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+    path = log_dir.path / META_PROPERTIES
+    try:
+        is_without_version = path.exists() and "version" not in log_dir.read_properties()
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+    else:
+        if is_without_version:
+            findings.add("unreadable-text", path, "it names no version")
+
+
+def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
+    """Partitions that lie in two log directories of one broker; of different brokers they are replicas."""
+    homes: dict[tuple[str, int, str], Path] = {}
+    for log_dir in log_dirs:
+        broker = _broker_of(log_dir)
+        if broker is None:
+            continue
+        for path in log_dir.directories:
+            first = homes.setdefault((*broker, path.name), path)
+            if first != path:
+                findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
+
+
+def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
+    """The cluster's and the broker's ids; None if `meta.properties` doesn't tell."""
+    try:
+        cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
+    except KsegError:
+        return None
+    return None if broker_id is None else (cluster_id, broker_id)

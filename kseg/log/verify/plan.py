@@ -1,0 +1,139 @@
+"""What there is to verify at some paths: log directories, partitions, and what is passed over."""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import OpenError
+from kseg.log.partition.log_dir import (
+    LOST_AND_FOUND,
+    LogDir,
+    NoPartitionError,
+    Refuse,
+    directory_at,
+    find_log_dirs,
+    is_of_log_dir,
+    is_of_partition,
+)
+from kseg.log.partition.partition_log import Checkpoints, PartitionLog
+
+
+class Order(NamedTuple):
+    """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs."""
+
+    path: Path
+    checkpoints: Checkpoints | None
+    size: int
+
+
+class PassedOver(NamedTuple):
+    """What a directory holds beside what is verified: names of files, and of directories with a slash."""
+
+    directory: Path
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """What to verify: log directories as such, and partitions; and what is passed over."""
+
+    log_dirs: tuple[LogDir, ...]
+    orders: tuple[Order, ...]
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(order.size for order in self.orders)
+
+
+class NothingToVerifyError(OpenError):
+    """Partitions' directories are there, but no log, index or snapshot in them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("nothing is there to verify: no log, index or snapshot", path)
+
+
+def plan_verification(paths: Iterable[Path], refuse: Refuse | None = None) -> VerificationPlan:
+    """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
+
+    `refuse` and what is raised are as for `find_partitions`; NothingToVerifyError too if a path holds nothing.
+    """
+    planner = _Planner(refuse)
+    for path in paths:
+        try:
+            planner.add(path)
+        except OpenError as error:
+            if refuse is None:
+                raise
+            refuse(error)
+    return VerificationPlan(tuple(planner.log_dirs), tuple(planner.orders.values()), tuple(planner.passed_over))
+
+
+class _Planner:
+    """Gathers what there is to verify at paths."""
+
+    def __init__(self, refuse: Refuse | None) -> None:
+        self._refuse = refuse
+        self.log_dirs: list[LogDir] = []
+        self.orders: dict[Path, Order] = {}
+        self.passed_over: list[PassedOver] = []
+
+    def add(self, path: Path) -> None:
+        """Adds a path; raises OpenError if it can't be listed, or has nothing."""
+        here, is_one = directory_at(path)
+        if is_one:
+            partition = PartitionLog(here)
+            self._pass_over(here, _foreign_files(partition) if path.is_dir() else [])
+            if not partition.has_content:
+                raise NothingToVerifyError(path)
+            self.orders.setdefault(here, Order(here, None, partition.size))
+            return
+        found = find_log_dirs(here, self._refuse)
+        if not found:
+            raise NoPartitionError(path)
+        taken = {*(log_dir.path for log_dir in found), *(path for log_dir in found for path in log_dir.directories)}
+        has_content = [self._add_log_dir(log_dir, taken) for log_dir in found]
+        if here not in taken:
+            self._pass_over(here, _foreign_entries(here, taken))
+        if not any(has_content):
+            raise NothingToVerifyError(path)
+
+    def _add_log_dir(self, log_dir: LogDir, taken: Container[Path]) -> bool:
+        """Adds a log directory; gives whether anything is in its partitions."""
+        self.log_dirs.append(log_dir)
+        has_content, empty = False, []
+        for partition in log_dir.partitions(self._refuse):
+            self.orders[partition.path] = Order(partition.path, partition.checkpoints(), partition.size)
+            has_content |= partition.has_content
+            self._pass_over(partition.path, _foreign_files(partition))
+            if not partition.has_content and partition.state is None:
+                empty.append(f"{partition.path.name}/ (nothing of a log is in it)")
+        self._pass_over(log_dir.path, [*empty, *_foreign_entries(log_dir.path, taken)])
+        return has_content
+
+    def _pass_over(self, directory: Path, names: Iterable[str]) -> None:
+        if found := tuple(names):
+            self.passed_over.append(PassedOver(directory, found))
+
+
+def _foreign_files(partition: PartitionLog) -> list[str]:
+    """Files of a partition's directory that aren't read."""
+    return sorted(file.name for file in partition.others if not is_of_partition(file.name))
+
+
+def _foreign_entries(directory: Path, taken: Container[Path]) -> Iterator[str]:
+    """What a directory holds beside partitions, log directories and a broker's own files, by name."""
+    for path in sorted(directory.iterdir()):
+        if path in taken or is_of_log_dir(path.name) or (path.name == LOST_AND_FOUND and _is_empty(path)):
+            continue
+        yield f"{path.name}/" if path.is_dir() else path.name
+
+
+def _is_empty(directory: Path) -> bool:
+    """Whether nothing can be seen in a directory."""
+    try:
+        return not any(directory.iterdir())
+    except OSError:
+        return True

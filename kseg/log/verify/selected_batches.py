@@ -1,0 +1,86 @@
+"""Which of a partition's segments `verify` reads for a selection, and which findings are about what is selected."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kseg.errors import OpenError
+from kseg.formats.codes import DamageKind
+from kseg.index.headers import walk_headers
+from kseg.kernel.contract import LEAST, MOST
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.select.selected import selected_pieces
+from kseg.log.select.selector import Selector
+from kseg.log.verify.findings import Finding
+from kseg.reading.log_file import Damage, LogFile
+from kseg.selection import Selection
+
+_WITHOUT_BATCH = frozenset({*map(str, DamageKind), "cut-segment", "offsets-lost", "offsets-missing"})
+"""Ids of findings about what isn't there or can't be read: no selected record can lie in such."""
+
+
+class Concern:
+    """What a selection takes of a partition.
+
+    Raises OpenError if a log can't be opened.
+    """
+
+    def __init__(self, partition: PartitionLog, selection: Selection, say: Callable[[str], None]) -> None:
+        self._positions: dict[Path, set[int]] = {}
+        offsets: list[int] = []
+        for piece in selected_pieces(partition.path, selection, say):
+            held = self._positions.setdefault(piece.segment.path, set())
+            held.update(record.position for record in piece.records)
+            numbers = [record.offset for record in piece.records]
+            offsets = [min(*offsets, *numbers), max(*offsets, *numbers)] if offsets else [min(numbers), max(numbers)]
+        has_ends = bool(offsets) and selection.tail is not None, bool(offsets) and selection.limit is not None
+        self._first = max(selection.first_offset, offsets[0] if has_ends[0] else LEAST)
+        self._last = min(selection.last_offset, offsets[1] if has_ends[1] else MOST)
+        selector = Selector(selection, partition.path, say)
+        self._segments = {
+            segment.base_offset
+            for segment in partition.segments
+            if self._reaches(partition, segment) and selector.may_hold(segment.path)
+        }
+
+    def _reaches(self, partition: PartitionLog, segment: SegmentFiles) -> bool:
+        slot = partition.floor_slot(segment.base_offset) or 0
+        following = partition.base_offsets[slot + 1 : slot + 2]
+        return segment.base_offset <= self._last and not (following and following[0] <= self._first)
+
+    def takes(self, segment: SegmentFiles) -> bool:
+        """Whether a segment is to be checked: it may hold what is selected, or damage in its place."""
+        return segment.base_offset in self._segments
+
+    def is_about(self, finding: Finding) -> bool:
+        """Whether a finding is about a batch with a selected record, what may have been one, or their indexes.
+
+        Damage has no key, no producer and no time: it counts wherever offsets don't rule it out.
+        """
+        if finding.file.suffix != ".log" or finding.position is None:
+            return self._is_near(finding.first_offset, finding.last_offset)
+        if finding.id not in _WITHOUT_BATCH:
+            return finding.position in self._positions.get(finding.file, ())
+        if finding.first_offset is None and finding.last_offset is None:
+            return self._is_near(*_offsets_around(finding.file, finding.position))
+        return self._is_near(finding.first_offset, finding.last_offset)
+
+    def _is_near(self, first: int | None, last: int | None) -> bool:
+        return (first is None or first <= self._last) and (last is None or last >= self._first)
+
+
+def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
+    """The offsets between which damage at a position lies: behind the batch before it, before the one behind it."""
+    first = None
+    try:
+        log_file = LogFile(path)
+    except OpenError:
+        return None, None
+    with log_file:
+        for item in walk_headers(log_file):
+            if isinstance(item, Damage):
+                continue
+            if item.position > position:
+                return first, None if item.base_offset is None else item.base_offset - 1
+            if item.position < position:
+                first = item.last_offset + 1
+    return first, None

@@ -1,0 +1,263 @@
+"""`verify`: every check of a partition's files in one pass over its logs."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.index.offset_index import OffsetIndex
+from kseg.index.time_index import TimeIndex
+from kseg.index.transaction_index import TransactionIndex
+from kseg.log.partition.log_dir import (
+    LogDir,
+)
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.checked_batches import checked_batches
+from kseg.log.verify.checks_of_indexes import (
+    OffsetIndexCheck,
+    TimeIndexCheck,
+    check_index_file,
+    check_missing_indexes,
+    unreadable_index,
+)
+from kseg.log.verify.checks_of_log import LogChecks
+from kseg.log.verify.checks_of_producers import ProducerChecks
+from kseg.log.verify.checks_of_state import (
+    check_checkpoints,
+    check_directory,
+    check_disks,
+    check_leader_epochs,
+    check_log_dir,
+)
+from kseg.log.verify.findings import Finding, Findings
+from kseg.log.verify.plan import Order, VerificationPlan
+from kseg.log.verify.selected_batches import Concern
+from kseg.reading.log_file import Damage, LogFile
+from kseg.selection import EVERYTHING, Selection
+
+WORTH_PROCESSES = 256 << 20
+"""Bytes of logs below which starting processes costs more than it gains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in a partition or a log directory.
+
+    path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
+    notes: which index wasn't trusted for a selection, and what was left out, in words.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...]
+    problems: tuple[KsegError, ...] = ()
+    size: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is nothing but notes."""
+        return not any(finding.counts for finding in self.findings)
+
+
+def verify_partition(
+    partition: PartitionLog, *, keep_cache: bool = False, on_read: Callable[[int], None] | None = None
+) -> Verified:
+    """All findings in a partition.
+
+    `keep_cache`: leave what was read in the page cache. `on_read` takes the size of each log that was read.
+    """
+    findings = Findings()
+    problems: list[KsegError] = []
+    log = LogChecks(partition, findings)
+    producers = ProducerChecks(partition, findings)
+    check_directory(partition, findings)
+    for number, segment in enumerate(partition.segments):
+        log.begin(number)
+        producers.begin(segment)
+        try:
+            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            log.pass_over()
+            producers.pass_over()
+            if segment.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
+        if on_read is not None:
+            on_read(segment.size)
+    for snapshot in partition.metadata_snapshots:
+        try:
+            _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            if snapshot.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
+    log.finish()
+    producers.finish()
+    check_leader_epochs(partition, log, findings)
+    if partition.segments and not problems:
+        check_checkpoints(partition, log.next_offset, findings)
+    found = tuple(findings.all(is_compacted=log.is_compacted))
+    return Verified(partition.path, found, tuple(problems), partition.size)
+
+
+def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
+    """The findings in a partition that are about what a selection takes: see `Concern`.
+
+    Only segments that may hold it are read. What needs the whole partition isn't checked: sequences and transactions of
+    producers, their snapshots, checkpoints, the directory itself. Raises OpenError if a log can't be opened.
+    """
+    notes: dict[str, None] = {}
+    concern = Concern(partition, selection, notes.setdefault)
+    findings = Findings()
+    log, producers = LogChecks(partition, findings), ProducerChecks(partition, Findings())
+    producers.pass_over()
+    size = 0
+    for number, segment in enumerate(partition.segments):
+        if not concern.takes(segment):
+            log.pass_over()
+            continue
+        log.begin(number)
+        producers.begin(segment)
+        _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+        size += segment.size
+    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if concern.is_about(finding))
+    return Verified(partition.path, tuple(found), (), size, tuple(notes))
+
+
+def _check_segment(
+    partition: PartitionLog,
+    segment: SegmentFiles,
+    log: LogChecks,
+    producers: ProducerChecks,
+    findings: Findings,
+    *,
+    keep_cache: bool,
+) -> None:
+    is_closed = segment is not partition.segments[-1]
+    with ExitStack() as stack:
+        # Indexes first: a live broker writes the log before them.
+        checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
+        log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
+        for item in checked_batches(log_file):
+            if isinstance(item, Damage):
+                log.take_damage(item)
+                producers.take_damage(item)
+                for check in checks:
+                    check.take_damage(item)
+                if log.is_damaged:
+                    producers.forget()
+                continue
+            log.take(item)
+            producers.take(item)
+            for check in checks:
+                check.take(item)
+        for check in checks:
+            check.finish()
+    producers.end(segment)
+
+
+def _index_checks(
+    partition: PartitionLog, segment: SegmentFiles, findings: Findings, stack: ExitStack, *, is_closed: bool
+) -> list[OffsetIndexCheck | TimeIndexCheck]:
+    """The comparisons to be made while a segment is read, after a look at its indexes as files."""
+    checks: list[OffsetIndexCheck | TimeIndexCheck] = []
+    base = segment.base_offset
+    path = segment.path
+    is_missing = segment.offset_index is None and partition.has_indexes
+    check_missing_indexes(path.with_suffix(".index"), is_missing=is_missing, size=segment.size, findings=findings)
+    is_missing = segment.time_index is None and partition.has_time_indexes
+    check_missing_indexes(path.with_suffix(".timeindex"), is_missing=is_missing, size=segment.size, findings=findings)
+    if segment.offset_index is not None:
+        with unreadable_index(segment.offset_index.path, findings):
+            index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
+            check_index_file(index.file, index.count, findings, is_closed=is_closed)
+            checks.append(OffsetIndexCheck(index, findings))
+    if segment.time_index is not None:
+        with unreadable_index(segment.time_index.path, findings):
+            times = stack.enter_context(TimeIndex(segment.time_index.path, base))
+            check_index_file(times.file, times.count, findings, is_closed=is_closed)
+            checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+    if segment.transaction_index is not None:
+        with (
+            unreadable_index(segment.transaction_index.path, findings),
+            TransactionIndex(segment.transaction_index.path, base) as transactions,
+        ):
+            check_index_file(transactions.file, transactions.count, findings, is_closed=is_closed)
+    return checks
+
+
+def _check_metadata_snapshot(path: Path, size: int, findings: Findings, *, keep_cache: bool) -> None:
+    """The bytes of a KRaft snapshot; its offsets are its own."""
+    with LogFile.of_directory(path, size, keep_cache=keep_cache) as log_file:
+        for item in checked_batches(log_file):
+            damage = item if isinstance(item, Damage) else item.damage
+            if damage is not None:
+                findings.add(str(damage.kind), path, damage.detail, position=damage.position)
+
+
+# --- several partitions -----------------------------------------------------------------------------------------------
+
+
+def verify_paths(
+    plan: VerificationPlan,
+    selection: Selection = EVERYTHING,
+    *,
+    keep_cache: bool = False,
+    processes: int | None = None,
+    on_read: Callable[[int], None] | None = None,
+) -> Iterator[Verified]:
+    """What was found in each partition and log directory, one at a time, in order.
+
+    Args:
+        plan: what to verify.
+        selection: which records' batches; of a selection log directories as such aren't checked.
+        keep_cache: leave what is read in the page cache.
+        processes: how many work at once; None takes as many as there are processors where there is enough to read.
+        on_read: is told how many bytes of logs were read since it was told last.
+    """
+    for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
+        yield Verified(path, tuple(findings.all(is_compacted=False)))
+    wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
+    if wanted < 2:
+        for order in plan.orders:
+            yield _verify(order, selection, keep_cache, on_read)
+        return
+    from kseg.system.processes import results_by_processes
+
+    shown = 0
+    done: dict[int, Verified] = {}
+    orders = [(order, selection, keep_cache) for order in plan.orders]
+    for number, verified in results_by_processes(wanted, _verify, orders, "fork"):
+        if on_read is not None:
+            on_read(verified.size)
+        done[number] = verified
+        while (following := done.pop(shown, None)) is not None:
+            shown += 1
+            yield following
+
+
+def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
+    for number, log_dir in enumerate(log_dirs):
+        findings = Findings()
+        if number == 0:
+            check_disks(log_dirs, findings)
+        check_log_dir(log_dir, findings)
+        yield log_dir.path, findings
+
+
+def _verify(
+    order: Order, selection: Selection, keep_cache: bool, on_read: Callable[[int], None] | None = None
+) -> Verified:
+    try:
+        partition = PartitionLog(order.path, order.checkpoints)
+        if selection.is_everything:
+            return verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
+        return verify_selected(partition, selection, keep_cache=keep_cache)
+    except OpenError as error:
+        return Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
+
+
+def _worth_processes(plan: VerificationPlan) -> int:
+    if plan.size < WORTH_PROCESSES:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,222 @@
+"""Runs of batches with their bodies decompressed: in threads where there is much to do, the order kept."""
+
+import os
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from kseg import kernel
+from kseg.codecs import DEFAULT_LIMIT, LARGEST_RATIO_FREE, UNKNOWN_CODEC, Body, decompress, library_functions
+from kseg.formats.codes import Codec, DamageKind
+from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
+from kseg.reading.log_file import Damage, Run
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+    _Result: TypeAlias = "Slice | Damage | Future[Slice | Damage]"
+
+SLICE_SIZE = 1 << 18
+"""Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
+ENOUGH = 1 << 23
+"""Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
+ENOUGH_MORE = 1 << 19
+"""The same for what follows in the piece: memory that is given back and taken again at once costs least."""
+FAILURES_RATIO, FAILURES_FREE = 32, 1 << 28
+"""Bytes that may come out of bodies that can't be had whole: for each byte of the file, and in any file.
+
+Behind them a body becomes no larger than its own size allows: thousands of bombs would take a MiB each.
+"""
+MOST_THREADS = 4
+"""Threads that decompress, the one that asks for the bodies included."""
+MOST_UNDER_WAY = 4
+"""Pieces that may wait for an earlier one: fewer than LogFile keeps runs."""
+WORTH_THREADS = 1 << 20
+"""Bytes of log below which starting threads costs more than it gains."""
+_ROWS_MORE = 8
+"""Rows that are looked at beyond twice as many as the part before had: not all that are left, time and again."""
+_ONLY_UNCOMPRESSED = 1 << Codec.NONE
+_QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
+"""Codecs that cost less than handing the work to a thread."""
+_OF_KERNEL = 1 << Codec.LZ4 | 1 << Codec.ZSTD
+"""Codecs that the kernel decompresses by itself."""
+_NO_VALUE = Body(b"", "a wrapper without a value")
+
+
+class Slice(NamedTuple):
+    """Rows first … last - 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
+
+    `damages` are those of bodies that can't be had whole, with their rows; `wasted` bytes came out of these.
+    """
+
+    run: Run
+    first: int
+    last: int
+    bodies: Bodies | None
+    damages: tuple[tuple[int, Damage], ...] = ()
+    wasted: int = 0
+
+
+class BodyBounds:
+    """How large bodies may become: less, once many bytes came out of such as failed."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.limit = limit
+        self._left = FAILURES_RATIO * size + FAILURES_FREE
+
+    @property
+    def free(self) -> int:
+        """Bytes that a body may become whatever its size."""
+        return LARGEST_RATIO_FREE if self._left > 0 else 0
+
+    def note(self, wasted: int) -> None:
+        """Counts bytes that came to nothing; in file order, so that the same file always ends the same."""
+        self._left -= wasted
+
+
+def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
+    """Gives what `LogFile.runs` gives, with compressed bodies decompressed.
+
+    Args:
+        items: runs and damages in file order.
+        size: bytes of the file; small ones aren't worth threads.
+        limit: bytes that a body may become at most.
+    """
+    bounds = BodyBounds(size, limit)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(MOST_THREADS, processors) - 1
+    if workers == 0 or size < WORTH_THREADS:
+        for item in items:
+            for piece in _pieces(item):
+                yield from _parts(piece, _decompressed(piece, limit, bounds.free), bounds)
+    else:
+        yield from _in_threads(items, bounds, workers)
+
+
+def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
+    """Cuts a run into pieces of work; bodies are still missing."""
+    if isinstance(item, Damage):
+        yield item
+        return
+    if item.codecs == _ONLY_UNCOMPRESSED:
+        yield Slice(item, 0, item.row_count, None)
+        return
+    starts = item.rows[START : item.row_count * ROW : ROW]
+    first = 0
+    while first < item.row_count:
+        last = max(bisect_left(starts, starts[first] + SLICE_SIZE, first), first + 1)
+        yield Slice(item, first, last, None)
+        first = last
+
+
+def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int) -> Iterator[Slice | Damage]:
+    """This thread takes a piece itself where the workers have enough to do; the pieces' order is kept."""
+    pool: Executor | None = None
+    under_way: deque[_Work] = deque()
+    try:
+        for item in items:
+            for piece in _pieces(item):
+                is_worth = isinstance(piece, Slice) and piece.run.codecs & ~_QUICK
+                free = bounds.free
+                if is_worth and sum(not _is_ready(work.result) for work in under_way) <= workers:
+                    pool = pool or _pool(workers)
+                    result: _Result = pool.submit(_decompressed, piece, bounds.limit, free)
+                else:
+                    result = _decompressed(piece, bounds.limit, free)
+                under_way.append(_Work(piece, free, result))
+                while len(under_way) > MOST_UNDER_WAY or (under_way and _is_ready(under_way[0].result)):
+                    yield from _taken(under_way.popleft(), bounds)
+        while under_way:
+            yield from _taken(under_way.popleft(), bounds)
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Work(NamedTuple):
+    """A piece, the `free` bytes that its bodies were allowed, and what comes or will come of it."""
+
+    piece: Slice | Damage
+    free: int
+    result: "_Result"
+
+
+def _pool(workers: int) -> "Executor":
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(workers, "kseg-bodies")
+
+
+def _is_ready(result: "_Result") -> bool:
+    return isinstance(result, Slice | Damage) or result.done()
+
+
+def _taken(work: "_Work", bounds: BodyBounds) -> Iterator[Slice | Damage]:
+    piece, free, result = work
+    part = result if isinstance(result, Slice | Damage) else result.result()
+    if free != bounds.free:  # begun too early to know
+        part = _decompressed(piece, bounds.limit, bounds.free)
+    return _parts(piece, part, bounds)
+
+
+def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: BodyBounds) -> Iterator[Slice | Damage]:
+    """A piece's parts, of which the first is done: more than one where its bodies are unusually large."""
+    bounds.note(part.wasted if isinstance(part, Slice) else 0)
+    yield part
+    while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
+        last = min(piece.last, part.last + 2 * (part.last - part.first) + _ROWS_MORE)
+        rest = Slice(piece.run, part.last, last, None)
+        part = _decompressed(rest, bounds.limit, bounds.free, ENOUGH_MORE)
+        bounds.note(part.wasted if isinstance(part, Slice) else 0)
+        yield part
+
+
+def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = ENOUGH) -> Slice | Damage:
+    """A piece with its bodies, up to the row with which they become enough bytes.
+
+    The kernel gets those that are no larger than any body may be; the others are held to their own sizes.
+    """
+    if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
+        return piece
+    run, first, last = piece.run, piece.first, piece.last
+    bodies = kernel.load().Bodies(last - first)
+    last, left = bodies.decompress(
+        run.buffer, run.rows, first, library_functions(run.codecs & _OF_KERNEL), min(limit, free), enough
+    )
+    damages: list[tuple[int, Damage]] = []
+    size = wasted = 0
+    for row, codec, magic, start, end in left:
+        if size >= enough:
+            last = row
+            break
+        body = decompress(codec, magic, run.buffer[start:end], limit, free) if start >= 0 else _NO_VALUE
+        size += len(body.data)
+        if body.data or body.failure is None:
+            bodies[row - first] = body.data
+        if body.failure is not None:
+            wasted += len(body.data)
+            damages.append((row, body_damage(run.position + run.rows[row * ROW + START], body.failure)))
+    return Slice(run, first, last, bodies, tuple(damages), wasted)
+
+
+# --- what is wrong inside a batch -------------------------------------------------------------------------------------
+
+PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
+    Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
+    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
+    Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
+    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
+}
+
+
+def body_damage(position: int, failure: str) -> Damage:
+    """The damage of a batch at a position whose body can't be had whole."""
+    is_unknown = failure.startswith(UNKNOWN_CODEC)
+    return Damage(DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY, position, 0, failure)
+
+
+def problem_damage(problem: RecordProblem) -> Damage:
+    """The damage of a batch whose records can't all be read."""
+    kind, detail = PROBLEMS[problem.problem]
+    return Damage(kind, problem.position, 0, detail.format(n=problem.records_read, at=problem.body_position))

@@ -1,0 +1,123 @@
+"""A segment's log as values: what notebooks and the other commands read."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from kseg import kernel
+from kseg.formats.codes import DamageKind
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
+from kseg.reading.batch import Batch, OnDamage, Record, check_on_damage, meet, records_of
+from kseg.reading.bodies import Slice, problem_damage, with_bodies
+from kseg.reading.log_file import Damage, LogFile, Run
+
+
+class Segment:
+    """One log file as batches, records and damages; a context manager.
+
+    Raises OpenError if the file can't be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.file = LogFile(path)
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return self.file.path
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset in the file's name."""
+        return self.file.base_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.file.size
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.file.close()
+
+    def __enter__(self) -> "Segment":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def scan(self, start: int = 0) -> Iterator[Batch | Damage]:
+        """Everything in the file, in order, from a batch's position on; sizes add up to the file's size.
+
+        Records aren't looked at: `Batch.problem` tells whether they can be read.
+        """
+        return scan_log(self.file, start)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """The batches, damaged stretches left out; those with a wrong CRC have `is_valid` False."""
+        return (item for item in self.scan(start) if isinstance(item, Batch))
+
+    def records(self, start: int = 0, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
+        """All records, control records too, from a batch's position on; quicker than batch by batch.
+
+        Args:
+            start: a batch's position.
+            on_damage: what to do about damage, in the file or in a batch, as for `Batch.records`. The zeros that a
+                preallocated file ends with are none.
+
+        Raises:
+            DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
+        """
+        check_on_damage(on_damage)
+        return self._records(start, on_damage)
+
+    def _records(self, start: int, on_damage: OnDamage) -> Iterator[Record]:
+        for item in with_bodies(self.file.runs(start), self.file.stored_size):
+            if isinstance(item, Slice):
+                yield from _records(item, lambda damage: meet(damage, on_damage, self.path))
+            elif item.kind is not DamageKind.ZERO_TAIL:
+                meet(item, on_damage, self.path)
+
+
+def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
+    """Batches and damages of an open log, in order, from a batch's position on."""
+    for item in log_file.runs(start):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from (batch_of(item, row) for row in range(item.row_count))
+
+
+def batch_of(run: Run, row: int) -> Batch:
+    """The batch of a run's row, with a copy of its bytes."""
+    start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+    return Batch.parse(bytes(run.buffer[start : start + size]), run.position + start, is_valid=bool(valid))
+
+
+def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Record]:
+    """A slice's records, in order, and what is wrong with a batch after those that could be read of it."""
+    run = piece.run
+    columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+    records = records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
+    left = deque(damages_of(piece, columns))
+    if left:
+        for record in records:
+            while left and left[0].position < record.position:
+                meet_damage(left.popleft())
+            yield record
+    yield from records
+    for damage in left:
+        meet_damage(damage)
+
+
+def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
+    """What is wrong with a slice's batches, in the file's order: of a body that can't be had only that is reported."""
+    damages = {problem.position: problem_damage(problem) for problem in columns.problems}
+    damages |= {damage.position: damage for _, damage in piece.damages}
+    return [damages[position] for position in sorted(damages)]
+
+
+def open_segment(path: str | os.PathLike[str]) -> Segment:
+    """Opens a log file. Raises OpenError if it can't be opened."""
+    return Segment(path)

@@ -1,0 +1,123 @@
+"""Reading beside a live broker: the page cache is left as it was, and the processor and disk are for others first.
+
+Linux tells which pages of a file are in memory (mincore) and drops others on demand (posix_fadvise). Elsewhere, or
+where the system doesn't tell, nothing is dropped.
+"""
+
+import ctypes
+import mmap
+import os
+import platform
+import re
+import sys
+from array import array
+from bisect import bisect_right
+from functools import cache
+
+from kseg.system.file_holes import stored_stretches
+
+DROPPED_AT_ONCE = 8 << 20
+"""Bytes that are read before pages are dropped again."""
+_MAPPED_AT_ONCE = 1 << 28
+"""Bytes of a file that are mapped to ask for their pages."""
+_RESIDENT = re.compile(rb"\x01+")
+_SHARED_MAPPING, _READABLE = 1, 1
+_FAILED = ctypes.c_void_p(-1).value
+
+# By machine: the number of the system call. Source: the kernel's tables of system calls.
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
+_WHO_PROCESS = 1
+_IDLE_CLASS = 3 << 13
+_LOWEST_PRIORITY = 19
+
+
+class PageCache:
+    """Which pages of an open file were in memory at the beginning, so that the others can be dropped when read."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self._size = size
+        self._resident = resident_pages(descriptor, size)
+        self._dropped_to = 0
+        self._read_to = 0
+
+    def was_read(self, position: int, size: int) -> None:
+        """Tells that bytes were read; drops what lies far enough behind."""
+        if position < self._dropped_to:
+            self._dropped_to = position
+        self._read_to = max(self._read_to, position + size)
+        if position + size - self._dropped_to > DROPPED_AT_ONCE:
+            self._drop(self._dropped_to, position)
+            self._dropped_to = position
+
+    def drop(self) -> None:
+        """Drops all that wasn't in memory at the beginning, read ahead or not."""
+        self._drop(0, self._size)
+
+    def _drop(self, start: int, end: int) -> None:
+        """Drops whole pages of a range that weren't there: neighbours by one call. Holes cost no disk to read again."""
+        if self._resident is None:
+            return
+        at, last = start // mmap.PAGESIZE, -(-end // mmap.PAGESIZE)
+        place = bisect_right(self._resident, at)
+        while at < last:
+            following = min(self._resident[place], last) if place < len(self._resident) else last
+            is_absent = place % 2 == 0
+            if is_absent and at < following:
+                size = (following - at) * mmap.PAGESIZE
+                os.posix_fadvise(self._descriptor, at * mmap.PAGESIZE, size, os.POSIX_FADV_DONTNEED)
+            at, place = following, place + 1
+
+
+def resident_pages(descriptor: int, size: int) -> "array[int] | None":
+    """Which pages of a file are in memory: the first of those and the first behind them, and so on; holes are left out.
+
+    None if the system doesn't tell. The file is mapped for that, but no page is touched: one that is cut meanwhile does
+    no harm. Of files that a user may neither own nor write Linux says that all is in memory. Source: mincore(2).
+    """
+    if size == 0 or not hasattr(os, "posix_fadvise"):
+        return None
+    bounds = array("q")
+    for start, end in stored_stretches(descriptor, 0, size):
+        for position in range(start - start % mmap.PAGESIZE, end, _MAPPED_AT_ONCE):
+            pages = _pages_of(descriptor, position, min(_MAPPED_AT_ONCE, end - position))
+            if pages is None:
+                return None
+            first = position // mmap.PAGESIZE
+            for run in _RESIDENT.finditer(pages):
+                bounds.extend((first + run.start(), first + run.end()))
+    return bounds
+
+
+def _pages_of(descriptor: int, position: int, size: int) -> bytes | None:
+    """A byte for each page, 1 if it is in memory; None if the system doesn't tell."""
+    library = _library()
+    address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, position)
+    if address in (None, _FAILED):
+        return None
+    pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
+    failed = library.mincore(address, size, pages)
+    library.munmap(address, size)
+    return None if failed else pages.raw.translate(_LOWEST_BITS)
+
+
+_LOWEST_BITS = bytes(value & 1 for value in range(256))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    return library
+
+
+def give_way() -> None:
+    """Lowers this process's priorities: the processor's to the last, the disk's to idle where that can be done."""
+    if hasattr(os, "nice"):
+        os.nice(_LOWEST_PRIORITY)
+    number = _IOPRIO_SET.get(platform.machine()) if sys.platform == "linux" else None
+    if number is not None:
+        _library().syscall(number, _WHO_PROCESS, 0, _IDLE_CLASS)

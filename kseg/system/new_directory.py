@@ -1,0 +1,164 @@
+"""A directory that appears when it is complete, or not at all; and ranges of files copied inside the kernel."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from kseg.errors import KsegError, UnreadableError, UsageError
+from kseg.system.interrupts import Uninterrupted
+from kseg.system.scratch import scratch_directory
+
+COPIED_AT_ONCE = 64 << 20
+_SECTOR = 512
+"""Bytes that a disk gives or doesn't."""
+_PIECE = 1 << 20
+_NAME_KEPT = 200
+"""Characters of a directory's name that stand in its unfinished one, which mustn't become too long."""
+
+
+class WriteError(KsegError):
+    """Something can't be written."""
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Gives a directory to fill, which becomes `path` at the end; on any failure nothing is left of it.
+
+    What a run into the same place left that was killed is removed first.
+
+    Raises:
+        UsageError: if the path is there and isn't an empty directory.
+        WriteError: if something can't be written, in the block too.
+    """
+    check_absent(path)
+    parent = path.absolute().parent
+    missing: list[Path] = []
+    try:
+        with ExitStack() as stack:
+            try:
+                missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
+                parent.mkdir(parents=True, exist_ok=True)
+                unfinished = stack.enter_context(scratch_directory(parent, f".{path.name[:_NAME_KEPT]}-kseg-"))
+            except OSError as error:
+                raise WriteError(f"can't be made: {error.strerror}", path) from error
+            try:
+                yield unfinished
+                _sync(unfinished)
+                unfinished.chmod(0o755)
+                unfinished.replace(path)
+            except OSError as error:
+                raise WriteError(f"can't be written: {error.strerror}", _told(error, unfinished, path)) from error
+    finally:
+        with Uninterrupted():
+            _remove_empty(missing)
+
+
+def _told(error: OSError, unfinished: Path, path: Path) -> Path:
+    """The path that the error is about, as it would be called at the end."""
+    if error.filename is None:
+        return path
+    about = Path(os.fsdecode(error.filename))
+    return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Takes folders away again, the innermost first, unless something is in them."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def check_absent(path: Path) -> None:
+    """Raises UsageError if the path is there and isn't an empty directory: nothing is ever overwritten."""
+    try:
+        if not path.exists():
+            return
+        if path.is_dir() and not any(path.iterdir()):
+            return
+    except OSError as error:
+        raise UsageError(f"can't be looked at: {error.strerror}", path) from error
+    raise UsageError("is there already: give a new directory, or an empty one", path)
+
+
+def _sync(directory: Path) -> None:
+    for path in (*directory.rglob("*"), directory):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def copy_file(path: Path, target_path: Path) -> None:
+    """Copies a file with its times to where none is.
+
+    Raises UnreadableError if the disk can't give all of it, WriteError if it was cut meanwhile, OSError where the
+    system can't read or write.
+    """
+    source = os.open(path, os.O_RDONLY)
+    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        status = os.fstat(source)
+        try:
+            copy_range(source, target, 0, status.st_size)
+        except (UnreadableError, WriteError) as error:
+            raise type(error)(error.message, path, error.position) from error
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finally:
+        os.close(source)
+        os.close(target)
+
+
+def copy_range(source: int, target: int, position: int, size: int) -> None:
+    """Appends bytes of one open file to another; inside the kernel where the platform can.
+
+    Raises:
+        WriteError: if the source has fewer bytes.
+        UnreadableError: if the disk can't give the source's bytes.
+        OSError: if the system can't read or write.
+    """
+    copy = _copy_by_system if hasattr(os, "copy_file_range") else _send
+    while size > 0:
+        try:
+            count = copy(source, target, position, min(size, COPIED_AT_ONCE))
+        except OSError:
+            if copy is _copy_by_hand:
+                raise
+            copy = _send if copy is _copy_by_system and hasattr(os, "sendfile") else _copy_by_hand
+            continue
+        if count == 0:
+            if copy is not _copy_by_hand:
+                copy = _copy_by_hand  # some file systems give nothing this way
+                continue
+            raise WriteError(f"the source ends {size} bytes early: it was cut meanwhile", position=position)
+        position += count
+        size -= count
+
+
+def _copy_by_system(source: int, target: int, position: int, size: int) -> int:
+    return os.copy_file_range(source, target, size, offset_src=position)
+
+
+def _send(source: int, target: int, position: int, size: int) -> int:
+    return os.sendfile(target, source, position, size)
+
+
+def _piece_at(source: int, position: int, size: int) -> bytes:
+    """Bytes of a file, fewer before what can't be read. Raises UnreadableError with the place of that."""
+    while True:
+        try:
+            return os.pread(source, size, position)
+        except OSError as error:
+            if size <= _SECTOR:
+                reason = f"can't be read: {error.strerror}; `kseg salvage` saves what is intact"
+                raise UnreadableError(reason, position=position) from error
+            size = max(size // 2, _SECTOR)
+
+
+def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
+    piece = memoryview(_piece_at(source, position, min(size, _PIECE)))
+    written = 0
+    while written < len(piece):
+        written += os.write(target, piece[written:])
+    return written

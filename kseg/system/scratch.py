@@ -1,0 +1,106 @@
+"""Directories of a run's own: locked while it lives, removed when it ends, and by a later run if it was killed."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kseg.system.interrupts import Uninterrupted
+
+try:
+    import fcntl
+except ImportError:  # what a killed run left is left alone then
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
+
+PREFIX = "kseg-scratch-"
+"""Of names in TMPDIR."""
+_RANDOM = 8
+"""Characters that `tempfile` adds to a prefix."""
+
+
+@contextmanager
+def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
+    """A new directory for this run alone, in TMPDIR or another place; with all in it, it is gone at the end.
+
+    Those of the same prefix are removed first whose runs were killed. It may be renamed meanwhile: then it stays.
+    Raises OSError if it can't be made.
+    """
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_dead(place, prefix)
+    path, lock = None, None
+    try:
+        with Uninterrupted():
+            path, lock = _new(place, prefix)
+        yield path
+    finally:
+        with Uninterrupted():
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+
+
+def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
+    """Removes the directories of runs that were killed: this user's own, called as kseg calls them, and not locked."""
+    place = Path(tempfile.gettempdir()) if place is None else place
+    with suppress(OSError):
+        for path in list(place.iterdir()):
+            if path.name.startswith(prefix) and len(path.name) == len(prefix) + _RANDOM:
+                with suppress(OSError):
+                    _remove_if_dead(path)
+
+
+def _remove_if_dead(path: Path) -> None:
+    lock = _locked(path)
+    if lock is None:
+        return
+    try:
+        if os.fstat(lock).st_uid == os.geteuid() and _is_still(path, lock):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
+    """A directory and its lock, which is None where the file system has none."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        try:
+            lock = _locked(path)
+        except (FileNotFoundError, BlockingIOError):
+            continue  # another run took it for dead before it was locked
+        if lock is None or _is_still(path, lock):
+            return path, lock
+        os.close(lock)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of a directory; None where there are no locks, as on some network file systems.
+
+    Raises BlockingIOError if another process holds it; OSError if it is no directory.
+    """
+    if not _HAS_LOCKS:
+        return None
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _is_still(path: Path, lock: int) -> bool:
+    """Whether the path leads to the directory that is locked."""
+    with suppress(OSError):
+        found, own = path.lstat(), os.fstat(lock)
+        return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+    return False

@@ -12,7 +12,7 @@ ENTRY_MINIMUM_SIZE = LOG_OVERHEAD + MINIMUM_SIZE_FIELD[0]
 """Bytes of the smallest thing that a log can hold: a v0 entry whose key and value are null."""
 BATCH_HEADER_SIZE = 61
 MAGIC_POSITION = 16
-"""Where the magic stands in an entry or batch of any format."""
+"""Position of the magic in an entry or batch of any format."""
 MAXIMUM_RELATIVE_OFFSET = 2**31 - 1
 """The largest distance of an offset from its segment's base offset."""
 NO_TIMESTAMP = -1
@@ -55,7 +55,7 @@ class ControlType(IntEnum):
 
 
 class DamageKind(StrEnum):
-    """What can be wrong with bytes of a log, so that they can't be read as Kafka means them."""
+    """What can be wrong with bytes of a log that can't be read as Kafka defines them."""
 
     UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
@@ -70,4 +70,4 @@ class DamageKind(StrEnum):
 
 
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-"""What a log may end with while a broker writes it, or where one died."""
+"""The damage at a log's end that is normal while a broker writes it, or after one died."""

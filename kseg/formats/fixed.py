@@ -1,6 +1,6 @@
-"""Entries of fixed size as struct formats with their field names, and index entries as values, without construct.
+"""Struct formats and field names of entries of fixed size, and index entries as values, without construct.
 
-The grammars define these fields; tests hold both equal.
+The grammars define these fields; tests compare both.
 """
 
 from struct import Struct, calcsize
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class FixedFields(NamedTuple):
-    """Fields that always take the same bytes: `struct` unpacks what `names` names, in order."""
+    """Fields of fixed size: `struct` unpacks them in the order of `names`."""
 
     struct: Struct
     names: tuple[str, ...]

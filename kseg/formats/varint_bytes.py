@@ -1,4 +1,4 @@
-"""Varints to bytes, without construct: the grammar in `formats.varint` defines them, tests hold both equal."""
+"""Varints to bytes, without construct: the grammar in `formats.varint` defines them, and tests compare both."""
 
 _FEW = 1 << 13
 """Numbers from -_FEW to _FEW - 1 take one byte or two."""

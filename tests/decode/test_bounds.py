@@ -105,13 +105,13 @@ def nested(levels: int) -> str:
     ("schema", "complaint"),
     [
         (nested(300), "nested more than 200 levels deep"),
-        (nested(60_000), "no JSON"),
+        (nested(60_000), "isn't JSON"),
         (nested(200_000), "has more than 2097152 bytes"),
         ("[" + "0," * 900_000 + "0]", "has more than 200000 values"),
         (chain(1000), "contain each other more than 200 levels deep"),
-        (doubling(25), "values that take none"),
+        (doubling(25), "values that take no bytes"),
         ({"type": "array", "items": doubling(25)}, "lists of values that take no bytes"),
-        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]}, "no Avro schema: ../../X"),
+        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]}, "not an Avro schema: ../../X"),
     ],
     ids=["deep", "deeper", "deepest", "wide", "chain", "doubling", "doubling list", "elsewhere"],
 )

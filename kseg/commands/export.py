@@ -39,7 +39,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise UsageError("pyarrow is missing: kseg's extra `arrow` brings it") from error
+        raise UsageError("pyarrow is missing: install kseg's extra `arrow`") from error
     from kseg.export.run import in_processes, plan_export, run_export
     from kseg.output.progress import ProgressBar
 

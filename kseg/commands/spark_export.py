@@ -95,7 +95,7 @@ def _require_spark() -> None:
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"{error.name} is missing: kseg's extra `spark` brings it") from error
+        raise UsageError(f"{error.name} is missing: install kseg's extra `spark`") from error
 
 
 def _check() -> None:

@@ -107,7 +107,7 @@ def test_directory_that_holds_something_is_refused(damaged: Path, tmp_path: Path
 def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged), "-o", str(damaged / "new")], tmp_path)
     assert ran.status == 2
-    assert b"which is read: nothing is written there" in ran.stderr
+    assert b"which is read: kseg writes nothing there" in ran.stderr
 
 
 def test_output_directory_must_be_given(damaged: Path, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path
 
 
 @pytest.mark.parametrize("first", [0, 2, 4, 6])
-def test_entry_that_begins_elsewhere_is_not_believed_and_told(first: int, tmp_path: Path) -> None:
+def test_entry_that_begins_elsewhere_is_not_believed_and_reported(first: int, tmp_path: Path) -> None:
     log = commit_lost_before_an_abort(tmp_path)
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)

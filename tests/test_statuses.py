@@ -88,7 +88,7 @@ def test_shallow_says_that_records_were_not_looked_at() -> None:
     assert quiet.stderr == b""
 
 
-def test_offsets_that_fall_are_told_where_records_are_printed() -> None:
+def test_offsets_that_fall_are_reported_where_records_are_printed() -> None:
     ran = kseg(["dump", "217-reordered"], golden.ROOT / "damaged")
     assert ran.status == 1
     assert b"offsets-fall: offset " in ran.stderr

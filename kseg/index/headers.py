@@ -1,4 +1,4 @@
-"""Headers of batches without their records: walked with few bytes read, or taken from runs that were checked."""
+"""Headers of batches without their records: read with few bytes, or taken from runs that were checked."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from kseg.reading.log_file import BUFFER_SIZE, Damage, LogFile, Run
 WINDOW_SIZE = 1 << 14
 """Bytes read at once while batches are small."""
 LARGE_BATCH = 1 << 12
-"""Behind a batch of this size only the next header is read."""
+"""After a batch of this size, only the next header is read."""
 SMALLEST_HEADER = LOG_ENTRY_HEADER_V0_FIELDS.struct.size
 
 _BATCH = BATCH_HEADER_FIELDS.struct
@@ -36,10 +36,10 @@ _ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
 
 
 class BatchHeader(NamedTuple):
-    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
+    """The header of a batch, or of a v0 or v1 log entry. Fields that a format doesn't have are -1.
 
     `position` and `size` are bytes of the file. `base_offset` and `records_count` are None for a v0 or v1 wrapper: they
-    lie in its compressed value. `is_valid`: the CRC holds; None if nobody looked.
+    are in its compressed value. `is_valid`: the CRC is right; None if it wasn't checked.
     """
 
     position: int
@@ -79,19 +79,19 @@ class BatchHeader(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Position behind it."""
+        """Position after it."""
         return self.position + self.size
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of its last record, -1 for none; runs on at 0 behind 2³¹ - 1."""
+        """Sequence of its last record, -1 for none; continues with 0 after 2³¹ - 1."""
         if self.base_sequence < 0 or self.base_offset is None:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
 
 
 def parse_header(buffer: bytes | memoryview, at: int, position: int, is_valid: bool | None = None) -> BatchHeader:
-    """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
+    """The header at byte `at` of a buffer that has all of it; `position` is its place in the file."""
     magic = buffer[at + MAGIC_POSITION]
     if magic >= 2:
         base_offset, length, epoch, magic, _, attributes, delta, *others = _BATCH.unpack_from(buffer, at)
@@ -142,8 +142,8 @@ def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader |
 def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
     """Headers from a batch's position on, CRCs unchecked (`is_valid` None); reads little but headers.
 
-    As Kafka does it: a length is believed as far as the file goes. Where no header can stand, LogFile's careful reading
-    says what lies there, and the walk goes on behind it. Source: FileLogInputStream.
+    As in Kafka, a length is trusted up to the end of the file. Where there can't be a header, LogFile reads carefully
+    what is there, and the walk continues after that. Source: FileLogInputStream.
     """
     position = start
     window, window_position, wanted = b"", start, WINDOW_SIZE
@@ -168,14 +168,14 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
 
 
 def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
-    """The header of the batch at a position, if one stands there and its CRC holds; reads little but that batch."""
+    """The header of the batch at a position, if there is one and its CRC is right; reads little but that batch."""
     window = log_file.read(position, BATCH_HEADER_SIZE)
     header = _plausible_header(window, 0, position, log_file.size)
     return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
 
 
 def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
-    """Whether the CRC of the batch holds; reads it, a large one by pieces."""
+    """Whether the CRC of the batch is right; reads the batch, a large one in pieces."""
     if header.size > BUFFER_SIZE:
         item = next(log_file.runs(header.position), None)
         return isinstance(item, Run) and bool(item.rows[VALID])

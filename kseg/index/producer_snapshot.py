@@ -17,14 +17,14 @@ from kseg.index.entry_file import EntryFile
 from kseg.index.producer_state import ProducerState, ProducerStates
 
 LARGEST_READ = 2**31 - 1
-"""Bytes of a file that a broker can read at once: Java's arrays hold no more."""
+"""The largest file, in bytes, that a broker can read at once: Java's arrays can't be larger."""
 
 
 class ProducerSnapshot:
     """A .snapshot, open for reading; a context manager.
 
-    end_offset: up to which (not including) the log was seen, of the file's name; None if it has none. count: entries
-    that the file says it has; `whole_count` those that are there. Source: ProducerStateManager.
+    end_offset: the snapshot covers the log up to here (not included), by the file's name; None if it has none. count:
+    entries that the file claims; `whole_count`: those that are there. Source: ProducerStateManager.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -52,16 +52,16 @@ class ProducerSnapshot:
         self.close()
 
     def entries(self) -> Iterator[ProducerState]:
-        """The producers, in file order; in a cut file those that are whole."""
+        """The producers, in file order; in a cut file only the whole ones."""
         for piece in self.file.pieces(self.whole_count):
             yield from map(ProducerState._make, piece)
 
     def compute_crc(self) -> int:
-        """The CRC-32C that the file's bytes give."""
+        """The CRC-32C computed from the file's bytes."""
         return self.file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
 
     def problem(self) -> str | None:
-        """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
+        """Why a broker would refuse it; None if it wouldn't. Source: ProducerStateManager.readSnapshot."""
         if self.version != PRODUCER_SNAPSHOT_VERSION:
             return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
         if self.size > LARGEST_READ:
@@ -69,7 +69,7 @@ class ProducerSnapshot:
         if (computed := self.compute_crc()) != self.crc:
             return f"crc is {self.crc:#010x}, computed {computed:#010x}"
         if self.count != self.whole_count:
-            return f"{self.count} producers are announced, {self.whole_count} are there"
+            return f"{self.count} producers are counted in its header, {self.whole_count} are there"
         return None
 
 

@@ -45,8 +45,8 @@ class Header(NamedTuple):
 class ApiMessage:
     """A request or a response.
 
-    `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response whose request
-    isn't known has no api.
+    `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response without a
+    known request has no api.
     """
 
     kind: Literal["request", "response"]

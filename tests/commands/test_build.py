@@ -296,7 +296,7 @@ def test_records_far_from_each_other_stand_in_batches_of_their_own(tmp_path: Pat
     assert [record["offset"] for record in records(tmp_path)] == [0, 2**31]
 
 
-def test_damage_in_the_dump_is_told(tmp_path: Path) -> None:
+def test_damage_in_the_dump_is_reported(tmp_path: Path) -> None:
     source = dump(golden.ROOT, "damaged/004-torn-records/00000000000000077901.log")
     ran = build(tmp_path, source)
     assert (ran.status, ran.stderr.count(b"\n")) == (0, 1)

@@ -32,7 +32,7 @@ EMPTY = b"kseg: here: no partition is here: give a partition's directory, a log 
         "export here new",
     ],
 )
-def test_directory_without_partitions_is_told_in_the_same_words(
+def test_directory_without_partitions_is_reported_in_the_same_words(
     command: str, inside: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -45,7 +45,7 @@ def test_directory_without_partitions_is_told_in_the_same_words(
     assert not (tmp_path / "new").exists()
 
 
-def test_current_directory_without_partitions_is_told_too(tmp_path: Path) -> None:
+def test_current_directory_without_partitions_is_reported_too(tmp_path: Path) -> None:
     assert {kseg([name], tmp_path).stderr.replace(b".", b"here", 1) for name in ("dump", "ls", "txns")} == {EMPTY}
 
 

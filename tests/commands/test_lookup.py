@@ -178,7 +178,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
     assert complaint in ran.stderr.decode()
 
 
-def test_missing_index_is_told_on_stderr_unless_quiet() -> None:
+def test_missing_index_is_reported_on_stderr_unless_quiet() -> None:
     path = "logs/classes-4.3.1/headers"
     ran = kseg(path, "--timestamp", "earliest")
     assert ran.status == 0

@@ -122,7 +122,7 @@ def test_shallow_shows_batches(tmp_path: Path) -> None:
     ],
     ids=["cut", "crc", "magic", "length"],
 )
-def test_damaged_records_are_told(broken, said: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_records_are_reported(broken, said: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     status, lines, _ = kseg(written(tmp_path, framed(produce(broken(records().raw)))))
     assert status == 1
     assert any(line.strip().startswith(said) for line in lines)
@@ -154,7 +154,7 @@ def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> N
     ]
 
 
-def test_body_that_cannot_be_read_is_told_with_its_frame(tmp_path: Path) -> None:
+def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> None:
     status, lines, _ = kseg(written(tmp_path, framed(request(3, 12, {}) + b"?")), "-o", "json")
     assert status == 1
     frame, summary = map(json.loads, lines)

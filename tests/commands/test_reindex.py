@@ -75,7 +75,7 @@ SAME = {b".index same, .timeindex same"}
 
 
 @pytest.mark.parametrize("interval", [0, 100, 1000, 4095, 5000, 16384])
-def test_the_interval_is_told_by_the_entries(interval: int, tmp_path: Path) -> None:
+def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) -> None:
     built(tmp_path, interval)
     same, said = compared(tmp_path)
     assert same == SAME

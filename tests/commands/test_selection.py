@@ -186,7 +186,7 @@ HOLE = ("damaged/210-wiped-batch", 237)  # offsets 21933 to 21937, then 107 byte
 
 
 @pytest.mark.parametrize(
-    ("arguments", "is_told"),
+    ("arguments", "is_reported"),
     [
         (["--to-offset", "21938"], False),
         (["--from-offset", "21938", "--to-offset", "21939"], True),
@@ -199,12 +199,12 @@ HOLE = ("damaged/210-wiped-batch", 237)  # offsets 21933 to 21937, then 107 byte
     ],
 )
 @pytest.mark.usefixtures("kernel")
-def test_damage_is_told_where_what_is_selected_may_have_been(arguments: list[str], is_told: bool) -> None:
+def test_damage_is_reported_where_what_is_selected_may_have_been(arguments: list[str], is_reported: bool) -> None:
     path, position = HOLE
-    assert [found[2] for found in findings(path, *arguments) if found[0] == "bad-length"] == [position] * is_told
+    assert [found[2] for found in findings(path, *arguments) if found[0] == "bad-length"] == [position] * is_reported
 
 
-def test_wrong_batch_is_told_only_if_it_holds_what_is_selected(tmp_path: Path) -> None:
+def test_wrong_batch_is_reported_only_if_it_holds_what_is_selected(tmp_path: Path) -> None:
     good, wrong = [NewBatch([NewRecord(name, b"v", 10)], offset) for offset, name in enumerate((b"good", b"wrong"))]
     write_segment(tmp_path / "orders-0", [good, wrong, wrong])
     (told,) = [found for found in findings("orders-0", "--key", "wrong", directory=tmp_path) if ".log" in found[1]]

@@ -15,7 +15,7 @@ def kseg(directory: Path, *arguments: str) -> run.Run:
     return run.kseg(["slice", *arguments], directory)
 
 
-def test_a_piece_is_written_and_told(tmp_path: Path) -> None:
+def test_a_piece_is_written_and_reported(tmp_path: Path) -> None:
     ran = kseg(tmp_path, SOURCE, "--from-offset", "203150", "--to-offset", "203200", "-o", "new/t-0")
     assert ran.status == 0
     assert ran.stdout.decode().splitlines() == [

@@ -156,7 +156,7 @@ def test_schemas_beside_the_one_that_is_given_are_found_and_bounded(tmp_path: Pa
     assert avro(tmp_path, schema, b"\2") == Decoded({"b": {"n": 1}})
     (tmp_path / "B.avsc").unlink()
     os.mkfifo(tmp_path / "B.avsc")
-    assert "is no regular file" in str(avro(tmp_path, schema, b"\2"))
+    assert "isn't a regular file" in str(avro(tmp_path, schema, b"\2"))
 
 
 def test_a_schema_file_may_have_any_name(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_gap_between_segments(tmp_path: Path) -> None:
         (pack(">ii", 299, 8738) + b"\0\0\0", "11 bytes, not a multiple of 8"),
     ],
 )
-def test_unsound_offset_index_is_told_and_the_answer_is_the_same(
+def test_unsound_offset_index_is_reported_and_the_answer_is_the_same(
     folder: Path, index: bytes | None, problem: str
 ) -> None:
     path = folder / f"{STEM}.index"
@@ -120,7 +120,7 @@ def test_unsound_offset_index_is_told_and_the_answer_is_the_same(
     assert problem in answer.problems[0]
 
 
-def test_untrue_time_index_is_told_and_the_answer_is_the_same(folder: Path) -> None:
+def test_untrue_time_index_is_reported_and_the_answer_is_the_same(folder: Path) -> None:
     path = folder / f"{STEM}.timeindex"
     sound = lookup_time(PartitionLog(SAMPLE), 1581597490000)
     replace_bytes(path, 0, pack(">qi", 1581597480000, 299))

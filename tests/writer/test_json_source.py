@@ -109,7 +109,7 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let dump print batches too"),
     ],
 )
-def test_a_line_that_cant_be_taken_is_told_with_its_number(line: object, message: str) -> None:
+def test_a_line_that_cant_be_taken_is_reported_with_its_number(line: object, message: str) -> None:
     with pytest.raises(SourceError) as raised:
         read({}, line)
     assert str(raised.value) == message

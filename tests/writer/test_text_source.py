@@ -52,7 +52,7 @@ def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
         ([b"key\n", b'"a"b\n'], """line 2: no CSV: ',' expected after '"'"""),
     ],
 )
-def test_a_csv_line_that_cant_be_taken_is_told_with_its_number(lines: list[bytes], message: str) -> None:
+def test_a_csv_line_that_cant_be_taken_is_reported_with_its_number(lines: list[bytes], message: str) -> None:
     with pytest.raises(SourceError) as raised:
         list(read_csv(lines))
     assert str(raised.value) == message

@@ -277,4 +277,4 @@ def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_p
     (partition.parent / "log-start-offset-checkpoint").write_text(f"0\n1\ncompacted-txn 0 {first + 9}\n")
     ran = run_kseg(["lookup", ".", "--offset", str(first), "--isolation", "read_committed"], partition)
     assert ran.status == 0
-    assert f"offset {first} lies below the log start offset {first + 9}".encode() in ran.stderr
+    assert f"offset {first} is below the log start offset {first + 9}".encode() in ran.stderr

@@ -1,4 +1,4 @@
-"""Records to bytes: messages, batches, and sets of them as Kafka's own classes write them."""
+"""Records to bytes: messages, batches, and sets of them, as Kafka's own classes write them."""
 
 from kseg.writer.builder import RecordsBuilder, create_records
 from kseg.writer.compress import compress

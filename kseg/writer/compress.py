@@ -20,12 +20,12 @@ _GZIP_HEADER = bytes.fromhex("1f8b 08 00 00000000 00 ff")
 _LZ4_HEADER = bytes.fromhex("04224d18 60 40 82")
 """Version 1, independent blocks of at most 64 KiB, no checksums, no content size; and the header's checksum."""
 _LZ4_HEADER_V0 = bytes.fromhex("04224d18 60 40 1a")
-"""The same with the checksum that Kafka up to 0.9 demands: its hash begins at the frame's magic."""
+"""The same with the checksum that Kafka up to 0.9 needs: its hash begins at the frame's magic."""
 _LZ4_STORED = 1 << 31
 _LZ4_END_MARK = bytes(4)
 
 LEVELS = {Codec.GZIP: range(1, 10), Codec.LZ4: range(1, 18), Codec.ZSTD: range(-131072, 23)}
-"""Levels that Kafka's configuration takes. Snappy has none. Source: CompressionType."""
+"""Levels that Kafka's configuration accepts. Snappy has none. Source: CompressionType."""
 
 
 def compress(codec: int, content: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
@@ -72,7 +72,7 @@ def _snappy(content: bytes, _: int | None) -> bytes:
 
 
 def _lz4(content: bytes, header: bytes, level: int | None) -> bytes:
-    """Kafka takes its default level for the fast compressor. Source: Lz4BlockOutputStream."""
+    """Kafka's default level means the fast compressor. Source: Lz4BlockOutputStream."""
     how = {} if level is None or level == 9 else {"mode": "high_compression", "compression": level}
     parts = [header]
     for at in range(0, len(content), LZ4_BLOCK_SIZE):
@@ -86,14 +86,14 @@ def _lz4(content: bytes, header: bytes, level: int | None) -> bytes:
 
 
 def _zstd(content: bytes, level: int | None) -> bytes:
-    """As a stream, whose frame doesn't tell the content's size. Source: ZstdCompression."""
+    """As a stream, whose frame doesn't have the content's size. Source: ZstdCompression."""
     packed: bytes = _zstd_compressor(3 if level is None else level, get_ident()).compress(content)
     return packed
 
 
 @cache
 def _zstd_compressor(level: int, _thread: int) -> Any:
-    """A thread's own: they are costly to make, and not to be shared."""
+    """One per thread: they are expensive to create, and can't be shared."""
     return _module("zstandard").ZstdCompressor(level=level, write_content_size=False)
 
 

@@ -1,7 +1,7 @@
-"""What stops writing."""
+"""The error that stops writing."""
 
 from kseg.errors import UsageError
 
 
 class RecordError(UsageError):
-    """A record or batch that no format of Kafka's can hold: wrong fields for the magic, too large, out of order."""
+    """A record or batch that none of Kafka's formats can hold: wrong fields for the magic, too large, out of order."""

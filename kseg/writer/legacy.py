@@ -55,6 +55,6 @@ def encode_wrapper(
     """A wrapper of entries, compressed by the attributes' codec."""
     codec = attributes & 0x07
     if codec in (Codec.NONE, Codec.ZSTD):
-        raise RecordError(f"no wrapper of format {magic} has the codec {Codec(codec).name.lower()}")
+        raise RecordError(f"a wrapper of format {magic} can't have the codec {Codec(codec).name.lower()}")
     value = compress(codec, entries, magic=magic, level=level)
     return encode_entry(last_offset, magic, attributes, None, value, timestamp)

@@ -61,7 +61,7 @@ def test_the_largest_time_may_lie_below_the_log_start_offset(tmp_path: Path) -> 
     (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\ntest-1 0 {start}\n")
     ran = kseg("test-1-0", "--timestamp", "max-timestamp", "-o", "json", directory=tmp_path)
     assert (ran.status, json.loads(ran.stdout)["offset"]) == (0, start - 1)
-    assert f"offset {start - 1} lies below the log start offset {start}".encode() in ran.stderr
+    assert f"offset {start - 1} is below the log start offset {start}".encode() in ran.stderr
 
 
 def test_way_of_the_documented_lookup() -> None:

@@ -183,7 +183,7 @@ def test_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 def test_directory_without_partitions_is_not_ok(tmp_path: Path) -> None:
     ran = kseg(["verify", "."], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"no partition is here" in ran.stderr
+    assert b"no partition here" in ran.stderr
 
 
 def test_keep_cache_finds_the_same(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_gap_between_segments(tmp_path: Path) -> None:
     ("index", "problem"),
     [
         (None, "missing"),
-        (pack(">ii", 299, 8739), "points at no intact batch"),
+        (pack(">ii", 299, 8739), "doesn't point at an intact batch"),
         (pack(">ii", 299, 10**6), "points beyond the log's 199858 bytes"),
         (pack(">ii", 299, 34953), "points at a batch that begins with offset 204139"),
         (pack(">ii", 299, 8738) + b"\0\0\0", "11 bytes, not a multiple of 8"),

@@ -178,7 +178,7 @@ class _Cleaning:
         return self._done.plan.end_offset
 
     def _take_keys(self, batch: Batch, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
-        """Takes a batch's keys; False if there was no room for all."""
+        """Adds a batch's keys; False if there was no room for all."""
         is_discarded = transactions.can_discard(batch)
         if not is_discarded and not batch.is_control and batch.last_offset >= first_dirty:
             for record in batch.records(on_damage=partial(_refuse, path)):
@@ -219,7 +219,7 @@ class _Cleaning:
         return left
 
     def _forget(self, segments: list[SegmentFiles]) -> None:
-        """Takes away what an earlier pass had written of segments that are cleaned again."""
+        """Removes what an earlier pass wrote of segments that are cleaned again."""
         for file in (file for segment in segments for file in segment.files):
             if file.directory != self._partition.path:
                 file.path.unlink()
@@ -236,7 +236,7 @@ def _batches(segment: SegmentFiles) -> Iterator[Batch]:
                 if item.kind is not DamageKind.ZERO_TAIL:
                     _refuse(log.path, item)
             elif not item.is_valid:
-                detail = "the CRC doesn't hold: `kseg salvage` saves what is intact"
+                detail = "the CRC is wrong: `kseg salvage` saves what is intact"
                 raise DamagedError(detail, log.path, item.position)
             else:
                 yield item
@@ -258,7 +258,7 @@ def _modified_ms(segment: SegmentFiles) -> int:
 
 
 class _Output:
-    """A cleaned segment in the making; without a path it is only measured."""
+    """A cleaned segment while it is written; without a path it is only measured."""
 
     def __init__(self, path: Path | None, base_offset: int, settings: CompactSettings, states: ProducerStates) -> None:
         self.base_offset = base_offset
@@ -304,9 +304,9 @@ class _Output:
 def _write(
     partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
 ) -> None:
-    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is rebuilt.
+    """Puts cleaned and unchanged segments into the directory; rebuilds what is missing or broken.
 
-    Producer snapshots at the beginning of segments that were joined to others go, as the broker deletes them.
+    Leaves out producer snapshots at the start of segments that were joined to others; a broker deletes them too.
     """
     for segment in cleaned:
         for file in segment.files:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.codecs import limit_for
+from kseg.codecs.bounds import limit_for
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,

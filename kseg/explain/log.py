@@ -5,7 +5,7 @@ from typing import Any
 
 from construct import Array
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
 from kseg.explain.field import Check, Field
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH

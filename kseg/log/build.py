@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kseg.errors import RecordError
 from kseg.formats.codes import (
     CODEC_MASK,
     MAXIMUM_RELATIVE_OFFSET,
@@ -17,7 +18,6 @@ from kseg.log.partition.roll import Rolled
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch import BatchFields, build_batch
 from kseg.writer.builder import LAST_SEQUENCE, check_offset
-from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_entry, encode_wrapper
 from kseg.writer.record import encode_record
 from kseg.writer.source import (

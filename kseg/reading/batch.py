@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, Body, decompress
+from kseg.codecs.body import Body, decompress
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import DamagedError, UsageError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
@@ -23,6 +24,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     Codec,
     TimestampType,
+    codec_name,
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
 from kseg.formats.positions import (
@@ -283,7 +285,7 @@ class Batch:
 
     def __repr__(self) -> str:
         """What its header tells, in one line: nothing is decompressed for it."""
-        codec = Codec(self.codec).name.lower() if self.codec in set(Codec) else self.codec
+        codec = codec_name(self.codec) or self.codec
         first = "" if self.header_base_offset is None else f"base_offset={self.header_base_offset}, "
         count = "" if self.header_count is None else f"count={self.header_count}, "
         return (

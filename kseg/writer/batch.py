@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from kseg import kernel
+from kseg.codecs.body import compress
+from kseg.errors import RecordError
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, Codec
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
 from kseg.formats.positions import ATTRIBUTES_POSITION, CRC_POSITION
-from kseg.writer.compress import compress
-from kseg.writer.errors import RecordError
 from kseg.writer.record import LARGEST_SIZE
 
 _MAGIC = 2

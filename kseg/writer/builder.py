@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from kseg import kernel
+from kseg.codecs.body import check_level
+from kseg.errors import RecordError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CONTROL_MASK,
@@ -17,8 +19,6 @@ from kseg.formats.codes import (
 )
 from kseg.kernel.contract import Appended, Encoded
 from kseg.writer.batch import BatchFields, build_batch
-from kseg.writer.compress import check_level
-from kseg.writer.errors import RecordError
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
 from kseg.errors import KsegError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (

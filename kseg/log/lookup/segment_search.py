@@ -10,7 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from kseg.codecs import DEFAULT_LIMIT, limit_for
+from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kseg.codecs import DEFAULT_LIMIT, decompress
+from kseg.codecs.body import decompress
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind

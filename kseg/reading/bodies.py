@@ -199,11 +199,21 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
 
 # --- what is wrong inside a batch -------------------------------------------------------------------------------------
 
-PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
-    Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
-    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
-    Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
-    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
+
+class ProblemText(NamedTuple):
+    """The kind of damage that a problem with a batch's records is, and what is wrong in words."""
+
+    kind: DamageKind
+    detail: str
+
+
+PROBLEMS: dict[Problem, ProblemText] = {
+    Problem.BAD_RECORD: ProblemText(DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
+    Problem.BAD_COUNT: ProblemText(
+        DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"
+    ),
+    Problem.BAD_CONTROL: ProblemText(DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
+    Problem.BAD_MESSAGE: ProblemText(DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
 }
 
 

@@ -74,7 +74,7 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
 SECONDS := 600
 SEED :=

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kseg.codecs import DEFAULT_LIMIT
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.options import (
     color_option,
     csv_safe_option,

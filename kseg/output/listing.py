@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
-from kseg.formats.codes import Codec
+from kseg.formats.codes import codec_name
 from kseg.log.partition.listing import PartitionListing, SegmentListing
 from kseg.log.partition.roll import Rolled
 from kseg.output.table import TableColumn, bar
@@ -44,9 +44,8 @@ def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[Segme
     return column._replace(show=show)
 
 
-def codec_name(codec: int) -> str:
-    """A codec's name in small letters; its number if Kafka has none."""
-    return Codec(codec).name.lower() if codec in list(Codec) else str(codec)
+def _codec_text(codec: int) -> str:
+    return codec_name(codec) or str(codec)
 
 
 def _ratio(row: SegmentRow) -> float | None:
@@ -77,8 +76,8 @@ _TIME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
         "codecs",
         "CODECS",
         -1,
-        lambda row: [codec_name(codec) for codec in row.segment.codecs],
-        lambda row: ",".join(map(codec_name, row.segment.codecs)),
+        lambda row: [_codec_text(codec) for codec in row.segment.codecs],
+        lambda row: ",".join(map(_codec_text, row.segment.codecs)),
     ),
     TableColumn(
         "magics",

@@ -89,7 +89,7 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
 	$(VENV_PYTHON) tools/make_docs.py --check
 	$(VENV_PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py

@@ -15,7 +15,7 @@ from _pytest.mark import ParameterSet
 from kseg.cli import COMMANDS, cli
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
-from tools.make_docs import helps
+from tools.pages.command_line import helps
 
 ROOT = golden.ROOT.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

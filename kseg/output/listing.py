@@ -1,13 +1,14 @@
 """Listings as columns: of segments, of partitions."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from kseg.formats.codes import codec_name
 from kseg.log.partition.listing import PartitionListing, SegmentListing
 from kseg.log.partition.roll import Rolled
 from kseg.output.table import TableColumn, bar
+from kseg.times import time_text
 
 OK = "ok"
 _CACHE_BAR = 5
@@ -19,17 +20,6 @@ class SegmentRow(NamedTuple):
     partition: PartitionListing
     segment: SegmentListing
     largest_size: int = 0
-
-
-def time_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time as people read it; empty for none, the number itself beyond the year 9999."""
-    if timestamp < 0:
-        return ""
-    try:
-        time = datetime.fromtimestamp(timestamp / 1000, zone)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp)
-    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[SegmentRow]:

@@ -5,6 +5,7 @@ PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
+KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -88,7 +89,7 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
 	$(VENV_PYTHON) tools/make_docs.py --check
 	$(VENV_PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py
@@ -150,11 +151,11 @@ $(VENV)/dependencies: pyproject.toml $(VENV)/interpreter
 $(VENV)/compiler: FORCE | $(VENV)/interpreter
 	@echo '$(CC)' | cmp -s - $@ || echo '$(CC)' >$@
 
-$(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
+$(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
 	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
-	@if $(VENV_PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
+	@if $(VENV_PYTHON) -c 'from kseg.kernel.fast import NAME' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \
 	    echo 'The compiler works, but the kernel could not be built. See why: $(VENV_PYTHON) -m pip install -v --no-build-isolation -e .' >&2; \

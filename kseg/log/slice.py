@@ -48,6 +48,11 @@ class Sliced:
     missed_offsets: set[int] = field(default_factory=set)
     missed_keys: set[bytes] = field(default_factory=set)
 
+    @property
+    def has_missed(self) -> bool:
+        """Whether some of what was to be left out isn't there."""
+        return bool(self.missed_offsets or self.missed_keys)
+
 
 def slice_partition(
     partition: PartitionLog, directory: Path, settings: SliceSettings, topic_id: str | None = None

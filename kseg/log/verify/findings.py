@@ -287,6 +287,13 @@ FINDINGS: dict[str, FindingKind] = {
         "None: readers stop at the zeros. It takes room.",
         "Nothing, or `kseg reindex PATH -o DIR`.",
     ),
+    "index-old-entries": FindingKind(
+        _NOTE,
+        "Entries of the active segment's preallocated .index or .timeindex don't match the log. A broker that recovers"
+        " or truncates a log starts its index again, and leaves old entries after those that it uses.",
+        "None: the broker knows where its own entries end, and rebuilds the index if it is killed.",
+        "Nothing: the broker cuts them off when it rolls the segment or stops.",
+    ),
     "time-index-entry": FindingKind(
         _WARNING,
         "An entry of a .timeindex gives a time that isn't the largest one up to its offset.",
@@ -493,27 +500,3 @@ def explanation(finding_id: str) -> str:
     """What `--explain` prints, a paragraph each: meaning, risk, next step."""
     kind = FINDINGS[finding_id]
     return f"{finding_id} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
-
-
-def findings_page() -> str:
-    """`docs/findings.md`: all findings, by severity."""
-    lines = [
-        "# What `kseg verify` finds",
-        "",
-        "Errors and warnings make the exit status 1; notes don't: they are counted, and listed with `-v`. `kseg verify"
-        " --explain ID` prints an entry.",
-        "Each next step was carried out on damaged disks of a 4.3.1 broker, stopped in order and killed before, by"
-        " `tests/log/test_advice_kafka.py`: the broker starts, and nothing is found then but holes that no replica"
-        " fills.",
-        "This page is made from the table in `kseg/log/verify/findings.py`.",
-        "",
-    ]
-    for severity in Severity:
-        lines += [f"## {severity.capitalize()}s", "", "| id | meaning | risk | next step |", "|---|---|---|---|"]
-        lines += [
-            f"| `{name}` | {kind.meaning} | {kind.risk} | {kind.next_step} |"
-            for name, kind in FINDINGS.items()
-            if kind.severity is severity
-        ]
-        lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n"

@@ -68,7 +68,7 @@ $(WATCHED)-kernel: $(KERNEL) Makefile
 
 $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -rf $@ && mkdir $@
-	cp -r kseg tests pyproject.toml README.md LICENSE $@
+	cp -r kseg tests pyproject.toml README.md LICENSE NOTICE $@
 	ln -s ../../golden ../../docs ../../tools $@
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 

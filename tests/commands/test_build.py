@@ -230,8 +230,8 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
         (b'{"type":"summary","file":"%020d.log"}' % TOO_LARGE, [], b"source: line 1: the offset %d is above %d, the "
          b"largest possible one" % (TOO_LARGE, TOO_LARGE - 1)),
         (b'{"headers":{"h":"v"}}', ["--magic", "1"], b"source: line 1: format 1 has no headers"),
-        (b'{"type":"commit"}', [], b"source: line 1: there is no transaction to end: give a producer id, and that "
-         b"batches are transactional"),
+        (b'{"type":"commit"}', [], b"source: line 1: there is no transaction to end: give a producer id, and make "
+         b"batches transactional"),
         (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
         (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' is no codec: none, gzip, snappy, lz4, zstd"),
         (b"{}", ["--compression", "gzip:11"], b"gzip: the level is from 1 to 9, not 11"),

@@ -244,7 +244,8 @@ def raise_time(data: bytes) -> bytes:
 
 def leave_old_time(data: bytes) -> bytes:
     """What a running broker leaves after its own entries: one that no longer matches, and zeros."""
-    return data + (1 << 42).to_bytes(8, "big") + (5000).to_bytes(4, "big") + bytes(1200)
+    written = -(-len(data.rstrip(b"\0")) // 12) * 12
+    return data[:written] + (1 << 42).to_bytes(8, "big") + (5000).to_bytes(4, "big") + bytes(1200)
 
 
 def lose_block(place: Place) -> None:

@@ -505,27 +505,3 @@ def explanation(finding_id: str) -> str:
     """What `--explain` prints: meaning, risk and next step, a paragraph each."""
     kind = FINDINGS[finding_id]
     return f"{finding_id} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
-
-
-def findings_page() -> str:
-    """`docs/findings.md`: all findings, by severity."""
-    lines = [
-        "# What `kseg verify` finds",
-        "",
-        "With errors or warnings the exit status is 1. Notes don't change it: `verify` counts them, and lists them with"
-        " `-v`. `kseg verify --explain ID` prints one entry.",
-        "`tests/log/test_advice_kafka.py` carries out each next step on damaged disks of a 4.3.1 broker that had been"
-        " stopped cleanly or killed. Afterwards the broker starts, and `verify` finds only holes that no"
-        " replica can fill.",
-        "This page is generated from the table in `kseg/log/verify/findings.py`.",
-        "",
-    ]
-    for severity in Severity:
-        lines += [f"## {severity.capitalize()}s", "", "| id | meaning | risk | next step |", "|---|---|---|---|"]
-        lines += [
-            f"| `{name}` | {kind.meaning} | {kind.risk} | {kind.next_step} |"
-            for name, kind in FINDINGS.items()
-            if kind.severity is severity
-        ]
-        lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n"

@@ -198,7 +198,7 @@ def test_one_batch_can_be_chosen(options: list[str], positions: list[int]) -> No
 def test_what_is_not_in_the_file_ends_with_1() -> None:
     ran = kseg(SAMPLE, "--offset", "5")
     assert (ran.status, ran.stdout) == (1, b"")
-    assert ran.stderr == f"kseg: {SAMPLE}: nothing like that is in the file\n".encode()
+    assert ran.stderr == f"kseg: {SAMPLE}: there is nothing like that in the file\n".encode()
 
 
 def test_an_index_entry_says_its_absolute_offset() -> None:

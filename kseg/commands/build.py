@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOUR_MS = 3_600_000
 _STDIN = "-"
 _LONGEST_LINE = 128 << 20
-"""Bytes: far more than a record that Kafka takes; a device may never end a line."""
+"""In bytes: far more than a record that Kafka accepts; a device may never end a line."""
 _ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 _COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
@@ -51,7 +51,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
     type=click.Choice(["json", "csv", "text"]),
     default="json",
     show_default=True,
-    help="Of SOURCE: JSON lines, CSV with a line of names first, or a value per line.",
+    help="Form of SOURCE: JSON lines, CSV whose first line names the columns, or a value per line.",
 )
 @click.option("--key-separator", help="With --format text: what stands between key and value.")
 @click.option("--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2.")
@@ -68,7 +68,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 @click.option(
     "--transaction",
     type=click.Choice([*_ENDS, "open"]),
-    help="Batches are transactional; how the last transaction ends. JSON objects of type commit or abort end others.",
+    help="Make batches transactional; how the last transaction ends. JSON objects of type commit or abort end others.",
 )
 @click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers.")
 @click.option("--segment-bytes", type=int_number(1), help=f"Roll at this size: {SEGMENT_BYTES}.")
@@ -86,7 +86,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 @redact_options
 @click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
 def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
-    """Make a partition's directory of records: no broker needed.
+    """Make a partition's directory from records; no broker is needed.
 
     \b
     Examples:
@@ -96,10 +96,10 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
       kseg dump -o json orders-0/ | kseg build --redact keys --redact values -o shared/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
 
-    SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
-    same batches again, cut to the records that a selection let through; JSON lines with key, value, timestamp, headers,
-    all of which may be missing; CSV; or text. A new segment begins where the source's did or, with an option for it, by
-    Kafka's rules. What a line holds that isn't known is an error.
+    SOURCE is a file or, by default, standard input. It has JSON lines from `kseg dump -o json`, which become the same
+    batches again, reduced to the selected records; or JSON lines with key, value, timestamp and headers, each of which
+    may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
+    by Kafka's rules. An unknown field in a line is an error.
     """
     rolls = any(options[name] is not None for name in _ROLL_OPTIONS)
     batches, partition = _batch_settings(options), _partition_settings(options)
@@ -107,7 +107,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     if options["key_separator"] == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if options["key_separator"] is not None and form != "text":
-        raise UsageError("--key-separator is about --format text")
+        raise UsageError("--key-separator needs --format text")
     check_outside(directory, () if source == _STDIN else (source,))
     with _opened(source) as lines, new_directory(directory) as unfinished:
         try:
@@ -161,12 +161,12 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
         return None, None
     name, _, level = text.partition(":")
     if name.lower() not in CODEC_NAMES:
-        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(CODEC_NAMES)}")
+        raise UsageError(f"--compression: {name!r} isn't a codec: {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None
     except ValueError as error:
-        raise UsageError(f"--compression: {level!r} is no level") from error
+        raise UsageError(f"--compression: {level!r} isn't a level") from error
     check_level(codec, number)
     return codec, number
 

@@ -1,4 +1,4 @@
-"""`kseg compact`: what the log cleaner would leave."""
+"""`kseg compact`: cleans a partition like the log cleaner."""
 
 import time
 from pathlib import Path
@@ -41,17 +41,17 @@ from kseg.views.topic_ids import TopicIds
     type=long_number(),
     default=DELETE_RETENTION_MS,
     show_default=True,
-    help="As delete.retention.ms: for how long tombstones and markers stay.",
+    help="Like delete.retention.ms: how long tombstones and markers stay.",
 )
 @click.option(
     "--min-compaction-lag-ms",
     type=long_number(),
     default=0,
     show_default=True,
-    help="As min.compaction.lag.ms: how old records are at least.",
+    help="Like min.compaction.lag.ms: the least age of records that are cleaned.",
 )
 @click.option(
-    "--first-dirty-offset", type=long_number(), help="Clean from here on; else as the cleaner's checkpoint says."
+    "--first-dirty-offset", type=long_number(), help="Clean from here on; by default from the cleaner's checkpoint."
 )
 @click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")
 @click.option(
@@ -59,14 +59,14 @@ from kseg.views.topic_ids import TopicIds
     type=int_number(1),
     default=SEGMENT_BYTES,
     show_default=True,
-    help="As segment.bytes: up to here small segments are joined.",
+    help="Like segment.bytes: small segments are joined up to this size.",
 )
 @click.option(
     "--index-max-bytes",
     type=int_number(12),
     default=SEGMENT_INDEX_BYTES,
     show_default=True,
-    help="As segment.index.bytes: likewise for indexes.",
+    help="Like segment.index.bytes: the same for indexes.",
 )
 @click.option(
     "--index-interval-bytes",
@@ -80,17 +80,22 @@ from kseg.views.topic_ids import TopicIds
     type=long_number(48),
     default=DEDUPE_BUFFER_SIZE,
     show_default=True,
-    help="As log.cleaner.dedupe.buffer.size: memory of the offset map, 24 bytes a key; more keys take more passes.",
+    help="Like log.cleaner.dedupe.buffer.size: memory of the offset map, 24 bytes per key; more keys need more passes.",
 )
 @click.option(
     "--producer-id-expiration-ms",
     type=long_number(1),
     default=PRODUCER_EXPIRATION_MS,
     show_default=True,
-    help="As producer.id.expiration.ms: for how long the last batch of an idle producer is kept.",
+    help="Like producer.id.expiration.ms: how long the last batch of an idle producer is kept.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the report.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
 @cluster_metadata_option
@@ -110,7 +115,7 @@ def compact(
     cluster_metadata: Path | None,
     **options: int | None,
 ) -> None:
-    """Clean a partition as the log cleaner does: what stays is the last record of each key, at its offset.
+    """Clean a partition like the log cleaner: keep the last record of each key, at its offset.
 
     \b
     Examples:
@@ -118,16 +123,16 @@ def compact(
       kseg compact orders-0/ -o cleaned/orders-0
       kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 --format json -o cleaned/orders-0
 
-    PATH is a partition's directory; with --dry-run it may hold several. Tombstones, markers of transactions and empty
-    batches stay as long as the cleaner keeps them; the active segment is left alone, and what lies behind an open
-    transaction. v0 and v1 entries keep their format, as cleaners before 4.0 left them. The exit status is 1 if records
-    have no key: Kafka refuses such on compacted topics, and its cleaner drops them.
+    PATH is a partition's directory; with --dry-run it may hold several. Tombstones, transaction markers and empty
+    batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything after the
+    start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit status is 1
+    if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
     """
     if dry_run == (directory is not None):
         raise UsageError("give either -o for a new directory, or --dry-run")
     partitions = list(partitions_at(path, Refusals()))
     if directory is not None and len(partitions) != 1:
-        raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
+        raise UsageError(f"there are {len(partitions)} partitions here: give the directory of one", path)
     if directory is not None:
         check_outside(directory, (path, cluster_metadata))
     settings = CompactSettings(
@@ -142,7 +147,7 @@ def compact(
         for note in done.notes:
             talk(f"kseg: {note}")
         if done.gone[Gone.NO_KEY]:
-            talk(f"kseg: {partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so that they go")
+            talk(f"kseg: {partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped")
         without_key += done.gone[Gone.NO_KEY]
         if form == "json":
             write_json(compacted_object(partition, done))

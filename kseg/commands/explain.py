@@ -1,4 +1,4 @@
-"""`kseg explain`: the bytes of a file read aloud, or a format's table."""
+"""`kseg explain`: explains the bytes of a file, or prints a format's table."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -46,7 +46,7 @@ def explain(
     name: str | None,
     color: bool | None,
 ) -> None:
-    """Read bytes aloud: each field with its position, bytes, value and meaning.
+    """Explain bytes: each field with its position, bytes, value and meaning.
 
     \b
     Examples:
@@ -56,9 +56,9 @@ def explain(
       kseg explain --format record-batch
 
     PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
-    batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
+    batches, positions count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
 
-    There is no --redact: bytes are shown as they are. `kseg build --redact` makes a segment that can be handed on.
+    There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
     """
     if name is not None:
         _write_format(name, output)
@@ -66,7 +66,7 @@ def explain(
     if path is None:
         raise UsageError("give a file, or --format")
     if path.is_dir():
-        next(find_partitions([path]), None)  # which tells if there is nothing
+        next(find_partitions([path]), None)  # raises an error if there is nothing
         raise UsageError("is a directory: give a file in it", path)
     if sum(choice is not None for choice in (offset, position, batch)) > 1:
         raise UsageError("give one of --offset, --position, --batch")
@@ -85,12 +85,12 @@ def explain(
     flush_stdout()
     is_asked = offset is not None or position is not None or batch is not None
     if is_asked and not seen.count:
-        talk(f"kseg: {path}: nothing like that is in the file")
+        talk(f"kseg: {path}: there is nothing like that in the file")
     command.exit(int(seen.is_wrong or (is_asked and not seen.count)))
 
 
 class _Seen:
-    """Items on their way to the output, and whether something is wrong with one of them."""
+    """Passes items on to the output, and remembers whether something is wrong with one of them."""
 
     def __init__(self, items: Iterator[tuple[int, Item]]) -> None:
         self._items = items
@@ -123,7 +123,7 @@ def _chosen(
 
 
 def _holds(item: Item, offset: int) -> bool:
-    """Whether a batch has the offset; one whose first isn't known has all up to its last."""
+    """Whether a batch has the offset; if its first offset isn't known, it has all up to its last."""
     if item.last_offset is None or offset > item.last_offset:
         return False
     return item.first_offset is None or offset >= item.first_offset
@@ -138,5 +138,5 @@ def _write_format(name: str, output: str) -> None:
         page = whole_page() if name == "all" else format_page((name,))
         write_stdout(page.encode())
     else:
-        raise UsageError("--format goes with -o text or json")
+        raise UsageError("--format needs -o text or -o json")
     flush_stdout()

@@ -1,4 +1,4 @@
-"""What `kseg export` and `kseg spark-export` share: their options, and the export that these ask for."""
+"""The options that `kseg export` and `kseg spark-export` share, and the export that they describe."""
 
 import os
 import re
@@ -22,15 +22,15 @@ _FOLDERS = ("topic", "partition", "date")
 
 
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Bytes: a number, with B, KB, MB, GB, KiB, MiB or GiB if wanted."""
+    """A size in bytes: a number, optionally with B, KB, MB, GB, KiB, MiB or GiB."""
 
     name = "SIZE"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes; fails if they aren't more than none."""
+        """The bytes; fails unless there is at least one."""
         match = re.fullmatch(r"([0-9]{1,18})\s*([KMG]I?|)B?", str(value).upper())
         if match is None or int(match[1]) == 0:
-            self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
+            self.fail(f"{value!r} isn't a size such as 256MB or 64MiB.", param, ctx)
         return int(match[1]) * _UNITS[match[2]]
 
 
@@ -56,7 +56,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         """The names; fails if one isn't known."""
         names = () if value == "none" else tuple(str(value).split(","))
         if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
-            self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
+            self.fail(f"{value!r} isn't a list of topic, partition and date, or none.", param, ctx)
         return names
 
 
@@ -64,38 +64,40 @@ _FILE = click.Path(exists=True, resolve_path=True)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
-    click.option("--starting-offset", type=long_number(), help="In each partition from this offset on."),
-    click.option("--ending-offset", type=long_number(), help="In each partition to before this offset."),
-    click.option("--starting-time", metavar="TIME", help="From the first record of this time or later on."),
-    click.option("--ending-time", metavar="TIME", help="To before the first record of this time or later."),
+    click.option("--starting-offset", type=long_number(), help="From this offset on, in each partition."),
+    click.option("--ending-offset", type=long_number(), help="Up to but not including this offset, in each partition."),
+    click.option("--starting-time", metavar="TIME", help="From the first record with this time or a later one."),
+    click.option(
+        "--ending-time", metavar="TIME", help="Up to but not including the first record with this time or a later one."
+    ),
     selection_options("is_control", "isolation", "limit", "tail", "is_followed"),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed leaves out aborted transactions, and what follows an open one.",
+        help="read_committed leaves out aborted transactions, and everything after the start of an open one.",
     ),
-    click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as compaction leaves it."),
+    click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as after compaction."),
     click.option(
         "--tombstones",
         type=click.Choice(["drop", "keep"]),
         default="drop",
         show_default=True,
-        help="With --latest-per-key: keys whose latest value is null.",
+        help="With --latest-per-key: keep or drop keys whose latest value is null.",
     ),
     click.option(
-        "--headers/--no-headers", "has_headers", default=True, show_default=True, help="A column with the headers."
+        "--headers/--no-headers", "has_headers", default=True, show_default=True, help="Add a column with the headers."
     ),
-    click.option("--batch-columns", is_flag=True, help="Columns with the facts of each record's batch."),
-    click.option("--control", is_flag=True, help="Control records too."),
+    click.option("--batch-columns", is_flag=True, help="Add columns about each record's batch."),
+    click.option("--control", is_flag=True, help="Export control records too."),
     click.option(
         "--decode",
         "decoders",
         type=DecoderName(),
         multiple=True,
         metavar="PART=NAME",
-        help="value=json, key=avro, …: a column decodedValue or decodedKey too, with JSON; decoders are those of dump.",
+        help="value=json, key=avro, …: add a column decodedValue or decodedKey with JSON; decoders as in dump.",
     ),
     click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set."),
     click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
@@ -105,18 +107,20 @@ _OPTIONS = (
         type=click.Choice(["permissive", "failfast"]),
         default="permissive",
         show_default=True,
-        help="At damage: count what is lost and go on, or end.",
+        help="At damage: count what is lost and continue, or stop.",
     ),
     click.option(
         "--partition-by", type=Folders(), default="topic", show_default=True, help="Folders: topic,partition,date."
     ),
-    click.option("--target-file-size", type=Size(), default="256MB", show_default=True, help="About so large files."),
+    click.option(
+        "--target-file-size", type=Size(), default="256MB", show_default=True, help="Approximate size of a file."
+    ),
     click.option(
         "--compression",
         type=click.Choice(["zstd", "snappy", "gzip", "lz4", "none"]),
         default="zstd",
         show_default=True,
-        help="Of the Parquet files.",
+        help="Compression of the Parquet files.",
     ),
     click.option(
         "--format",
@@ -124,27 +128,32 @@ _OPTIONS = (
         type=click.Choice(["parquet", "delta"]),
         default="parquet",
         show_default=True,
-        help="delta: the same files, and the log of a Delta table that names them.",
+        help="delta: the same files, and the log of a Delta table that lists them.",
     ),
-    click.option("--overwrite", is_flag=True, help="In the place of an export that is in DEST."),
+    click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(
-        "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Form of the report.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report."),
-    click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only the report."),
+    click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
 
 
 def export_options(command: Command) -> Command:
-    """Sources and destination, and all options that say what is exported and how."""
+    """Sources and destination, and all options for what is exported and how."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def export_of(options: dict[str, Any], parallelism: int) -> "Export":
-    """The export that the options ask for. Raises UsageError if there is no destination."""
+    """The export that the options describe. Raises UsageError if there is no destination."""
     from kseg.errors import UsageError
     from kseg.export.decoding import Decoding
     from kseg.export.options import (
@@ -161,7 +170,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     from kseg.times import parse_time, parse_zone
 
     if len(options["paths"]) < 2:
-        raise UsageError("give one SOURCE or more, and then DEST")
+        raise UsageError("give at least one SOURCE, and then DEST")
     *sources, destination = options["paths"]
     selected = selection_of({name: value for name, value in options.items() if name != "isolation"})
     zone = parse_zone(options["zone"])
@@ -209,12 +218,12 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
 
 
 def _both(choose: Callable[[int, int], int], first: int | None, second: int | None) -> int | None:
-    """What two options that mean the same ask for together."""
+    """The combined range of two options that mean the same."""
     return choose(first, second) if first is not None and second is not None else second if first is None else first
 
 
 def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
-    """The command line of these options, paths absolute, without those that aren't shared."""
+    """The command line for the shared options, with absolute paths."""
     arguments: list[str] = []
     for param in context.command.params:
         if isinstance(param, click.Option) and param.name in options and param.name != "dry_run":
@@ -244,7 +253,7 @@ def show_plan(plan: "Plan", output: str) -> None:
 
 
 def show_report(report: "Report", output: str) -> int:
-    """Prints a report; gives the exit status."""
+    """Prints a report; returns the exit status."""
     from kseg.output.export import report_lines, report_objects
 
     _show(report_objects(report) if output == "json" else report_lines(report), output)

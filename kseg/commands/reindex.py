@@ -1,4 +1,4 @@
-"""`kseg reindex`: indexes rebuilt from the logs, in a new directory, and what else is missing or wrong there."""
+"""`kseg reindex`: rebuilds indexes and other missing or wrong files from the logs, in a new directory."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -33,13 +33,13 @@ from kseg.views.topic_ids import TopicIds
     "--output",
     "directory",
     type=NewDirectory(),
-    help="The new directory: not there yet, or empty.",
+    help="The new directory: it must not exist yet, or be empty.",
 )
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @click.option(
     "--index-interval-bytes",
     type=int_number(),
-    help=f"The topic's index.interval.bytes: as the metadata beside or the entries tell, else {INDEX_INTERVAL_BYTES}.",
+    help=f"The topic's index.interval.bytes; by default from metadata or entries there, else {INDEX_INTERVAL_BYTES}.",
 )
 @gentle_options
 @progress_option
@@ -64,11 +64,11 @@ def reindex(
       kseg reindex orders-0/ -o indexes
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
-    gets a directory of its own there. How far entries lie apart is taken from the topic's settings, where
-    __cluster_metadata lies beside, or from the indexes that are there. An index ends where its log is damaged; then the
-    status is 1. Leader epochs, producer snapshots and partition.metadata come with them where they are missing or
-    broken, or contradict the log.
+    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY. Or it is a log directory: each
+    partition gets its own directory there. The interval between entries comes from the topic's settings, if
+    __cluster_metadata is next to the partition, or from the existing indexes. An index ends where its log is damaged;
+    the exit status is then 1. `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they
+    are missing or broken, or contradict the log.
     """
     if directory is None and not dry_run:
         raise UsageError("give -o DIRECTORY, or --dry-run")
@@ -88,7 +88,7 @@ def reindex(
             folder = _folder(target, partition, len(partitions))
             interval = intervals.of(partition)
             if interval.source is not None:
-                talk(f"kseg: {partition.path}: index.interval.bytes is taken as {interval.size}, by {interval.source}")
+                talk(f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}")
             for each in reindex_partition(partition, interval=interval.size, keep_cache=keep_cache):
                 if folder is not None:
                     write_reindexed(each, folder)
@@ -105,7 +105,7 @@ def reindex(
 
 
 def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | None:
-    """Where a partition's indexes go; None if nothing is written. It may lie on two disks."""
+    """Where a partition's indexes go; None if nothing is written. It may be on two disks."""
     if target is None or count == 1:
         return target
     path = partition.path.absolute()
@@ -118,7 +118,7 @@ def _folder(target: Path | None, partition: PartitionLog, count: int) -> Path | 
 
 def _side_line(partition: PartitionLog, file: SideFile) -> str:
     detail = f" ({file.detail})" if file.detail else ""
-    outcome = "" if file.content is not None else "; --cluster-metadata may tell what it should hold"
+    outcome = "" if file.content is not None else "; --cluster-metadata may have its contents"
     return f"{partition.path / file.name}: {file.reason}{detail}{outcome}"
 
 
@@ -128,5 +128,5 @@ def _lines(each: Reindexed) -> Iterator[str]:
     if each.damage is not None:
         yield (
             f"{each.segment.path}: at position {each.damage.position}: {each.damage.kind}: the indexes end here;"
-            " `kseg salvage` goes on behind it"
+            " `kseg salvage` continues after it"
         )

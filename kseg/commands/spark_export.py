@@ -1,4 +1,4 @@
-"""`kseg spark-export`: whole topics to Parquet files, by Spark, on this machine or a cluster."""
+"""`kseg spark-export`: exports whole topics to Parquet files with Spark, on this machine or a cluster."""
 
 import os
 import sys
@@ -60,7 +60,7 @@ def spark_export(
     submitted: bool,
     **options: Any,
 ) -> None:
-    """Export topics to Parquet files by Spark: as `kseg export` does, on one machine or on a cluster.
+    """Export topics to Parquet files with Spark, like `kseg export`, on one machine or on a cluster.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def spark_export(
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
       kseg spark-export kafka-logs/ exported --dry-run
 
-    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
+    SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names.
     """
     _require_spark()
     from kseg.spark.submit import Cluster

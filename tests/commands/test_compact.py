@@ -53,7 +53,7 @@ def test_json_has_every_count(tmp_path: Path) -> None:
 def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
     build(tmp_path, "1", "2", "3", "4", separator=False)
     ran = kseg(tmp_path, "t-0", "--dry-run")
-    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so that they go\n")
+    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so they are dropped\n")
 
 
 @pytest.mark.parametrize(

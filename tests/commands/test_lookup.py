@@ -165,7 +165,7 @@ def test_partition_of_a_log_directory() -> None:
     [
         ([SAMPLE], "give either --offset or --timestamp"),
         ([SAMPLE, "--offset", "5", "--timestamp", "5"], "give either --offset or --timestamp"),
-        (["logs/3.6.2", "--offset", "5"], "partitions are here: choose one by --topic and --partition"),
+        (["logs/3.6.2", "--offset", "5"], "partitions here: choose one with --topic and --partition"),
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),
         ([SAMPLE, "--timestamp", "-7"], "below 0 there are"),

@@ -154,7 +154,7 @@ def test_a_broken_file_that_nothing_tells_of_is_named(disk: Path) -> None:
     (disk / NAME / METADATA).write_bytes(b"\0")
     (found,) = rebuilt_side_files(PartitionLog(disk / NAME))
     assert (found.name, found.reason, found.content) == (METADATA, Reason.BROKEN, None)
-    assert b"--cluster-metadata may tell what it should hold" in run.kseg(["reindex", NAME, "--dry-run"], disk).stdout
+    assert b"--cluster-metadata may have its contents" in run.kseg(["reindex", NAME, "--dry-run"], disk).stdout
 
 
 def test_the_metadata_topic_has_an_id_that_is_always_the_same(disk: Path) -> None:

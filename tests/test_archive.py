@@ -380,7 +380,7 @@ def test_file_in_the_place_of_a_directory_is_an_error_of_one_line(tmp_path: Path
 @pytest.mark.parametrize("form", FORMS)
 def test_cut_archives_are_read_as_far_as_they_go(form: str, plain: Path, tmp_path: Path) -> None:
     content = packed(plain, form)
-    # Zeros, or what they become, lie behind the end of a tar.
+    # Zeros, or what they become, follow the end of a tar.
     end = len(content.rstrip(b"\0")) * 9 // 10
     statuses = set()
     for cut in range(0, end, end // 23):

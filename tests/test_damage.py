@@ -1,4 +1,4 @@
-"""Damage: what is told of it, how reading goes on behind it, and that every byte of a file is accounted for."""
+"""Damage: how it is reported, how reading continues after it, and that every byte of a file is accounted for."""
 
 import gzip
 import json
@@ -519,7 +519,7 @@ SMALL = Log(
 
 
 def untouched(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
-    """The batches that don't touch bytes first … last - 1 of a log; those behind are `shift` bytes further on."""
+    """The batches that don't touch bytes first … last - 1 of a log; those after are `shift` bytes further on."""
     extents = [whole.extent(number) for number in range(len(whole.starts) - 1)]
     before = {(start, size) for start, size in extents if start + size <= first}
     return before | {(start + shift, size) for start, size in extents if start >= last}

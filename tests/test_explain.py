@@ -49,7 +49,7 @@ def with_bodies(fields: list[Field]) -> Iterator[Field]:
 
 
 class Told(NamedTuple):
-    """A log, its batches as they are parsed, and what is told of them."""
+    """A log, its batches as they are parsed, and how they are explained."""
 
     path: Path
     batches: list[Batch]
@@ -105,7 +105,7 @@ def test_keys_and_values_are_the_parsed_ones(told: Told) -> None:
     batches = [item for item in told.items if not item.title.startswith("damage")]
     for batch, item in zip(told.batches, batches, strict=True):
         if batch.is_control:
-            continue  # what is in their keys and values is told instead
+            continue  # the contents of their keys and values are shown instead
         fields = [field for field in with_bodies(item.fields) if ".headers[" not in field.path and not field.body]
         for name in ("key", "value"):
             parsed = [getattr(record, name) for record in batch.records()]

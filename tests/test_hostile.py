@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def write(directory: Path, content: bytes, size: int | None = None) -> Path:
-    """A log with a hole behind its content, up to `size` bytes."""
+    """A log with a hole after its content, up to `size` bytes."""
     path = directory / NAME
     with path.open("wb") as file:
         file.write(content)

@@ -49,7 +49,7 @@ def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tm
         assert looked_up(partition, wanted) == first, (wanted, changes)
 
 
-# --- what is said ----------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TRANSACTIONAL)

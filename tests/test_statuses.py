@@ -14,7 +14,7 @@ from tests.run import kseg
 
 LOGS = golden.damaged_files(".log")
 # Headers and records that contradict each other without damage, or offsets that are missing: verify alone judges
-# these. Salvage, which goes by headers, tells of some of them too.
+# these. Salvage, which uses headers, reports some of them too.
 OF_VERIFY_ALONE = {
     "091-flip-offset",
     "114-last-offset-delta-small",

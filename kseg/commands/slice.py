@@ -25,7 +25,7 @@ from kseg.views.topic_ids import TopicIds
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "directory", required=True, type=NewDirectory(), help="The new directory.")
 @click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
-@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at it or behind.")
+@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option

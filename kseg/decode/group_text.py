@@ -17,7 +17,7 @@ from kseg.formats.schemas.consumer_offsets import (
 )
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
 from kseg.formats.schemas.schema import Message, version_range
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 
 class Texts(NamedTuple):
@@ -52,7 +52,7 @@ NAMES_UNKNOWN_KEYS: Since[bool] = (((0, 9), False), ((3, 4, 1), True))
 
 def group_text_decoder(release: Release) -> Decoder:
     """The decoder of a release before 3.8."""
-    texts = at(TEXTS, release)
+    texts = value_in(release, TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         if value is None and not texts.shows_tombstones:
@@ -62,7 +62,7 @@ def group_text_decoder(release: Release) -> Decoder:
             return offset_parts(texts, release, key or b"", value)
         if version == 2:
             return group_parts(texts, release, key or b"", value)
-        if at(NAMES_UNKNOWN_KEYS, release):
+        if value_in(release, NAMES_UNKNOWN_KEYS):
             return parts(f"unknown::version={version}", None)
         raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
 
@@ -121,7 +121,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
         for topic in assignment["assignedPartitions"]
         for partition in topic["partitions"]
     )
-    if assignment["userData"] is None and not at(TEXTS, release).shows_tombstones:
+    if assignment["userData"] is None and not value_in(release, TEXTS).shows_tombstones:
         raise DecodeError(f"member {name} has null user data: the real tool stops here")
     user_data = hex_text(release, assignment["userData"] or b"")
     return f"{name}=[{partitions}]:{user_data}" if user_data else f"{name}=[{partitions}]"
@@ -129,7 +129,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
 
 def hex_text(release: Release, data: bytes) -> str:
     """Bytes as one number in capital hex digits: leading zero bytes vanish."""
-    if data and not at(CAN_PRINT_HEX, release):
+    if data and not value_in(release, CAN_PRINT_HEX):
         raise DecodeError("bytes that it should print in hex: the real tool stops here")
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 

@@ -15,7 +15,7 @@ from kseg.formats.schemas import (
     transaction_state,
 )
 from kseg.formats.schemas.schema import Field, Message
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 Messages = dict[int, tuple[Message, Message]]
 """Type of a coordinator's record to the messages of its key and value."""
@@ -95,7 +95,7 @@ def message_as_of(message: Message, release: Release) -> Message:
     """A message as a release knew it."""
     fields = known_fields(message.name, message.fields, release)
     if message.name in NEWEST_VERSION:
-        message = message._replace(versions=f"0-{at(NEWEST_VERSION[message.name], release)}")
+        message = message._replace(versions=f"0-{value_in(release, NEWEST_VERSION[message.name])}")
     return message._replace(fields=fields)
 
 
@@ -129,7 +129,7 @@ def offsets_messages(release: Release) -> Messages:
         values[0] = values[1]
         keys |= {9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_KEY}
         values |= EARLY_SHARE_GROUP_VALUES
-    newest = at(OFFSETS_NEWEST_TYPE, release)
+    newest = value_in(release, OFFSETS_NEWEST_TYPE)
     return {number: (key, message_as_of(values[number], release)) for number, key in keys.items() if number <= newest}
 
 

@@ -9,7 +9,7 @@ from kseg.decode.metadata import cluster_metadata_decoder, remote_log_metadata_d
 from kseg.decode.parts import Decoder
 from kseg.decode.transaction_text import transaction_text_decoder
 from kseg.errors import UsageError
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 
 def offsets_json_decoder(release: Release) -> Decoder:
@@ -51,4 +51,4 @@ def decoder_for(option: str, release: tuple[int, ...]) -> Decoder:
         raise UsageError(f"{option} isn't a decoder of an internal topic; there are {', '.join(DECODERS)}")
     first = DECODERS[option][0][0]
     since = Release(max(tuple(release), first))
-    return at(DECODERS[option], since)(since)
+    return value_in(since, DECODERS[option])(since)

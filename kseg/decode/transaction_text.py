@@ -9,7 +9,7 @@ from kseg.decode.group_text import read
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 STATES = (
     "Empty",
@@ -43,7 +43,7 @@ TEXTS: Since[Texts] = (
 
 def transaction_text_decoder(release: Release) -> Decoder:
     """The decoder of a release before 4.1."""
-    texts = at(TEXTS, release)
+    texts = value_in(release, TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         version = key_version(key)

@@ -22,7 +22,7 @@ from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-from kseg.releases import at
+from kseg.releases import value_in
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -45,7 +45,7 @@ def dump_offset_index(path: str, context: "DumpContext") -> None:
     with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
         dump = OffsetIndexDump(index, context)
         with _reader_beside(path, context) as batches:
-            if index.capacity == 0 and at(layout.SAYS_EMPTY, context.options.release):
+            if index.capacity == 0 and value_in(context.options.release, layout.SAYS_EMPTY):
                 context.line(layout.IS_EMPTY.format(path=context.shown(path)))
                 dump.tell_trailing()
             elif context.options.index_sanity_check:
@@ -77,7 +77,7 @@ def _beside(path: str, extension: str) -> Path:
 
 @contextmanager
 def _reader_beside(path: str, context: "DumpContext") -> Iterator[BatchReader | None]:
-    """A reader of the log beside an index; None if there is none, which is said."""
+    """A reader of the log next to an index; reports it and returns None if there is none."""
     options = context.options
     with ExitStack() as stack:
         reader = None
@@ -98,7 +98,7 @@ class _IndexDump:
         self.context = context
         self.release = context.options.release
         self.absolute_path = absolute_path(index.name)
-        self.stops_before_zero = at(layout.STOPS_BEFORE_ZERO_ENTRY, self.release)
+        self.stops_before_zero = value_in(self.release, layout.STOPS_BEFORE_ZERO_ENTRY)
         base_offset = parse_file_name(index.name).base_offset
         if base_offset is None:
             context.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
@@ -156,7 +156,7 @@ class OffsetIndexDump(_IndexDump):
 
     def __init__(self, index: EntryFile, context: "DumpContext") -> None:
         super().__init__(index, context)
-        self._compared = at(layout.COMPARED, self.release)
+        self._compared = value_in(self.release, layout.COMPARED)
         self._previous = -1, -1
 
     def check_sanity(self) -> None:
@@ -164,7 +164,7 @@ class OffsetIndexDump(_IndexDump):
         failure = None
         if self.index.capacity:
             last = self.index.entry(self.index.capacity - 1)[0]
-            is_strict = at(layout.LAST_OFFSET_ABOVE_BASE, self.release)
+            is_strict = value_in(self.release, layout.LAST_OFFSET_ABOVE_BASE)
             if last < 0 or (is_strict and last == 0):
                 relation = "not above" if is_strict else "below"
                 failure = f"its last offset {self.offset(last)} is {relation} its base offset {self.base_offset}"
@@ -324,7 +324,7 @@ class _Positions:
 
 
 def _read_positions(path: str, context: "DumpContext") -> _Positions:
-    """What the .index beside a .timeindex holds; nothing if there is none, which is said."""
+    """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
     try:
         with EntryFile(str(_beside(path, ".index")), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))

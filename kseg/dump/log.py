@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redactor
 
 SHOWN_FALLS = 20
-"""Places where offsets fall that are told one by one."""
+"""The most places where offsets fall that are reported one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
 
@@ -110,8 +110,8 @@ def dump_log(
         rendering: how.
         output: where to.
         source: what is to be printed of the log; None for all of it.
-        on_damage: is told of each damage when the output stands behind it.
-        on_progress: is told the file's name, bytes read, and bytes in all.
+        on_damage: called with each damage when the output has passed it.
+        on_progress: called with the file's name, bytes read, and total bytes.
     """
     renderer = rendering.renderer(output, log_file.base_offset)
     batches, damages = 0, list[Damage]()

@@ -35,7 +35,7 @@ class DumpOptions(NamedTuple):
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
-    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
+    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in records
     is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601.
     """
@@ -82,7 +82,7 @@ class DumpContext:
     rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
     by files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
     `unread_batches` the batches whose records weren't looked at. `part` is
-    what of the next log is selected, None for all; `is_following` when only what is new is printed, without what stands
+    what is selected in the next log, None for all; `is_following` when only what is new is printed, without what stands
     around it. `table_output` is where tables go, None for standard output.
     """
 
@@ -148,7 +148,7 @@ class DumpContext:
             self._table.print_rows()
 
     def add_problem(self, path: str, problem: str) -> None:
-        """Notes something wrong in a file, in a line that comes on stderr behind all files."""
+        """Notes something wrong in a file, in a line that comes on stderr after all files."""
         self.found_wrong = True
         self.summaries.append(f"kseg: {path}: {problem}")
 

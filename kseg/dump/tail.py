@@ -39,7 +39,7 @@ def find_tail(
                     if found >= wanted:
                         return logs[number:], start, found - wanted
         except OpenError:
-            continue  # which is said when it is printed
+            continue  # reported when it is printed
         finally:
             selector.start_over()
         wanted -= found

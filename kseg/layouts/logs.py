@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import GapRule
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 # --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ CONTROL_BODIES: Since[dict[int, str]] = (
 
 def control_suffixes(release: Release) -> tuple[str, ...]:
     """What follows a control record's line, for types 0 … 6, then for unknown ones, then for unreadable ones."""
-    names, bodies = at(CONTROL_NAMES, release), at(CONTROL_BODIES, release)
+    names, bodies = value_in(release, CONTROL_NAMES), value_in(release, CONTROL_BODIES)
     suffixes = []
     for kind in ControlType:
         if kind in (ControlType.ABORT, ControlType.COMMIT):

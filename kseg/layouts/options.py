@@ -1,6 +1,6 @@
 """Which options each release's tool has, and its messages about old names of decoder classes."""
 
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 INTERNAL_DECODERS = (
     "offsets-decoder",
@@ -34,7 +34,7 @@ _DEPRECATED_CLASS = "{old} is deprecated. Please use {new} instead"
 
 def deprecated_class_lines(key_class: str | None, value_class: str | None, release: Release) -> list[str]:
     """What a release prints for each old class name, the value's first."""
-    if not at(NAMES_OLD_CLASSES, release):
+    if not value_in(release, NAMES_OLD_CLASSES):
         return []
     old = [name for name in (value_class, key_class) if name is not None and name.startswith(OLD_CLASS_PREFIX)]
     return [_DEPRECATED_CLASS.format(old=name, new=CLASS_PREFIX + name.removeprefix(OLD_CLASS_PREFIX)) for name in old]

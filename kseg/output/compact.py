@@ -24,7 +24,7 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         return
     yield (
         f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
-        f"{done.bytes_left_alone} bytes behind left alone, for {plan.why_ends}"
+        f"{done.bytes_left_alone} bytes after that left alone, for {plan.why_ends}"
     )
     yield f"  {done.kept} of {done.record_count} records stay, {done.bytes_after} of {done.bytes_before} bytes"
     for reason, words in _WORDS.items():

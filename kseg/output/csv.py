@@ -15,7 +15,7 @@ _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 def check_csv_safe(csv_safe: bool, form: str) -> None:
     """Raises UsageError where safe CSV is asked for and another form is printed."""
     if csv_safe and form != "csv":
-        raise UsageError("--csv-safe is about CSV: add -o csv")
+        raise UsageError("--csv-safe needs CSV: add -o csv")
 
 
 class CsvWriter:
@@ -44,7 +44,7 @@ class CsvWriter:
 
 
 def no_formula(text: str) -> str:
-    """The text, behind an apostrophe if a spreadsheet would take it for a formula."""
+    """The text, after an apostrophe if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

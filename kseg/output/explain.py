@@ -27,7 +27,7 @@ _WEB_FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
-    """An object for the piece, and one per field of it, in order; fields of a decompressed body behind the body's."""
+    """An object for the piece, and one per field of it, in order; fields of a decompressed body after the body's."""
     yield {
         "type": "item",
         "file": file,

@@ -11,7 +11,7 @@ from kseg.output.printable import printable
 from kseg.output.stdout import write_line, write_styled
 
 SHOWN = 5
-"""Names of what was passed over in a directory that are told."""
+"""The most names of skipped files that are shown per directory."""
 
 
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "33", Severity.NOTE: "2"}

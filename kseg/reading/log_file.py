@@ -184,7 +184,7 @@ class LogFile:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether no more is searched for batches behind damage, since that took too long already."""
+        """Whether the search for batches after damage has stopped, since it took too long already."""
         return self._budget < 0
 
     def next_stretch(self, position: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""`kseg build`: from dumps, JSON lines, CSV and text to partitions; segments, indexes; what is said of bad input."""
+"""`kseg build`: from dumps, JSON lines, CSV and text to partitions; segments, indexes; messages about bad input."""
 
 import json
 import resource

@@ -28,7 +28,7 @@ def test_a_dry_run_tells_how_much_would_go(tmp_path: Path) -> None:
     lines = kseg(tmp_path, "t-0", "--dry-run").stdout.decode().splitlines()
     assert sorted(tmp_path.rglob("*")) == before
     assert lines[0].startswith("t-0: offsets below 6 cleaned, dirty from 0 on; ")
-    assert lines[0].endswith(" bytes behind left alone, for the active segment")
+    assert lines[0].endswith(" bytes after that left alone, for the active segment")
     assert lines[1].startswith("  4 of 6 records stay, ")
     assert lines[2:] == ["  2 go: of keys that have a later one", "  2 segments become 1, in 1 pass"]
 

@@ -1,4 +1,4 @@
-"""Options that take numbers, releases, times and new directories: what they refuse, and what is said then."""
+"""Options that take numbers, releases, times and new directories: what they refuse, and the messages."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ ARABIC_28 = "\u0662.\u0668"
 
 
 def refusal(*arguments: str) -> str:
-    """What is said, in one line, of arguments that are refused."""
+    """The one-line message about refused arguments."""
     ran = run.kseg(arguments, golden.ROOT)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     return ran.stderr.decode()

@@ -1,4 +1,4 @@
-"""`kseg protocol`: hex text, frames and captures as text and JSON, and what is said of damage."""
+"""`kseg protocol`: hex text, frames and captures as text and JSON, and reports of damage."""
 
 import io
 import json

@@ -65,7 +65,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
 
 
 def compared(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
-    """What is said of the indexes, and on stderr."""
+    """The report about the indexes, and stderr."""
     ran = kseg(["reindex", "kafka-logs/t-0", "--dry-run", *options], directory)
     assert ran.status == 0
     return {line.split(b": ")[1] for line in ran.stdout.splitlines() if b".log: " in line}, ran.stderr

@@ -149,7 +149,7 @@ def test_missing_log_leaves_entries_unchecked_and_creates_nothing(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ((9, 1000), "position behind the log's last whole batch"),
+        ((9, 1000), "position after the log's last whole batch"),
         ((9, -8), "negative position"),
         ((9, 5), "position where no batch begins"),
     ],

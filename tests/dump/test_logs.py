@@ -1,4 +1,4 @@
-"""`kseg dump` of logs as text: the lines around batches and records, the options, and what is said of damage."""
+"""`kseg dump` of logs as text: the lines around batches and records, the options, and reports of damage."""
 
 import shutil
 from pathlib import Path

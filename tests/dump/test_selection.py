@@ -94,7 +94,7 @@ def test_sample_is_a_share_that_stays_the_same() -> None:
 
 
 def transactions(directory: Path) -> Path:
-    """Offsets 0-1 committed, 2 its marker; 3 of no transaction; 4-5 aborted, 6 its marker; 7 open; 8 behind it."""
+    """Offsets 0-1 committed, 2 its marker; 3 of no transaction; 4-5 aborted, 6 its marker; 7 open; 8 after it."""
     first = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
     second = first._replace(base_offset=4)
     batches = [

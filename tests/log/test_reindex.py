@@ -1,4 +1,4 @@
-"""Indexes made anew, beside those that brokers wrote."""
+"""Rebuilt indexes, compared with those that brokers wrote."""
 
 from pathlib import Path
 

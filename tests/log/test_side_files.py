@@ -1,4 +1,4 @@
-"""What stands beside segments, made anew where it is missing or broken, by all commands that write partitions."""
+"""The files next to segments, rebuilt if missing or broken, by all commands that write partitions."""
 
 import shutil
 from pathlib import Path

@@ -323,7 +323,7 @@ def test_processes_find_the_same_as_one(tmp_path: Path) -> None:
 
 
 def test_many_findings_alike_are_counted(restored: Path) -> None:
-    """All entries of an index point behind an empty log: more than are told one by one."""
+    """All entries of an index point after an empty log: more than are reported one by one."""
     found = found_in(restored / "damaged" / "282-index-of-empty-log")
     assert 0 < len(found) <= 20
 

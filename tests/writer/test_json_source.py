@@ -1,4 +1,4 @@
-"""JSON lines to build from: what is taken, and what is said of lines that can't be."""
+"""JSON lines to build from: what is accepted, and messages about wrong lines."""
 
 import json
 

@@ -115,7 +115,7 @@ class _Search:
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Whether numbers behind the magic can be those of a batch of this size."""
+    """Whether the numbers after the magic can be those of a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         count = window[at + RECORDS_COUNT_POSITION : at + BATCH_HEADER_SIZE]

@@ -46,7 +46,7 @@ class Extent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Position behind it."""
+        """Position after it."""
         return self.position + self.size
 
 
@@ -253,7 +253,7 @@ def longest_rising(extents: list[Extent]) -> list[Extent]:
 
 
 def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
-    """Starts of leader epochs that rise: those that most batches bear out. No CRC covers a batch's epoch."""
+    """Starts of increasing leader epochs: those that most batches agree with. No CRC covers a batch's epoch."""
     chosen = heaviest_chain([(2 * run.epoch, 2 * run.epoch - 1, run.batch_count) for run in runs])
     starts: list[EpochRun] = []
     for run in (runs[number] for number in chosen):

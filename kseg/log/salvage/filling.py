@@ -34,7 +34,7 @@ def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, *, 
 
 
 class _Cutter:
-    """Gives what of rising extents lies wholly between two offsets; later ones are asked for later."""
+    """Yields the parts of ordered extents that are completely between two offsets; ask for later ones later."""
 
     def __init__(self, rising: list[Extent], batches: ExtentBatches) -> None:
         self._rising = rising
@@ -72,7 +72,7 @@ class _Cutter:
 
 
 def with_strays(kept: list[Extent], strays: Iterable[Extent], batches: ExtentBatches) -> list[Extent]:
-    """Extents with what is out of order in the log, but right in a hole between them or directly behind them."""
+    """Extents, plus those that are out of order in the log but fit into a hole between them or directly after them."""
     if not kept:
         return kept
     room = _Kept(kept)
@@ -106,7 +106,7 @@ class _Kept:
         return self._blocks[-1][-1].last_offset
 
     def _parts(self, extent: Extent, batches: ExtentBatches) -> Iterator[Extent]:
-        """Of each hole what goes into it; behind the last extent only what follows it at once."""
+        """What goes into each hole; after the last extent only what follows it directly."""
         join: ExtentJoin | None = None
         joined_in: int | None = None
         for whole in batches.of(extent):
@@ -124,7 +124,7 @@ class _Kept:
             yield join.extent()
 
     def _hole(self, extent: Extent) -> int | None:
-        """The hole that an extent would lie in, named by the first offset behind it, or _END; None if there is none."""
+        """The hole for an extent, named by the first offset after it, or _END; None if there is none."""
         number = bisect_right(self._firsts, extent.first_offset) - 1
         if number < 0:
             following = self._firsts[0]

@@ -59,7 +59,7 @@ class Salvage:
 
     @property
     def log_end_offset(self) -> int:
-        """The next offset to be written behind what is kept."""
+        """The next offset to write after what is kept."""
         base, extents = self.segments[-1]
         return extents[-1].last_offset + 1 if extents else base
 

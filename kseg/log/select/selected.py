@@ -15,7 +15,7 @@ from kseg.selection import Selection
 
 _NUMBERS = (Slot.POSITION, Slot.SIZE, Slot.OFFSET, Slot.TIMESTAMP)
 _LINE = Template(tuple(code for slot in _NUMBERS for code in (Op.INTEGER, slot, 0, Op.LITERAL, 0, 1)), b" ", ())
-"""A record as the kernel prints it: its numbers, a blank behind each."""
+"""A record as the kernel prints it: its numbers, a blank after each."""
 _PROGRAM = Program((None, None, None), (_LINE, _LINE, _LINE), None)
 _OUTPUT_SIZE = 1 << 16
 

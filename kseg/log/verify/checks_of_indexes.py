@@ -61,7 +61,7 @@ class OffsetIndexCheck:
             self._add(self._entry, f"points beyond the last batch, which ends at {self._end}")
             self._entry = next(self._entries, None)
         if self._passed is not None and self._passed.offset > self._last_offset:
-            self._add(self._passed, f"names an offset behind the log's last one, {self._last_offset}")
+            self._add(self._passed, f"has an offset after the log's last one, {self._last_offset}")
         self._check_stretch(self._end)
 
     def _advance(self, position: int) -> None:
@@ -174,7 +174,7 @@ def _rising_offsets(index: OffsetIndex, findings: Findings) -> Iterator[OffsetIn
     previous: OffsetIndexEntry | None = None
     for number, entry in enumerate(index.entries()):
         if entry.position < 0 or (previous is not None and not _is_above(entry, previous)):
-            before = "" if previous is None else f" behind {previous.offset} → {previous.position}"
+            before = "" if previous is None else f" after {previous.offset} → {previous.position}"
             sentence = f"entry {number} is {entry.offset} → {entry.position}{before}"
             findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
             return
@@ -191,7 +191,7 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
     for number, entry in enumerate(index.entries()):
         if previous is not None and (entry.timestamp <= previous.timestamp or entry.offset < previous.offset):
             before = f"{previous.timestamp} → {previous.offset}"
-            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} behind {before}"
+            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} after {before}"
             findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
             return
         yield entry
@@ -209,7 +209,7 @@ def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
 
 
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
-    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros.
+    """The file itself: bytes after its last whole entry, its zero tail, entries after zeros.
 
     Raises UnreadableError if the disk can't give the entries, so that who reads them later needn't expect that.
     """
@@ -223,7 +223,7 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
         return
     written = count * entry_size
     if file.first_content(written, file.capacity * entry_size) is not None:
-        findings.add("index-unsorted", path, f"entries stand behind zeros at entry {count}", position=written)
+        findings.add("index-unsorted", path, f"there are entries after zeros at entry {count}", position=written)
     elif is_closed:
         sentence = f"{file.capacity - count} of {file.capacity} entries are zeros"
         findings.add("index-preallocated", path, sentence, position=written)

@@ -45,7 +45,7 @@ class _Aborted(NamedTuple):
 class ProducerChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
 
-    What needs the whole log is told only while no damage was met: `forget` tells that there was one.
+    Reports what needs the whole log only while no damage was met: `forget` says that there was one.
     """
 
     def __init__(self, partition: PartitionLog, findings: Findings) -> None:

@@ -159,7 +159,7 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> I
     if not run.rows[VALID]:
         renderer.render(run.buffer, run.rows, row, last, run.position, bodies, row)
         yield log_file.crc_damage(run.position, run.rows[SIZE])
-        yield from (problem_damage(problem) for problem in _taken(renderer))
+        yield from (problem_damage(problem) for problem in _take_problems(renderer))
         return
     waiting = deque(damages)  # in the order of their rows
     while row < last and not renderer.is_full:
@@ -168,10 +168,10 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> I
         if waiting and row > waiting[0][0]:
             yield waiting.popleft()[1]
             renderer.problems.clear()  # that the records end where the body does is no news
-        yield from (problem_damage(problem) for problem in _taken(renderer))
+        yield from (problem_damage(problem) for problem in _take_problems(renderer))
 
 
-def _taken(renderer: "Renderer") -> list[RecordProblem]:
+def _take_problems(renderer: "Renderer") -> list[RecordProblem]:
     problems = list(renderer.problems)
     renderer.problems.clear()
     return problems

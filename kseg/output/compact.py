@@ -1,4 +1,4 @@
-"""What cleaning a partition does, as lines of text and as JSON objects."""
+"""The result of cleaning a partition, as lines of text and as JSON objects."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def _joined(done: Compacted) -> int:
 
 
 def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, object]:
-    """A partition's report as JSON tells it."""
+    """A partition's report for JSON."""
     return {
         "type": "compaction",
         "directory": str(partition.path),

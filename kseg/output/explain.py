@@ -93,7 +93,7 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
 
 
 def html_page(items: "Iterable[Item]") -> Iterator[str]:
-    """Pieces of a file as a page for a browser, which asks nothing of the network; the page comes in pieces too."""
+    """Pieces of a file as a page for a browser, which needs no network; the page comes in pieces too."""
     console = _page_console()
     beginning, end = console.export_html(inline_styles=True).split("</code>")
     yield beginning

@@ -47,7 +47,7 @@ def _parts(finding: Finding) -> tuple[str, str, str]:
 
 
 def finding_object(finding: Finding) -> dict[str, object]:
-    """A finding as JSON has it."""
+    """A finding for JSON."""
     return {
         "type": "finding",
         "id": finding.id,
@@ -61,10 +61,10 @@ def finding_object(finding: Finding) -> dict[str, object]:
 
 
 def passed_over_line(passed_over: PassedOver) -> str:
-    """What wasn't read of a directory, by the first names."""
+    """What wasn't read in a directory, with the first names."""
     names = passed_over.names
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{passed_over.directory}: passed over: {', '.join(names[:SHOWN])}{more}"
+    return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 
 
 def counts_text(counts: Counter[Severity], partition_count: int) -> str:
@@ -76,7 +76,7 @@ def counts_text(counts: Counter[Severity], partition_count: int) -> str:
 def summary_object(
     counts: Counter[Severity], partition_count: int, size: int, *, is_complete: bool
 ) -> dict[str, object]:
-    """The last object: whether all is well, and the counts. `is_complete`: whether all that was asked for was read."""
+    """The last object: whether all is well, and the counts. `is_complete`: whether everything requested was read."""
     is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
     return {
         "type": "summary",

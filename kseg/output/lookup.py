@@ -7,11 +7,11 @@ from kseg.log.lookup.lookup import Candidate, Lookup
 from kseg.log.lookup.segment_search import IndexView, SegmentStep
 
 SHOWN_CANDIDATES = 5
-"""Of the segments that came into question only the last ones are shown, and so many around the one taken."""
+"""The number of considered segments that are shown: the last ones, and those around the one with the answer."""
 
 
 def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
-    """The answer as JSON has it; `record` is the record's object, or None."""
+    """The answer for JSON; `record` is the record's object, or None."""
     step, batch = lookup.step, lookup.batch
     entry = None if step is None else step.index_entry
     return {

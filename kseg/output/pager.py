@@ -1,4 +1,4 @@
-"""A pager for what is longer than the screen, as git has it."""
+"""A pager for output that is longer than the screen, as in git."""
 
 import io
 import os
@@ -19,7 +19,7 @@ LESS_OPTIONS = "FRSX"
 
 @contextmanager
 def paged() -> Iterator[IO[str]]:
-    """Where to write what may be long: a pager if standard output is a terminal, else that itself.
+    """Where to write long output: a pager if standard output is a terminal, otherwise standard output itself.
 
     KSEG_PAGER names it, or PAGER; `cat` or an empty name means none.
     """

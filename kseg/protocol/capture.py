@@ -294,10 +294,10 @@ class Capture:
             if not connection.first_bytes and not isinstance(piece, int):
                 connection.first_bytes = piece[: len(_TLS_HANDSHAKE)]
             if connection.client is not None:
-                yield from self._sorted(connection, self._said(connection, source, piece, time))
+                yield from self._sorted(connection, self._received(connection, source, piece, time))
 
     @staticmethod
-    def _said(
+    def _received(
         connection: _Connection, source: str, piece: bytes | int, time: int | None
     ) -> Iterator[Frame | FrameDamage]:
         conversation = connection.conversation

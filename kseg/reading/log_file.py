@@ -451,11 +451,14 @@ class LogFile:
         ):
             return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
         if stop == Stop.BAD_CRC:
-            return DamageKind.BAD_CRC, f"{self._crc_detail(position, buffer)}, and {self._doubt(position, buffer)}"
+            return (
+                DamageKind.BAD_CRC,
+                f"{self._crc_detail(position, buffer)}, and {self._why_untrusted(position, buffer)}",
+            )
         return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
 
-    def _doubt(self, position: int, buffer: memoryview) -> str:
-        """Why a length isn't believed, besides the wrong CRC."""
+    def _why_untrusted(self, position: int, buffer: memoryview) -> str:
+        """Why a length isn't trusted, besides the wrong CRC."""
         claimed = claimed_size(buffer) or 0
         if self._ends_well(position + claimed) and not self._is_filled(position, claimed):
             return f"nothing else tells that it has {claimed} bytes"

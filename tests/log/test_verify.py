@@ -285,7 +285,7 @@ def test_transaction_whose_marker_may_be_damaged_is_none_of_long(tmp_path: Path)
     edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=hour, max_timestamp=hour)
     with log.open("ab") as end:
         end.write(b"\x07" * 70)
-    doubt = "ms at least; the log is damaged after it: its marker may have stood there"
+    doubt = "ms at least; the log is damaged after it: its marker may have been there"
     assert [finding.id for finding in found_in(partition) if finding.sentence.endswith(doubt)] == ["open-transaction"]
 
 

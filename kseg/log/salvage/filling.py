@@ -1,4 +1,4 @@
-"""Holes between extents filled with others: of another replica, or with what stands out of order in a log."""
+"""Fills holes between extents: from another replica, or with what is out of order in a log."""
 
 from bisect import bisect_right, insort
 from collections import defaultdict
@@ -18,7 +18,7 @@ def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) ->
     """Whether nothing is missing before an extent but what compaction took."""
     if before is not None and extent.first_offset == before.last_offset + 1:
         return True
-    return is_compacted and not extent.is_behind_loss
+    return is_compacted and not extent.follows_loss
 
 
 def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, *, is_compacted: bool) -> list[Extent]:
@@ -64,7 +64,7 @@ class _Cutter:
         join: ExtentJoin | None = None
         while self._next is not None and (last is None or self._next.last_offset <= last):
             if self._next.first_offset >= first:
-                batch = self._next._replace(is_behind_loss=False)
+                batch = self._next._replace(follows_loss=False)
                 join = ExtentJoin(batch) if join is None else join.add(batch)
             self._next = next(self._left, None)
         if join is not None:
@@ -110,7 +110,7 @@ class _Kept:
         join: ExtentJoin | None = None
         joined_in: int | None = None
         for whole in batches.of(extent):
-            batch = whole._replace(is_behind_loss=False)
+            batch = whole._replace(follows_loss=False)
             hole = self._hole(batch)
             if join is not None and hole == joined_in:
                 join.add(batch)

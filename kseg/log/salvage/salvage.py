@@ -222,7 +222,7 @@ def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: boo
 
 
 def _reason(extent: Extent) -> str:
-    return "damage" if extent.is_behind_loss else "missing"
+    return "damage" if extent.follows_loss else "missing"
 
 
 def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:

@@ -15,7 +15,7 @@ from kseg.formats.codes import (
     NO_TIMESTAMP,
     Codec,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
+from kseg.formats.fixed import BATCH_HEADER_FIELDS, ENTRY_V0_ATTRIBUTES
 from kseg.kernel.contract import SIZE, Bodies
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
@@ -157,7 +157,7 @@ class BatchReader:
         if length + LOG_OVERHEAD > left:
             return NoBatch.BEYOND_END
         if magic < 2:
-            attributes = LOG_ENTRY_HEADER_V0_FIELDS.struct.unpack_from(self._buffer, at)[4]
+            attributes = ENTRY_V0_ATTRIBUTES.read(self._buffer, at)
             last_offset_delta = 0
         last_offset = wrap_offset(base_offset + last_offset_delta)
         return LogBatch(position, length + LOG_OVERHEAD, magic, attributes & CODEC_MASK, base_offset, last_offset)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kseg.control_characters import json_bytes_escaped
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
+from kseg.formats.fixed import CONTROL_KEY_TYPE
 from kseg.layouts.options import CLASS_PREFIX, OLD_CLASS_PREFIX
 from kseg.releases import Release
 
@@ -93,7 +94,7 @@ def control_json(key: bytes, value: bytes | None) -> bytes | None:
         ControlType.KRAFT_VERSION: control.kraft_version_json,
         ControlType.KRAFT_VOTERS: control.kraft_voters_json,
     }
-    kind = int.from_bytes(key[2:4], "big")
+    kind = CONTROL_KEY_TYPE.read(key)
     try:
         return None if kind not in read or value is None else read[kind](value).encode()
     except DecodeError:

@@ -8,11 +8,7 @@ from kseg.dump.log import new_output
 from kseg.dump.options import DumpContext
 from kseg.errors import KsegError
 from kseg.formats import checkpoint
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
-)
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from kseg import kernel
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec
-from kseg.formats.positions import FLAGS_POSITION, RECORDS_COUNT_POSITION
+from kseg.formats.fixed import BATCH_RECORDS_COUNT
+from kseg.formats.positions import FLAGS_POSITION
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Damage
@@ -29,8 +30,7 @@ def _redacted(piece: Slice, redactor: "Redactor") -> Slice:
         end = start + rows[row * ROW + SIZE]
         body = None if piece.bodies is None else piece.bodies[row - piece.first]
         if buffer[start + MAGIC_POSITION] >= 2 and end - start >= BATCH_HEADER_SIZE:
-            count = buffer[start + RECORDS_COUNT_POSITION : start + BATCH_HEADER_SIZE]
-            records = int.from_bytes(count, "big", signed=True)
+            records = BATCH_RECORDS_COUNT.read(buffer, start)
             if buffer[start + FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
                 replace_header_values(buffer, start + BATCH_HEADER_SIZE, end, records, redactor.replace_bytes)
             elif body is not None:

@@ -4,13 +4,9 @@ from itertools import accumulate
 from struct import calcsize
 from typing import TYPE_CHECKING
 
-from kseg.formats.fixed import (
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
-    PRODUCER_SNAPSHOT_VERSION,
-    FixedFields,
-)
+from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, SNAPSHOT_CRC, SNAPSHOT_VERSION
+from kseg.formats.fixed_fields import FixedFields
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.layouts import snapshots as layout
@@ -54,9 +50,9 @@ def _failure(snapshot: EntryFile, release: Release) -> str | None:
 
 
 def _version_failure(snapshot: EntryFile, release: Release) -> str | None:
-    field = snapshot.read(0, 2)
-    version = int.from_bytes(field, "big", signed=True)
-    if len(field) < 2 or version == PRODUCER_SNAPSHOT_VERSION:
+    field = snapshot.read(0, SNAPSHOT_VERSION.size)
+    version = SNAPSHOT_VERSION.read(field)
+    if len(field) < SNAPSHOT_VERSION.size or version == PRODUCER_SNAPSHOT_VERSION:
         return None
     return at(layout.UNKNOWN_VERSION, release).format(version=version)
 
@@ -92,8 +88,8 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 def _crc_failure(snapshot: EntryFile, release: Release) -> str | None:
     if snapshot.size > LARGEST_READ:
         return f"{snapshot.size} bytes, the tool reads at most {LARGEST_READ}"
-    stored = int.from_bytes(snapshot.read(2, 4), "big")
-    computed = snapshot.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
+    stored = SNAPSHOT_CRC.read(snapshot.read(0, SNAPSHOT_CRC.end))
+    computed = snapshot.crc32c(SNAPSHOT_CRC.end)
     if stored == computed:
         return None
     return at(layout.WRONG_CRC, release).format(path=snapshot.name, stored=stored, computed=computed)

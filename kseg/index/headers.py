@@ -15,11 +15,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     Codec,
 )
-from kseg.formats.fixed import (
-    BATCH_HEADER_FIELDS,
-    LOG_ENTRY_HEADER_V0_FIELDS,
-    LOG_ENTRY_HEADER_V1_FIELDS,
-)
+from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.reading.batch import Batch
 from kseg.reading.log_file import BUFFER_SIZE, Damage, LogFile, Run

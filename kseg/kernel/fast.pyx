@@ -28,6 +28,7 @@ crc_prepare()
 
 include "fast/numbers.pxi"
 include "fast/reading.pxi"
+include "fast/positions.pxi"
 include "fast/scanning.pxi"
 include "fast/output.pxi"
 include "fast/text.pxi"

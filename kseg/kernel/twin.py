@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
-from struct import Struct
 from zlib import crc32
 
-from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
-from kseg.formats.positions import ATTRIBUTES_POSITION
+from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION
+from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_CRC, BATCH_LENGTH, BATCH_MAGIC, ENTRY_V0_CRC, LEAST_SIZES
+from kseg.formats.fixed_fields import struct_of
+from kseg.formats.positions import BATCH_FLAGS
 from kseg.kernel.contract import (
     MALFORMED_CONTROL,
     ROW,
@@ -76,10 +77,10 @@ NAME = "twin"
 
 # --- scanning --------------------------------------------------------------------------------------------------------
 
-_SCANNED = Struct(">8xiIBIxB")
-"""Size field, CRC of v0 and v1, magic, CRC of v2 (its first byte: the attributes of v0 and v1), attributes of v2."""
-_SIZE_AND_MAGIC = Struct(">8xi4xB")
-_LEAST_SIZE = {magic: LOG_OVERHEAD + size for magic, size in MINIMUM_SIZE_FIELD.items()}
+_SCANNED = struct_of(BATCH_LENGTH, ENTRY_V0_CRC, BATCH_MAGIC, BATCH_CRC, BATCH_FLAGS)
+"""CRC_V0 is that of v1 too; the first byte of v2's CRC are the attributes of v0 and v1."""
+_SIZE_AND_MAGIC = struct_of(BATCH_LENGTH, BATCH_MAGIC)
+_OFFSET_AND_SIZE = struct_of(BATCH_BASE_OFFSET, BATCH_LENGTH)
 
 
 def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
@@ -92,14 +93,14 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
     while end - at >= ENTRY_MINIMUM_SIZE:
         size, legacy_crc, magic, crc, attributes = _SCANNED.unpack_from(buffer, at)
         size += LOG_OVERHEAD
-        if size < _LEAST_SIZE.get(magic, ENTRY_MINIMUM_SIZE):
+        if size < LEAST_SIZES.get(magic, ENTRY_MINIMUM_SIZE):
             return count, at, Stop.BAD_LENGTH, codecs
         after = at + size
         if after > end:
             return count, at, Stop.END, codecs
         if magic == 2:
-            is_valid = checksum(buffer[at + ATTRIBUTES_POSITION : after]) == crc
-        elif magic < 2:
+            is_valid = checksum(buffer[at + BATCH_CRC.end : after]) == crc
+        elif 0 <= magic < 2:
             attributes = crc >> 24
             is_valid = crc32(buffer[at + MAGIC_POSITION : after]) == legacy_crc
         else:
@@ -123,7 +124,7 @@ def _stop_at_end(buffer: memoryview, at: int, end: int) -> Stop:
     if end - at <= MAGIC_POSITION:
         return Stop.END
     size, magic = _SIZE_AND_MAGIC.unpack_from(buffer, at)
-    return Stop.BAD_LENGTH if size + LOG_OVERHEAD < _LEAST_SIZE.get(magic, ENTRY_MINIMUM_SIZE) else Stop.END
+    return Stop.BAD_LENGTH if size + LOG_OVERHEAD < LEAST_SIZES.get(magic, ENTRY_MINIMUM_SIZE) else Stop.END
 
 
 def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
@@ -139,7 +140,7 @@ def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room
             offset, size = _OFFSET_AND_SIZE.unpack_from(buffer, at)
             size += LOG_OVERHEAD
             is_near = 0 <= offset - base_offset <= 2**31
-            if is_near and _LEAST_SIZE[buffer[at + MAGIC_POSITION]] <= size <= room - at:
+            if is_near and LEAST_SIZES[buffer[at + MAGIC_POSITION]] <= size <= room - at:
                 return at
             at += 1
     return -1
@@ -158,9 +159,6 @@ def _between_zeros(buffer: memoryview, start: int, end: int) -> Iterator[tuple[i
         stop = min(at + _STRETCH + ENTRY_MINIMUM_SIZE, end)
         if buffer[at:stop].tobytes() != _ZEROS[: stop - at]:
             yield at, stop
-
-
-_OFFSET_AND_SIZE = Struct(">qi")
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,6 @@
 """Reads v2 batches, their records and control records: the twin's."""
 
 from collections.abc import Iterable, Iterator
-from struct import Struct
 
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -12,7 +11,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.formats.fixed import BATCH_HEADER_FIELDS, CONTROL_RECORD_KEY_FIELDS, END_TXN_MARKER_FIELDS
 from kseg.kernel.contract import Headers, Problem, RecordProblem
 from kseg.kernel.twin_headers import LONGEST_VARINT, ManyHeaders, header, nullable_bytes, varint, varlong
 from kseg.kernel.twin_values import (
@@ -44,8 +43,8 @@ from kseg.kernel.twin_values import (
 )
 
 _BATCH_HEADER = BATCH_HEADER_FIELDS.struct
-_CONTROL_KEY = Struct(">hh")
-_MARKER = Struct(">hi")
+_CONTROL_KEY = CONTROL_RECORD_KEY_FIELDS.struct
+_MARKER = END_TXN_MARKER_FIELDS.struct
 MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62

@@ -24,16 +24,8 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
-from kseg.formats.positions import (
-    ATTRIBUTES_POSITION,
-    KEY_LENGTH_POSITION,
-    LEGACY_CRC_POSITION,
-    LEGACY_FLAGS_POSITION,
-    TIMESTAMP_POSITION,
-    signed_magic,
-    stored_offset,
-)
+from kseg.formats.fixed import BATCH_ATTRIBUTES, BATCH_HEADER_FIELDS, ENTRY_V0_CRC, ENTRY_V1_TIMESTAMP
+from kseg.formats.positions import LEGACY_FLAGS_POSITION, signed_magic, stored_offset
 from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
 from kseg.reading.bodies import body_damage, problem_damage
 from kseg.reading.log_file import Damage
@@ -176,10 +168,10 @@ class Batch:
         magic = signed_magic(raw)
         timestamp = NO_TIMESTAMP
         if magic == 1:
-            timestamp = int.from_bytes(raw[TIMESTAMP_POSITION : KEY_LENGTH_POSITION[1]], "big", signed=True)
+            timestamp = ENTRY_V1_TIMESTAMP.read(raw)
         attributes = raw[LEGACY_FLAGS_POSITION]
         plain = attributes & CODEC_MASK == Codec.NONE
-        crc = int.from_bytes(raw[LEGACY_CRC_POSITION:MAGIC_POSITION], "big")
+        crc = ENTRY_V0_CRC.read(raw)
         return cls(
             position,
             len(raw),
@@ -253,7 +245,7 @@ class Batch:
         """The checksum that its bytes give: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
         if self.is_legacy:
             return crc32(self.raw[MAGIC_POSITION:])
-        return kernel.load().crc32c(memoryview(self.raw)[ATTRIBUTES_POSITION:])
+        return kernel.load().crc32c(memoryview(self.raw)[BATCH_ATTRIBUTES.position :])
 
     def records(self, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
         """Its records, those before damage too. A wrong CRC is no damage here: `is_valid` tells of it.

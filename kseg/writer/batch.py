@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from kseg import kernel
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, Codec
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
-from kseg.formats.positions import ATTRIBUTES_POSITION, CRC_POSITION
+from kseg.formats.fixed import BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.writer.compress import compress
 from kseg.writer.errors import RecordError
 from kseg.writer.record import LARGEST_SIZE
@@ -44,9 +43,9 @@ def build_batch(fields: BatchFields, records: bytes, level: int | None = None) -
         records = compress(fields.codec, records, magic=_MAGIC, level=level)
     if BATCH_HEADER_SIZE + len(records) > LARGEST_SIZE:
         raise RecordError(f"a batch of {BATCH_HEADER_SIZE + len(records)} bytes is larger than {LARGEST_SIZE}")
-    header = _header(fields, len(records))
-    crc = kernel.load().crc32c(memoryview(b"".join((header[ATTRIBUTES_POSITION:], records))))
-    return b"".join((header[:CRC_POSITION], crc.to_bytes(4, "big"), header[ATTRIBUTES_POSITION:], records))
+    header = bytearray(_header(fields, len(records)))
+    BATCH_CRC.write(header, kernel.load().crc32c(memoryview(b"".join((header[BATCH_CRC.end :], records)))))
+    return b"".join((header, records))
 
 
 def _header(fields: BatchFields, size: int) -> bytes:

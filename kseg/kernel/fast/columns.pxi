@@ -200,11 +200,11 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
 cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid, int64_t position, int64_t row,
                     Bytes body) except -1 nogil:
     cdef bint readable
-    if <int8_t>at[MAGIC_AT] < 2 or size < BATCH_HEADER:
+    if batch_magic(at) < 2 or size < BATCH_HEADER_SIZE:
         readable = fill_entry(at, size, valid, position, &result.line)
         return result.add_entry(row, readable, body)
     fill_batch(at, size, valid, position, &result.line)
     if result.line.slots[CODEC] == 0:
-        body.at = at + BATCH_HEADER
-        body.size = size - BATCH_HEADER
+        body.at = at + BATCH_HEADER_SIZE
+        body.size = size - BATCH_HEADER_SIZE
     return 0 if body.size < 0 else result.add_batch(row, body)

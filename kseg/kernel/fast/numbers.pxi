@@ -1,4 +1,4 @@
-# The numbers that the parts share: those of kseg.kernel.contract, places in a batch, limits.
+# The numbers that the parts share: those of kseg.kernel.contract, and limits.
 
 # The numbers of kseg.kernel.contract; a test holds them equal.
 cpdef enum Stop:
@@ -23,11 +23,6 @@ cdef enum:
     TEXTS = 7
     FIRST_DECODED_TEXT = 3
     ROW = 3
-    LOG_OVERHEAD = 12
-    MAGIC_AT = 16
-    BATCH_HEADER = 61
-    V0_ENTRY = 12 + 14
-    V1_ENTRY = 12 + 22
     UNKNOWN_CONTROL = 7
     MALFORMED_CONTROL = 8
     CONTROL_TEMPLATES = 9

@@ -69,36 +69,26 @@ cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
 
 
 cdef bint read_message(const uint8_t* at, int64_t size, Line* line) noexcept nogil:
-    """A v0 or v1 message behind its 12 bytes into the record's slots; False if it is too short for what it says."""
+    """The message of a v0 or v1 entry into the record's slots; False if it is too short for what it says.
+
+    unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there, and so a v1 message's timestamp.
+    """
     cdef Cursor message
-    cdef const uint8_t* fixed
-    cdef uint8_t magic, attributes
+    cdef int8_t magic = entry_v0_magic(at)
     message.at = at
     message.end = at + size
     message.failed = False
-    fixed = take(&message, 6)
-    if fixed == NULL:
-        return False
-    magic = fixed[4]
-    attributes = fixed[5]
-    line.slots[RECORD_CRC] = <uint32_t>big_endian(fixed, 4)
-    line.slots[RECORD_IS_VALID] = size >= 14 and crc32_of(at + 4, size - 4) == <uint32_t>line.slots[RECORD_CRC]
-    line.slots[RECORD_MAGIC] = <int8_t>magic
-    line.slots[RECORD_CODEC] = attributes & 7
-    line.slots[TIMESTAMP] = -1
-    if magic == 1:
-        fixed = take(&message, 8)
-        line.slots[TIMESTAMP] = int64_at(fixed) if fixed != NULL else -1
+    take(&message, ENTRY_V1_KEY_LENGTH_AT if magic == 1 else ENTRY_V0_KEY_LENGTH_AT)
+    line.slots[RECORD_CRC] = entry_v0_crc(at)
+    line.slots[RECORD_IS_VALID] = crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
+    line.slots[RECORD_MAGIC] = magic
+    line.slots[RECORD_CODEC] = entry_v0_attributes(at) & CODEC_MASK
+    line.slots[TIMESTAMP] = entry_v1_timestamp(at) if magic == 1 else -1
     line.slots[KEY_SIZE] = line.slots[VALUE_SIZE] = -1
-    line.texts[0].size = line.texts[1].size = -1
     line.slots[SEQUENCE] = -1
     line.slots[HEADER_COUNT] = 0
-    fixed = take(&message, 4)
-    if fixed != NULL:
-        line.texts[0] = sized(&message, int32_at(fixed))
-    fixed = take(&message, 4)
-    if fixed != NULL:
-        line.texts[1] = sized(&message, int32_at(fixed))
+    line.texts[0] = sized_by_int32(&message)
+    line.texts[1] = sized_by_int32(&message)
     if message.failed:
         line.texts[0].size = line.texts[1].size = -1
         return False
@@ -115,49 +105,49 @@ cdef inline void clear_record(Line* line) noexcept nogil:
 
 
 cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
-    """A v2 batch's slots. unsafe: `size` ≥ 61 bytes are there."""
-    cdef int64_t attributes = <int16_t>big_endian(at + 21, 2)
+    """A v2 batch's slots. unsafe: BATCH_HEADER_SIZE bytes are there."""
+    cdef int64_t attributes = batch_attributes(at)
     cdef int64_t* slots = line.slots
     clear_record(line)
-    slots[BASE_OFFSET] = int64_at(at)
-    slots[PARTITION_LEADER_EPOCH] = int32_at(at + 12)
-    slots[MAGIC] = slots[RECORD_MAGIC] = <int8_t>at[MAGIC_AT]
-    slots[CRC] = slots[RECORD_CRC] = <uint32_t>big_endian(at + 17, 4)
+    slots[BASE_OFFSET] = batch_base_offset(at)
+    slots[PARTITION_LEADER_EPOCH] = batch_partition_leader_epoch(at)
+    slots[MAGIC] = slots[RECORD_MAGIC] = batch_magic(at)
+    slots[CRC] = slots[RECORD_CRC] = batch_crc(at)
     slots[ATTRIBUTES] = attributes
-    slots[CODEC] = slots[RECORD_CODEC] = attributes & 0x07
-    slots[TIMESTAMP_TYPE] = attributes >> 3 & 1
-    slots[IS_TRANSACTIONAL] = attributes >> 4 & 1
-    slots[IS_CONTROL] = attributes >> 5 & 1
-    slots[HAS_DELETE_HORIZON] = attributes >> 6 & 1
-    slots[LAST_OFFSET] = sum_of(slots[BASE_OFFSET], int32_at(at + 23))
-    slots[BASE_TIMESTAMP] = int64_at(at + 27)
-    slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = int64_at(at + 35)
-    slots[PRODUCER_ID] = int64_at(at + 43)
-    slots[PRODUCER_EPOCH] = <int16_t>big_endian(at + 51, 2)
-    slots[BASE_SEQUENCE] = int32_at(at + 53)
-    slots[LAST_SEQUENCE] = sequence_after(slots[BASE_SEQUENCE], int32_at(at + 23))
-    slots[COUNT] = int32_at(at + 57)
+    slots[CODEC] = slots[RECORD_CODEC] = attributes & CODEC_MASK
+    slots[TIMESTAMP_TYPE] = attributes >> TIMESTAMP_TYPE_SHIFT & 1
+    slots[IS_TRANSACTIONAL] = attributes >> TRANSACTIONAL_SHIFT & 1
+    slots[IS_CONTROL] = attributes >> CONTROL_SHIFT & 1
+    slots[HAS_DELETE_HORIZON] = attributes >> DELETE_HORIZON_SHIFT & 1
+    slots[LAST_OFFSET] = sum_of(slots[BASE_OFFSET], batch_last_offset_delta(at))
+    slots[BASE_TIMESTAMP] = batch_base_timestamp(at)
+    slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = batch_max_timestamp(at)
+    slots[PRODUCER_ID] = batch_producer_id(at)
+    slots[PRODUCER_EPOCH] = batch_producer_epoch(at)
+    slots[BASE_SEQUENCE] = batch_base_sequence(at)
+    slots[LAST_SEQUENCE] = sequence_after(slots[BASE_SEQUENCE], batch_last_offset_delta(at))
+    slots[COUNT] = batch_records_count(at)
     slots[OFFSET] = slots[LAST_OFFSET]
     slots[POSITION] = position
     slots[SIZE] = size
     slots[IS_VALID] = slots[RECORD_IS_VALID] = valid
     line.texts[0].size = line.texts[1].size = -1
     slots[KEY_SIZE] = -1
-    slots[VALUE_SIZE] = size - BATCH_HEADER
+    slots[VALUE_SIZE] = size - BATCH_HEADER_SIZE
 
 
 cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
-    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ 26 bytes are there."""
+    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there."""
     cdef int64_t* slots = line.slots
     clear_record(line)
-    cdef bint readable = read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+    cdef bint readable = read_message(at, size, line)
     slots[MAGIC] = slots[RECORD_MAGIC]
-    slots[ATTRIBUTES] = at[17]
+    slots[ATTRIBUTES] = <uint8_t>entry_v0_attributes(at)
     slots[CODEC] = slots[RECORD_CODEC]
     slots[CRC] = slots[RECORD_CRC]
-    slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = int64_at(at)
+    slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = entry_v0_offset(at)
     slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = slots[TIMESTAMP]
-    slots[TIMESTAMP_TYPE] = (at[17] >> 3 & 1) if slots[MAGIC] == 1 else -1
+    slots[TIMESTAMP_TYPE] = (slots[ATTRIBUTES] >> TIMESTAMP_TYPE_SHIFT & 1) if slots[MAGIC] == 1 else -1
     slots[IS_TRANSACTIONAL] = slots[IS_CONTROL] = slots[HAS_DELETE_HORIZON] = 0
     slots[BASE_SEQUENCE] = slots[LAST_SEQUENCE] = slots[PRODUCER_ID] = slots[PRODUCER_EPOCH] = -1
     slots[PARTITION_LEADER_EPOCH] = -1
@@ -180,10 +170,10 @@ cdef Inner survey(const uint8_t* at, const uint8_t* end) noexcept nogil:
     cdef int64_t size
     inner.count = inner.first_offset = inner.last_offset = 0
     while end - at >= LOG_OVERHEAD:
-        size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-        if size < V0_ENTRY or size > end - at:
+        size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
+        if size < LEAST_SIZE_V0 or size > end - at:
             break
-        inner.last_offset = int64_at(at)
+        inner.last_offset = entry_v0_offset(at)
         if inner.count == 0:
             inner.first_offset = inner.last_offset
         inner.count += 1
@@ -198,13 +188,13 @@ cdef inline int64_t inner_shift(int64_t magic, int64_t wrapper_offset, int64_t l
 
 cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_t shift, Line* line) noexcept nogil:
     """A wrapper's entry at `at` into the line, and its size; 0 if it is cut short, -1 if Kafka refuses it."""
-    cdef int64_t size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-    if size > end - at and size >= V0_ENTRY:
+    cdef int64_t size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
+    if size > end - at and size >= LEAST_SIZE_V0:
         return 0
-    if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+    if (size < LEAST_SIZE_V0 or not read_message(at, size, line)
             or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
         return -1
-    line.slots[OFFSET] = sum_of(int64_at(at), shift)
+    line.slots[OFFSET] = sum_of(entry_v0_offset(at), shift)
     if line.slots[TIMESTAMP_TYPE] == 1:
         line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
     return size

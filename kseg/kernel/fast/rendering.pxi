@@ -91,19 +91,19 @@ cdef class Renderer:
                        Bytes body) except -1 nogil:
         """One row. A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there."""
         cdef Line* line = &self.line
-        cdef int8_t magic = <int8_t>at[MAGIC_AT]
-        if magic < 2 or room < BATCH_HEADER:
+        cdef int8_t magic = batch_magic(at)
+        if magic < 2 or room < BATCH_HEADER_SIZE:
             return self.one_entry(at, size, valid, position, body)
         fill_batch(at, size, valid, position, line)
         self.put_batch(self.batch_templates[2], self.deep_v2)
         if not self.deep_v2:
             self.records += max(line.slots[COUNT], 0)
             return 0
-        if size < BATCH_HEADER:
+        if size < BATCH_HEADER_SIZE:
             return self.problem(Problem.BAD_RECORD, 0, 0)
         if line.slots[CODEC] == 0:
-            body.at = at + BATCH_HEADER
-            body.size = size - BATCH_HEADER
+            body.at = at + BATCH_HEADER_SIZE
+            body.size = size - BATCH_HEADER_SIZE
         if body.size < 0:
             return 0
         return self.batch_records(body)
@@ -142,18 +142,18 @@ cdef class Renderer:
         cdef Bytes key = line.texts[0], value = line.texts[1]
         cdef int64_t kind
         line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = line.slots[COORDINATOR_EPOCH] = -1
-        if key.size < 4 or <int16_t>big_endian(key.at, 2) < 0:
+        if key.size < CONTROL_RECORD_KEY_SIZE or control_key_version(key.at) < 0:
             self.problem(Problem.BAD_CONTROL, index, 0)
             return self.put(self.control_templates[MALFORMED_CONTROL])
-        kind = <int16_t>big_endian(key.at + 2, 2)
-        line.slots[CONTROL_VERSION] = <int16_t>big_endian(key.at, 2)
+        kind = control_key_type(key.at)
+        line.slots[CONTROL_VERSION] = control_key_version(key.at)
         line.slots[CONTROL_TYPE] = kind
         if 0 <= kind <= 1:
-            if value.size < 6 or <int16_t>big_endian(value.at, 2) < 0:
+            if value.size < END_TXN_MARKER_SIZE or marker_version(value.at) < 0:
                 line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
                 self.problem(Problem.BAD_CONTROL, index, 0)
                 return self.put(self.control_templates[MALFORMED_CONTROL])
-            line.slots[COORDINATOR_EPOCH] = int32_at(value.at + 2)
+            line.slots[COORDINATOR_EPOCH] = marker_coordinator_epoch(value.at)
         elif self.has_control_decoder and 0 <= kind < UNKNOWN_CONTROL:
             with gil:
                 self.decoded = self.decode_control(to_object(key), to_object(value))

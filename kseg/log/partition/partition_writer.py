@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
-from kseg.formats.fixed import (
-    OFFSET_INDEX_ENTRY_FIELDS,
-    TIME_INDEX_ENTRY_FIELDS,
-)
+from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.index.headers import BatchHeader, parse_header
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker

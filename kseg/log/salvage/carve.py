@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
-from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
+from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
+from kseg.formats.positions import size_field
 from kseg.index.headers import BatchHeader, headers_of, intact_header
 from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
 
@@ -117,7 +118,6 @@ def _fits(window: bytes, at: int, size: int) -> bool:
     """Whether numbers behind the magic can be those of a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
-        count = window[at + RECORDS_COUNT_POSITION : at + BATCH_HEADER_SIZE]
-        return 0 <= int.from_bytes(count, "big", signed=True) <= size * 1000
-    key_at = at + KEY_LENGTH_POSITION[magic]
-    return -1 <= int.from_bytes(window[key_at : key_at + 4], "big", signed=True) <= size
+        return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000
+    key_length = ENTRY_V1_KEY_LENGTH if magic == 1 else ENTRY_V0_KEY_LENGTH
+    return -1 <= key_length.read(window, at) <= size

@@ -7,7 +7,8 @@ from operator import ge
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.formats.codes import MAGIC_POSITION, NO_TIMESTAMP, DamageKind
+from kseg.formats.codes import NO_TIMESTAMP, DamageKind
+from kseg.formats.positions import checksum_of
 from kseg.index.headers import BatchHeader, parse_header
 from kseg.index.producer_state import EndMarker, is_control_record, parse_end_marker
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, Problem
@@ -147,13 +148,14 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
             yield Damage(damage.kind, damage.position, size, damage.detail, damage.next_offset)
             continue
         header = parse_header(run.buffer, start, run.position + start, is_valid=True)
-        crc_at = start + (17 if header.magic >= 2 else MAGIC_POSITION - 4)
+        crc = checksum_of(header.magic).field
+        crc_at = start + crc.position
         marker, problem = None, None
         if header.is_control:
             raw = bytes(run.buffer[start : start + size])
             marker = parse_end_marker(raw) if header.producer_id >= 0 else None
             problem = _control_problem(raw, header)
-        batch = records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+        batch = records.batch(row, header, bytes(run.buffer[crc_at : crc_at + crc.size]), marker)
         yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
 
 

@@ -9,7 +9,7 @@ from construct import ConstructError, Sequence
 
 from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import Message, version_range
-from kseg.formats.varint import UVARINT
+from kseg.formats.varint import UVARINT, VARINT_MAXIMUM_SIZE
 
 FRAME_VERSION = 1
 PREVIEW_FRAME_VERSION = 0
@@ -91,7 +91,7 @@ def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
     """A number of the header at a position, and where the next one begins."""
     word = HEADER_WORDS[index]
     try:
-        number: int = UVARINT.parse(data[position : position + 5])
+        number: int = UVARINT.parse(data[position : position + VARINT_MAXIMUM_SIZE])
     except ConstructError as error:
         raise MessageError(f"Error while reading {word}") from error
     if number > MAXIMUM_INT16:

@@ -69,12 +69,12 @@ $(WATCHED)-kernel: $(KERNEL) Makefile
 
 $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -rf $@ && mkdir $@
-	cp -r kseg tests pyproject.toml README.md LICENSE $@
+	cp -r kseg tests pyproject.toml README.md LICENSE NOTICE $@
 	ln -s ../../golden ../../docs ../../tools $@
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
 SECONDS := 600
 SEED :=
@@ -89,7 +89,7 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
 	$(VENV_PYTHON) tools/make_docs.py --check
 	$(VENV_PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py
@@ -103,8 +103,9 @@ test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that com
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
-bench: $(KERNEL) ## Compare with the real tool and other readers; needs Java and Maven, see bench/README.md
-	$(VENV_PYTHON) -m bench
+REPEAT := 3
+bench: $(KERNEL) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
+	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
 	$(VENV_PYTHON) -m bench.spark

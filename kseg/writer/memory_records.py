@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
+from kseg.errors import RecordError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -21,7 +22,6 @@ from kseg.formats.codes import (
 from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_LAST_OFFSET_DELTA, ENTRY_V0_OFFSET, ENTRY_V1_TIMESTAMP
 from kseg.formats.positions import LEGACY_FLAGS_POSITION, size_field
 from kseg.reading.batch import Batch, Record
-from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
 from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
 from kseg.formats.positions import size_field
-from kseg.index.headers import BatchHeader, headers_of, intact_header
+from kseg.index.headers import headers_of, intact_header
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
 
 SEARCH_COST_LIMIT = 32

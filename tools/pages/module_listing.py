@@ -1,14 +1,11 @@
-"""Writes the listing of kseg's modules in docs/architecture.md, from the first line of each module's docstring.
-
-Run it after adding or renaming a module: `python tools/list_modules.py`.
-"""
+"""docs/architecture.md with a current listing of kseg's modules: the first line of each module's docstring."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 WIDTH = 26
 SCHEMAS = "Kafka's message schemas as tables, written by tools/read_schemas.py"
@@ -21,14 +18,13 @@ SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""
 
 
-def main() -> None:
-    """Replaces the listing by one of the modules that are there."""
-    page = PAGE.read_text(encoding="utf-8")
-    order = re.search(r"```layers\n(.*?)```", page, re.DOTALL)
+def page() -> str:
+    """The page as it is, with the listing replaced by one of the modules that are there."""
+    text = PAGE.read_text(encoding="utf-8")
+    order = re.search(r"```layers\n(.*?)```", text, re.DOTALL)
     layers = [line.split()[0] for line in order[1].splitlines() if line] if order else []
     listing = "\n".join(["kseg/", *lines(ROOT / "kseg", 2, layers)])
-    page = re.sub(r"```listing\n.*?```", lambda _: f"```listing\n{listing}\n```", page, count=1, flags=re.DOTALL)
-    PAGE.write_text(page, encoding="utf-8")
+    return re.sub(r"```listing\n.*?```", lambda _: f"```listing\n{listing}\n```", text, count=1, flags=re.DOTALL)
 
 
 def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
@@ -72,7 +68,3 @@ def first_line(path: Path) -> str:
 def line(depth: int, name: str, about: str) -> str:
     """One line, its text in a column."""
     return f"{' ' * depth}{name:{WIDTH - depth}} {about}".rstrip()
-
-
-if __name__ == "__main__":
-    main()

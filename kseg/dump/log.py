@@ -13,7 +13,7 @@ from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
     from kseg.redaction import Redactor
 
 SHOWN_FALLS = 20
@@ -63,7 +63,6 @@ class Rendering(NamedTuple):
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
-    decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
     redactor: "Redactor | None" = None
 
@@ -84,7 +83,6 @@ class Rendering(NamedTuple):
             decode_control=self.decode_control,
             gap_rule=self.gap_rule,
             last_offset=last_offset,
-            decode_all=self.decode_all,
             record_filter=self.record_filter,
         )
 

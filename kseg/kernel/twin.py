@@ -18,7 +18,6 @@ from kseg.kernel.contract import (
     ROW,
     UNKNOWN_CONTROL,
     Decode,
-    DecodeAll,
     DecodeControl,
     GapRule,
     Problem,
@@ -231,7 +230,6 @@ class Renderer:
         decode_control: DecodeControl | None = None,
         gap_rule: GapRule = GapRule.NONE,
         last_offset: int | None = None,
-        decode_all: DecodeAll | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self._output = output
@@ -240,7 +238,7 @@ class Renderer:
         self._control_templates = None if program.control is None else [_record_line(line) for line in program.control]
         self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
         self._is_deep_v2 = program.record[2] is not None
-        self._decode = _decoder(decode, decode_all)
+        self._decode = None if decode is None else partial(_decoded, decode)
         self._decode_control = decode_control
         self._takes = None if record_filter is None else test_of(record_filter)
         self._to_skip = 0 if record_filter is None else record_filter.skip
@@ -417,21 +415,10 @@ def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
     return with_texts(record, key, value, decode(key or b"", value))
 
 
-def _decoder(decode: Decode | None, decode_all: DecodeAll | None) -> Callable[[RecordValues], RecordValues] | None:
-    """What gives a record the decoder's texts; None without one."""
-    if decode_all is not None:
-        return partial(_all_decoded, decode_all)
-    return None if decode is None else partial(_decoded, decode)
-
-
 def _decoded(decode: Decode, record: RecordValues) -> RecordValues:
-    key, value = decode(record[15], record[16], record[0])
-    return with_decoded(with_texts(record, key, value, None), NOTHING_DECODED)
-
-
-def _all_decoded(decode_all: DecodeAll, record: RecordValues) -> RecordValues:
-    key, value, *texts = decode_all(record[15], record[16], record[0], record[18])
-    return with_decoded(with_texts(record, key, value, None), texts)
+    """The record with the decoder's texts."""
+    key, value, *texts = decode(record[15], record[16], record[0], record[18])
+    return with_decoded(with_texts(record, key, value, None), texts or NOTHING_DECODED)
 
 
 def _shown(record: RecordValues, template: LineTemplate) -> RecordValues:

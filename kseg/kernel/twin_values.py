@@ -57,7 +57,7 @@ def form_of(key: bytes | None, value: bytes | None, decoded: bytes | None, heade
 
 
 def with_decoded(record: RecordValues, texts: Sequence[bytes | None]) -> RecordValues:
-    """The record with the texts of `decode_all` behind it."""
+    """The record with the other texts of a decoder after it."""
     nulls = [bit for text, bit in zip(texts, _DECODED_BITS, strict=True) if text is None]
     return cast(RecordValues, (*record[:19], record[19] | sum(nulls), *texts))
 

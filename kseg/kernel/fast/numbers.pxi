@@ -31,5 +31,6 @@ cdef enum:
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
     MANY_HEADERS = 1000
+    NO_PROBLEM = -1
     SHORT = 32  # literals up to this size are copied by one copy of this size; what it writes too much is written over
     WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON

@@ -48,6 +48,6 @@ def struct_of(*fields: FixedField) -> Struct:
     """Unpacks some fields, whose positions rise, and passes over the bytes between them."""
     form, position = ">", 0
     for field in fields:
-        form += f"{field.position - position}x{field.code}"
+        form += "x" * (field.position - position) + field.code
         position = field.end
     return Struct(form)

@@ -44,14 +44,18 @@ from kseg.kernel.twin_values import (
     IS_VALID,
     LAST_OFFSET,
     MAGIC,
-    MESSAGE_IS_VALID,
     NOTHING_DECODED,
     OFFSET,
     POSITION,
     BatchValues,
     Piece,
     RecordValues,
+    headers_of,
     int64,
+    key_of,
+    offset_of,
+    validity_of,
+    value_of,
     with_decoded,
     with_texts,
 )
@@ -79,6 +83,8 @@ NAME = "twin"
 _SCANNED = struct_of(BATCH_LENGTH, ENTRY_V0_CRC, BATCH_MAGIC, BATCH_CRC, BATCH_FLAGS)
 """CRC_V0 is that of v1 too; the first byte of v2's CRC are the attributes of v0 and v1."""
 _SIZE_AND_MAGIC = struct_of(BATCH_LENGTH, BATCH_MAGIC)
+_LEGACY = (0, 1)
+_V2_COVERED_FROM = BATCH_CRC.end
 _OFFSET_AND_SIZE = struct_of(BATCH_BASE_OFFSET, BATCH_LENGTH)
 
 
@@ -98,8 +104,8 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
         if after > end:
             return count, at, Stop.END, codecs
         if magic == 2:
-            is_valid = checksum(buffer[at + BATCH_CRC.end : after]) == crc
-        elif 0 <= magic < 2:
+            is_valid = checksum(buffer[at + _V2_COVERED_FROM : after]) == crc
+        elif magic in _LEGACY:
             attributes = crc >> 24
             is_valid = crc32(buffer[at + MAGIC_POSITION : after]) == legacy_crc
         else:
@@ -332,7 +338,7 @@ class Renderer:
     def _note_wrong(self, messages: list[RecordValues], first: int, wrapper: BatchValues) -> bool:
         """Notes the first of a wrapper's messages whose own CRC is wrong; tells whether there is one."""
         for index, message in enumerate(messages, first):
-            if not message[MESSAGE_IS_VALID]:
+            if not validity_of(message):
                 self.problems.append(RecordProblem(wrapper[POSITION], Problem.BAD_MESSAGE, index, 0))
                 return True
         return False
@@ -393,12 +399,11 @@ class Renderer:
         """Remembers each place where an offset isn't the one before + 1; or, if that is the rule, isn't above it."""
         last = self._last_offset
         if self._gap_rule == _FALLS:
-            offsets = [record[0] for record in records]
+            offsets = list(map(offset_of, records))
             self.gaps += [pair for pair in pairwise(([] if last is None else [last]) + offsets) if pair[1] <= pair[0]]
             self._last_offset = offsets[-1] if offsets else last
             return
-        for record in records:
-            offset = record[0]
+        for offset in map(offset_of, records):
             if offset - 1 != last and last is not None and int64(offset - 1) != last:
                 self.gaps.append((last, offset))
             last = offset
@@ -411,13 +416,13 @@ def _record_line(template: Template) -> LineTemplate:
 
 def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
     """The control record with the decoder's text; it has a key."""
-    key, value = record[15], record[16]
+    key, value = key_of(record), value_of(record)
     return with_texts(record, key, value, decode(key or b"", value))
 
 
 def _decoded(decode: Decode, record: RecordValues) -> RecordValues:
     """The record with the decoder's texts."""
-    key, value, *texts = decode(record[15], record[16], record[0], record[18])
+    key, value, *texts = decode(key_of(record), value_of(record), offset_of(record), headers_of(record))
     return with_decoded(with_texts(record, key, value, None), texts or NOTHING_DECODED)
 
 

@@ -22,6 +22,8 @@ from kseg.kernel.twin_values import (
     COUNT,
     LAST_OFFSET,
     MAGIC,
+    NO_BATCH_SLOTS,
+    NO_RECORD_SLOTS,
     NO_TIMESTAMP_TYPE,
     NULL_DECODED,
     NULL_KEY,
@@ -32,11 +34,18 @@ from kseg.kernel.twin_values import (
     Piece,
     RecordValues,
     append_time_of,
+    codec_of,
+    crc_of,
     int64,
+    magic_of,
+    offset_of,
+    timestamp_of,
+    with_timestamp,
 )
 
 _OFFSET_AND_SIZE = struct_of(ENTRY_V0_OFFSET, ENTRY_V0_MESSAGE_SIZE)
 _TIMESTAMP, _LENGTH = struct_of(ENTRY_V1_TIMESTAMP), struct_of(LENGTH)
+_COVERED_FROM, _V0_KEY_POSITION, _V1_KEY_POSITION = ENTRY_V0_CRC.end, ENTRY_V0_KEY_LENGTH.end, ENTRY_V1_KEY_LENGTH.end
 _CRC_TO_ATTRIBUTES = struct_of(ENTRY_V0_CRC, ENTRY_V0_MAGIC, ENTRY_V0_ATTRIBUTES)
 
 
@@ -48,11 +57,11 @@ def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[Batch
     data = content.tobytes()
     size = len(data)
     message, is_readable = _read_message(data, 0, size, ENTRY_V0_OFFSET.read(data), is_valid)
-    timestamp, crc, codec, magic = message[1], message[6], message[8], message[9]
+    offset, timestamp, magic = offset_of(message), timestamp_of(message), magic_of(message)
     attributes = data[LEGACY_FLAGS_POSITION]
     batch = (
-        message[0],
-        message[0],
+        offset,
+        offset,
         1,
         -1,
         -1,
@@ -68,10 +77,11 @@ def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[Batch
         position,
         size,
         magic,
-        codec,
-        crc,
+        codec_of(message),
+        crc_of(message),
         is_valid,
         attributes,
+        *NO_BATCH_SLOTS,
     )
     return batch, message, is_readable
 
@@ -83,7 +93,7 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
     """
     crc, magic, attributes = _CRC_TO_ATTRIBUTES.unpack_from(data, at)
     timestamp = _TIMESTAMP.unpack_from(data, at)[0] if magic == 1 else -1
-    key_at = at + (ENTRY_V1_KEY_LENGTH if magic == 1 else ENTRY_V0_KEY_LENGTH).end
+    key_at = at + (_V1_KEY_POSITION if magic == 1 else _V0_KEY_POSITION)
     key = value = None
     key_size, value_size, form = -1, -1, NULL_KEY | NULL_VALUE | NULL_DECODED
     sizes = _sizes(data, key_at, end)
@@ -105,14 +115,10 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
         value_size if value_size >= 0 else -1,
         0,
         crc,
-        is_valid or int(crc32(data[at + ENTRY_V0_CRC.end : end]) == crc),
+        is_valid or int(crc32(data[at + _COVERED_FROM : end]) == crc),
         attributes & CODEC_MASK,
         magic,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
+        *NO_RECORD_SLOTS,
         key,
         value,
         None,
@@ -199,8 +205,7 @@ def _inner_message(body: bytes, at: int, size: int, offset: int, wrapper: BatchV
     if size < ENTRY_MINIMUM_SIZE:
         return None
     message, is_readable = _read_message(body, at, at + size, offset, 0)
-    codec, magic = message[8], message[9]
-    if not is_readable or codec != 0 or magic != (1 if wrapper[MAGIC] == 1 else 0):
+    if not is_readable or codec_of(message) != 0 or magic_of(message) != (1 if wrapper[MAGIC] == 1 else 0):
         return None
     append_time = append_time_of(wrapper)
-    return message if append_time is None else (message[0], append_time, *message[2:])
+    return message if append_time is None else with_timestamp(message, append_time)

@@ -27,6 +27,7 @@ from kseg.kernel.twin_values import (
     LOG_APPEND_TIME,
     MAGIC,
     MAX_TIMESTAMP,
+    NO_RECORD_SLOTS,
     NULL_DECODED,
     NULL_KEY,
     NULL_VALUE,
@@ -40,6 +41,9 @@ from kseg.kernel.twin_values import (
     append_time_of,
     form_of,
     int64,
+    key_of,
+    value_of,
+    with_control,
 )
 
 _BATCH_HEADER = BATCH_HEADER_FIELDS.struct
@@ -128,11 +132,7 @@ def batch_as_record(batch: BatchValues) -> RecordValues:
         is_valid,
         codec,
         magic,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
+        *NO_RECORD_SLOTS,
         None,
         None,
         None,
@@ -197,7 +197,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
-    key, value = record[15], record[16]
+    key, value = key_of(record), value_of(record)
     if key is None or len(key) < _CONTROL_KEY.size:
         return None
     version, kind = _CONTROL_KEY.unpack_from(key)
@@ -208,7 +208,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
         marker_version, coordinator_epoch = _MARKER.unpack_from(value)
     if version < 0 or marker_version < 0:
         return None
-    return kind, (*record[:10], kind, version, coordinator_epoch, *record[13:])
+    return kind, with_control(record, kind, version, coordinator_epoch)
 
 
 def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, records: list[RecordValues]) -> int:

@@ -1,8 +1,9 @@
 """Writes where fields stand, out of the construct grammars: kseg/formats/fixed.py and kernel/fast/positions.pxi.
 
-Both serve code that reads bytes without construct. Run it after a change of the grammars in kseg/formats:
+Both serve code that reads bytes without construct. The compiled kernel's copy of the numbers in kernel/contract.py is
+made too: kernel/fast/contract.pxi. Run it after a change of the grammars in kseg/formats, or of the contract:
 
-python tools/make_positions.py            writes both
+python tools/make_positions.py            writes all three
 python tools/make_positions.py --check    ends with 1 if it would change them
 """
 
@@ -17,10 +18,12 @@ from typing import Any, NamedTuple
 from construct import BitsInteger, FormatField, Renamed
 
 from kseg.formats import batch, control, index, legacy, snapshot
+from kseg.kernel import contract
 
 KSEG = Path(__file__).resolve().parent.parent / "kseg"
 MODULE = KSEG / "formats" / "fixed.py"
 PART = KSEG / "kernel" / "fast" / "positions.pxi"
+NUMBERS = KSEG / "kernel" / "fast" / "contract.pxi"
 
 MADE = "Made by tools/make_positions.py from the grammars: edit those."
 SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -69,8 +72,12 @@ def main() -> int:
 
 
 def made() -> dict[Path, str]:
-    """Both files' texts."""
-    return {MODULE: formatted("\n".join(module())), PART: "\n".join(part()) + "\n"}
+    """The files' texts."""
+    return {
+        MODULE: formatted("\n".join(module())),
+        PART: "\n".join(part()) + "\n",
+        NUMBERS: "\n".join(numbers()) + "\n",
+    }
 
 
 def structures() -> list[Structure]:
@@ -223,6 +230,20 @@ def part() -> Iterator[str]:
             kind = C_TYPES[field.code]
             yield f"\n\ncdef inline {kind} {constant(made_of, field).lower()}(const uint8_t* at) noexcept nogil:"
             yield f"    return <{kind}>big_endian(at + {constant(made_of, field)}_AT, {field.size})"
+
+
+def numbers() -> Iterator[str]:
+    """The lines of the kernel's part with the contract's numbers."""
+    yield "# The numbers of kseg.kernel.contract. Made from it by tools/make_positions.py: edit that."
+    for shown in (contract.Stop, contract.Problem, contract.Op):
+        yield f"\ncpdef enum {shown.__name__}:"
+        yield from (f"    {member.name} = {member.value}" for member in shown)
+    yield "\ncdef enum:"
+    for used in (contract.Slot, contract.Text):
+        yield from (f"    {member.name} = {member.value}" for member in used)
+        yield f"    {used.__name__.upper()}S = {len(used)}"
+    for name in ("ROW", "UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
+        yield f"    {name} = {getattr(contract, name)}"
 
 
 def constant(made_of: Structure, field: Field) -> str:

@@ -26,6 +26,7 @@ cdef extern from "crc.h" nogil:
 NAME = "fast"
 crc_prepare()
 
+include "fast/contract.pxi"
 include "fast/numbers.pxi"
 include "fast/reading.pxi"
 include "fast/positions.pxi"

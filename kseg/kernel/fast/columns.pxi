@@ -125,8 +125,8 @@ cdef class Columns:
         self.valid.add(1)[0] = view.slots[RECORD_IS_VALID]
         self.control.add(1)[0] = view.slots[IS_CONTROL]
         add_int32(self.timestamp_types, view.slots[TIMESTAMP_TYPE])
-        self.keys.add(view.texts[0])
-        self.values.add(view.texts[1])
+        self.keys.add(view.texts[KEY])
+        self.values.add(view.texts[VALUE])
         for i in range(view.slots[HEADER_COUNT]):
             self.header_keys.add(sized(&headers, varint(&headers)))
             self.header_values.add(sized(&headers, varint(&headers)))
@@ -135,7 +135,8 @@ cdef class Columns:
         return 0
 
     cdef int add_batch(self, int64_t row, Bytes body) except -1 nogil:
-        cdef Walk walk = walk_records(body, &self.view)
+        cdef Walk walk
+        start_walk(&walk, body, self.view.slots[COUNT])
         while next_record(&walk, &self.view):
             self.add(row)
         return self.end_of_walk(&walk)
@@ -147,7 +148,7 @@ cdef class Columns:
             return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
         if body.size < 0:
             return 0
-        walk = walk_wrapper(body, &self.view)
+        start_in_wrapper(&walk, body, &self.view)
         while next_message(&walk, &self.view):
             self.add(row)
         return self.end_of_walk(&walk)

@@ -70,16 +70,16 @@ cdef class Filter:
         if self.has_share and mixed(<uint64_t>offset) >= self.share:
             return False
         if self.key.size >= 0 and not (
-                view.texts[0].size == self.key.size and memcmp(view.texts[0].at, self.key.at, self.key.size) == 0):
+                view.texts[KEY].size == self.key.size and memcmp(view.texts[KEY].at, self.key.at, self.key.size) == 0):
             return False
-        if not self.has_part(&view.texts[0], &self.key_part) or not self.has_part(&view.texts[1], &self.value_part):
+        if not self.has_part(&view.texts[KEY], &self.key_part) or not self.has_part(&view.texts[VALUE], &self.value_part):
             return False
         if self.header_count and not self.has_headers(view):
             return False
         if not self.asks_python:
             return True
         with gil:
-            return bool(self.predicate(to_object(view.texts[0]), to_object(view.texts[1])))
+            return bool(self.predicate(to_object(view.texts[KEY]), to_object(view.texts[VALUE])))
 
     cdef inline bint has_part(self, Bytes* text, Bytes* part) noexcept nogil:
         return part.size < 0 or (text.size >= part.size and is_part(text.at, text.size, part.at, part.size))

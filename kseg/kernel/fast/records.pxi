@@ -3,7 +3,7 @@
 cdef struct RecordView:
     # what a template can show
     int64_t slots[SLOTS]
-    Bytes texts[TEXTS]  # key, value, what a control record's decoder made; the four that other decoders make
+    Bytes texts[TEXTS]
     Cursor headers
 
 
@@ -38,8 +38,8 @@ cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
     attributes = take(&record, 1)
     timestamp_delta = varlong(&record, 10)
     offset_delta = varint(&record)
-    view.texts[0] = sized(&record, varint(&record))
-    view.texts[1] = sized(&record, varint(&record))
+    view.texts[KEY] = sized(&record, varint(&record))
+    view.texts[VALUE] = sized(&record, varint(&record))
     if record.failed or not read_headers(&record, view) or record.at != record.end:
         return False
     view.slots[OFFSET] = sum_of(view.slots[BASE_OFFSET], offset_delta)
@@ -48,8 +48,8 @@ cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
     else:
         view.slots[TIMESTAMP] = sum_of(view.slots[BASE_TIMESTAMP], timestamp_delta)
     view.slots[SEQUENCE] = sequence_after(view.slots[BASE_SEQUENCE], offset_delta)
-    view.slots[KEY_SIZE] = view.texts[0].size
-    view.slots[VALUE_SIZE] = view.texts[1].size
+    view.slots[KEY_SIZE] = view.texts[KEY].size
+    view.slots[VALUE_SIZE] = view.texts[VALUE].size
     view.slots[TIMESTAMP_DELTA] = timestamp_delta
     view.slots[RECORD_ATTRIBUTES] = <int8_t>attributes[0]  # unsafe: `record` hasn't failed, the byte is there
     return True
@@ -87,13 +87,13 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
     view.slots[KEY_SIZE] = view.slots[VALUE_SIZE] = -1
     view.slots[SEQUENCE] = -1
     view.slots[HEADER_COUNT] = 0
-    view.texts[0] = sized_by_int32(&message)
-    view.texts[1] = sized_by_int32(&message)
+    view.texts[KEY] = sized_by_int32(&message)
+    view.texts[VALUE] = sized_by_int32(&message)
     if message.failed:
-        view.texts[0].size = view.texts[1].size = -1
+        view.texts[KEY].size = view.texts[VALUE].size = -1
         return False
-    view.slots[KEY_SIZE] = max(view.texts[0].size, -1)
-    view.slots[VALUE_SIZE] = max(view.texts[1].size, -1)
+    view.slots[KEY_SIZE] = max(view.texts[KEY].size, -1)
+    view.slots[VALUE_SIZE] = max(view.texts[VALUE].size, -1)
     return True
 
 
@@ -131,7 +131,7 @@ cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t positi
     slots[POSITION] = position
     slots[SIZE] = size
     slots[IS_VALID] = slots[RECORD_IS_VALID] = valid
-    view.texts[0].size = view.texts[1].size = -1
+    view.texts[KEY].size = view.texts[VALUE].size = -1
     slots[KEY_SIZE] = -1
     slots[VALUE_SIZE] = size - BATCH_HEADER_SIZE
 
@@ -163,31 +163,23 @@ cdef struct Walk:
     Cursor body
     const uint8_t* start
     int64_t index, count  # records read; and those that the header announces
-    int magic
-    int64_t shift  # of a wrapper: what its messages' stored offsets lack
     int problem  # what ended it too early, or NO_PROBLEM
+    int magic  # of a wrapper's messages
+    int64_t shift  # what the stored offsets of a wrapper's messages lack
 
 
-cdef inline Walk new_walk(Bytes body) noexcept nogil:
-    cdef Walk walk
+cdef inline void start_walk(Walk* walk, Bytes body, int64_t count) noexcept nogil:
     walk.start = walk.body.at = body.at
     walk.body.end = end_of(body)
     walk.body.failed = False
-    walk.index = walk.count = walk.shift = walk.magic = 0
+    walk.index = 0
+    walk.count = count
     walk.problem = NO_PROBLEM
-    return walk
 
 
 cdef inline int64_t body_position(Walk* walk) noexcept nogil:
     """Where the walk stands, in bytes of the body."""
     return walk.body.at - walk.start
-
-
-cdef inline Walk walk_records(Bytes body, RecordView* view) noexcept nogil:
-    """A walk over the records of the v2 batch in the view."""
-    cdef Walk walk = new_walk(body)
-    walk.count = view.slots[COUNT]
-    return walk
 
 
 cdef inline bint next_record(Walk* walk, RecordView* view) noexcept nogil:
@@ -206,14 +198,14 @@ cdef inline bint next_record(Walk* walk, RecordView* view) noexcept nogil:
     return True
 
 
-cdef Walk walk_wrapper(Bytes body, RecordView* view) noexcept nogil:
-    """A walk over the messages of the wrapper in the view, which is given their base offset and their count.
+cdef void start_in_wrapper(Walk* walk, Bytes body, RecordView* view) noexcept nogil:
+    """Begins a walk over the messages of the wrapper in the view, which is given their base offset and their count.
 
     v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
     """
-    cdef Walk walk = new_walk(body)
     cdef int64_t first = 0, last = 0, size, offset = view.slots[LAST_OFFSET]
     cdef const uint8_t* at = body.at
+    start_walk(walk, body, 0)
     while walk.body.end - at >= LOG_OVERHEAD:  # a short last entry ends the messages silently, as in Kafka
         size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
         if size < LEAST_SIZE_V0 or size > walk.body.end - at:
@@ -224,13 +216,11 @@ cdef Walk walk_wrapper(Bytes body, RecordView* view) noexcept nogil:
         walk.count += 1
         at += size
     walk.magic = 1 if view.slots[MAGIC] == 1 else 0
-    if walk.magic == 1 and offset:
-        walk.shift = <int64_t>(<uint64_t>offset - <uint64_t>last)
+    walk.shift = <int64_t>(<uint64_t>offset - <uint64_t>last) if walk.magic == 1 and offset else 0
     if walk.count == 0 or walk.shift < 0:
         walk.problem = Problem.BAD_RECORD
     view.slots[BASE_OFFSET] = sum_of(first, walk.shift)
     view.slots[COUNT] = walk.count
-    return walk
 
 
 cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:

@@ -14,8 +14,7 @@ def replace_header_values(uint8_t[::1] records, Py_ssize_t start, Py_ssize_t end
         return
     memset(&view, 0, sizeof(RecordView))
     value.at, value.size = &records[0] + start, end - start
-    walk = walk_records(value, &view)
-    walk.count = count
+    start_walk(&walk, value, count)
     while next_record(&walk, &view):
         headers = view.headers
         for i in range(view.slots[HEADER_COUNT]):

@@ -109,7 +109,8 @@ cdef class Renderer:
 
     cdef int batch_records(self, Bytes body) except -1 nogil:
         cdef RecordView* view = &self.view
-        cdef Walk walk = walk_records(body, view)
+        cdef Walk walk
+        start_walk(&walk, body, view.slots[COUNT])
         while next_record(&walk, view):
             if self.gap_rule & 1:
                 self.note_offset()
@@ -131,7 +132,7 @@ cdef class Renderer:
 
     cdef int put_control(self, int64_t index) except -1 nogil:
         cdef RecordView* view = &self.view
-        cdef Bytes key = view.texts[0], value = view.texts[1]
+        cdef Bytes key = view.texts[KEY], value = view.texts[VALUE]
         cdef int64_t kind
         view.slots[CONTROL_TYPE] = view.slots[CONTROL_VERSION] = view.slots[COORDINATOR_EPOCH] = -1
         if key.size < CONTROL_RECORD_KEY_SIZE or control_key_version(key.at) < 0:
@@ -150,9 +151,9 @@ cdef class Renderer:
             with gil:
                 self.decoded = self.decode_control(to_object(key), to_object(value))
                 if self.decoded is not None:
-                    view.texts[2] = from_object(self.decoded)
+                    view.texts[DECODED] = from_object(self.decoded)
         self.put(self.control_templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL])
-        view.texts[2].size = -1
+        view.texts[DECODED].size = -1
         return 0
 
     cdef int one_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1 nogil:
@@ -180,7 +181,7 @@ cdef class Renderer:
             return self.put_record(self.record_templates[magic])
         if body.size < 0:
             return self.put_batch(self.batch_templates[magic], True)
-        walk = walk_wrapper(body, view)
+        start_in_wrapper(&walk, body, view)
         self.put_batch(self.batch_templates[magic], True)
         return self.wrapper_records(&walk)
 
@@ -251,7 +252,7 @@ cdef class Renderer:
             with gil:
                 self.decode_texts()
             self.put(template)
-            for i in range(FIRST_DECODED_TEXT, TEXTS):
+            for i in range(KEY_DECODED, TEXTS):
                 self.view.texts[i].size = -1
             return 0
         return self.put(template)
@@ -259,10 +260,10 @@ cdef class Renderer:
     cdef int decode_texts(self) except -1:
         """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
         cdef int i, place
-        key, value = to_object(self.view.texts[0]), to_object(self.view.texts[1])
+        key, value = to_object(self.view.texts[KEY]), to_object(self.view.texts[VALUE])
         self.decoded = self.decode(key, value, self.view.slots[OFFSET], headers_of(&self.view))
         for i in range(len(self.decoded)):
-            place = i if i < 2 else i - 2 + FIRST_DECODED_TEXT
+            place = i if i < 2 else i - 2 + KEY_DECODED
             self.view.texts[place].size = -1
             if self.decoded[i] is not None:
                 self.view.texts[place] = from_object(self.decoded[i])

@@ -161,6 +161,12 @@ def attribute_bits() -> dict[str, tuple[int, int]]:
     return found
 
 
+def known_attributes() -> dict[int, int]:
+    """Magic to the bits of the attributes that have a meaning."""
+    masks = {name: mask for name, (_, mask) in attribute_bits().items()}
+    return {magic: sum(masks.get(field.name, 0) for field in bits.subcon.subcons) for magic, bits in BITS.items()}
+
+
 def bits_of(field: Any) -> int:
     """Bits of an attribute."""
     inner = field
@@ -199,6 +205,8 @@ def module() -> Iterator[str]:
     for name, (_, mask) in attribute_bits().items():
         yield f'"{name}": {mask:#04x},'
     yield '}\n"""Masks of the attributes\' bits: what a format has of them stands at the same bits in all."""\n'
+    yield f"KNOWN_ATTRIBUTES = {{{', '.join(f'{magic}: {bits:#04x}' for magic, bits in known_attributes().items())}}}"
+    yield '"""Magic to the bits that have a meaning; all others are 0."""'
     yield f"LEAST_SIZES = {least_sizes()}"
     yield '"""Magic to the bytes of the least batch or entry: without records; with null for key and value."""'
 
@@ -216,9 +224,7 @@ def part() -> Iterator[str]:
         yield from (f"    {constant(made_of, field)}_AT = {field.position}" for field in made_of.fields)
     flags = next(field for made_of in read for field in made_of.fields if field.name == "attributes" and field.size > 1)
     yield f"    BATCH_FLAGS_AT = {flags.position + flags.size - 1}  # the lower byte of the attributes"
-    for magic, bits in BITS.items():
-        known = sum(attribute_bits()[field.name][1] for field in bits.subcon.subcons if field.name != "unused")
-        yield f"    KNOWN_ATTRIBUTES_V{magic} = {known:#04x}"
+    yield from (f"    KNOWN_ATTRIBUTES_V{magic} = {bits:#04x}" for magic, bits in known_attributes().items())
     for name, (shift, mask) in attribute_bits().items():
         short = re.sub("^(is|has)_", "", name).upper()
         yield f"    {short}_MASK = {mask:#04x}"

@@ -134,5 +134,7 @@ ATTRIBUTES = {
 }
 """Masks of the attributes' bits: what a format has of them stands at the same bits in all."""
 
+KNOWN_ATTRIBUTES = {0: 0x07, 1: 0x0F, 2: 0x7F}
+"""Magic to the bits that have a meaning; all others are 0."""
 LEAST_SIZES = {0: 26, 1: 34, 2: 61}
 """Magic to the bytes of the least batch or entry: without records; with null for key and value."""

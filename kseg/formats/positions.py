@@ -14,6 +14,7 @@ from kseg.formats.fixed import (
     ENTRY_V0_CRC,
     ENTRY_V0_KEY_LENGTH,
     ENTRY_V1_KEY_LENGTH,
+    KNOWN_ATTRIBUTES,
 )
 from kseg.formats.fixed_fields import Bytes, FixedField
 
@@ -26,6 +27,8 @@ LEGACY_FLAGS_POSITION = ENTRY_V0_ATTRIBUTES.position
 LENGTH = ENTRY_V0_KEY_LENGTH._replace(position=0)
 """The length of a v0 or v1 message's key or value, wherever it stands; negative for null."""
 KEY_LENGTH_POSITION = {0: ENTRY_V0_KEY_LENGTH.position, 1: ENTRY_V1_KEY_LENGTH.position}
+PLAUSIBLE_ATTRIBUTES = {magic: rb"[\0-\x%02x]" % bits for magic, bits in KNOWN_ATTRIBUTES.items()}
+"""Magic to a pattern of the byte that holds the attributes' known bits, from the lowest on."""
 VERSION = CONTROL_KEY_VERSION
 """What keys and values of Kafka's internal topics begin with, as those of control records do."""
 

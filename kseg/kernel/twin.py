@@ -12,7 +12,7 @@ from zlib import crc32
 from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_CRC, BATCH_LENGTH, BATCH_MAGIC, ENTRY_V0_CRC, LEAST_SIZES
 from kseg.formats.fixed_fields import struct_of
-from kseg.formats.positions import BATCH_FLAGS
+from kseg.formats.positions import BATCH_FLAGS, PLAUSIBLE_ATTRIBUTES
 from kseg.kernel.contract import (
     MALFORMED_CONTROL,
     ROW,
@@ -175,8 +175,8 @@ def _header_pattern(low: int, high: int, room: int) -> re.Pattern[bytes]:
     halves = sorted({re.escape((half % 2**32).to_bytes(4, "big")) for half in (low, high)})
     offset = halves[0] if len(halves) == 1 else b"(?:%b)" % b"|".join(halves)
     size = rb"(?!\0\0\0[\0-\x0d])[\0-%b]" % re.escape(bytes([min(room, 0x7F)]))
-    v2 = rb"\x02.{4}\0[\0-\x7f]"
-    return re.compile(offset + rb".{4}" + size + rb".{7}(?:%b|\x01[\0-\x0f]|\0[\0-\x07])" % v2, re.DOTALL)
+    v0, v1, v2 = PLAUSIBLE_ATTRIBUTES.values()
+    return re.compile(offset + rb".{4}" + size + rb".{7}(?:\x02.{4}\0%b|\x01%b|\0%b)" % (v2, v1, v0), re.DOTALL)
 
 
 def crc32c(data: memoryview) -> int:

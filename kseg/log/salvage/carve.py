@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
 from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
-from kseg.formats.positions import size_field
+from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, size_field
 from kseg.index.headers import headers_of, intact_header
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
@@ -19,8 +19,9 @@ SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""
 _GIVEN_UP = "no intact batch was found here; the careful search was given up, since it took too long"
 _SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
+_V0, _V1, _V2 = PLAUSIBLE_ATTRIBUTES.values()
 _HEADER = re.compile(
-    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
+    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0%b[\0-\x7f]|\x01%b|\0%b))" % (_V2, _V1, _V0),
 )
 """Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
 

@@ -6,18 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.kernel.contract import VALID, Op, Program, RecordFilter, Renderer, Slot, Template
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
 from kseg.log.partition.partition_log import SegmentFiles
 from kseg.log.select.selector import Selector, starts_from_end
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import Damage, LogFile
 from kseg.selection import Selection
-
-_NUMBERS = (Slot.POSITION, Slot.SIZE, Slot.OFFSET, Slot.TIMESTAMP)
-_LINE = Template(tuple(code for slot in _NUMBERS for code in (Op.INTEGER, slot, 0, Op.LITERAL, 0, 1)), b" ", ())
-"""A record as the kernel prints it: its numbers, a blank behind each."""
-_PROGRAM = Program((None, None, None), (_LINE, _LINE, _LINE), None)
-_OUTPUT_SIZE = 1 << 16
 
 
 class SelectedRecord(NamedTuple):
@@ -38,33 +32,35 @@ class SelectedPiece(NamedTuple):
 
 
 class RecordPicker:
-    """Tells which records of the slices of one log a filter takes, as the kernel judges them.
+    """Tells which records of the slices of one log a filter takes, as the kernel judges them for `kseg dump` too.
 
-    Source of truth is the kernel's renderer: what `kseg dump` prints for the same filter.
+    is_full: the filter's limit is reached.
     """
 
     def __init__(self, wanted: RecordFilter | None) -> None:
         """Takes the filter; None takes every record."""
-        self._pieces: list[bytes] = []
-        self._output = kernel.load().Output(lambda text: self._pieces.append(bytes(text)), _OUTPUT_SIZE)
-        self._renderer: Renderer = kernel.load().Renderer(_PROGRAM, self._output, record_filter=wanted)
+        self._wanted = wanted or RecordFilter()
+        self.is_full = self._wanted.limit == 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the filter's limit is reached."""
-        return self._renderer.is_full
+    def columns(self, piece: Slice) -> Columns:
+        """The records of a slice that the filter takes, column by column."""
+        run, wanted = piece.run, self._wanted
+        taken = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, wanted)
+        if wanted.limit is not None:
+            self._wanted = wanted._replace(limit=wanted.limit - taken.count)
+            self.is_full = self._wanted.limit == 0
+        return taken
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
-        """The records of a slice that the filter takes."""
-        row = piece.first
-        while row < piece.last and not self._renderer.is_full:
-            run = piece.run
-            row = self._renderer.render(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
-        self._renderer.problems.clear()  # damage is no matter of choosing
-        self._output.flush()
-        numbers = list(map(int, b"".join(self._pieces).split()))
-        self._pieces.clear()
-        return [SelectedRecord(*four) for four in zip(*(iter(numbers),) * len(_NUMBERS), strict=True)]
+        """The same as numbers."""
+        taken, run = self.columns(piece), piece.run
+        rows = memoryview(taken.rows).cast("i").tolist()
+        batches = {row: (run.position + run.rows[row * ROW + START], run.rows[row * ROW + SIZE]) for row in set(rows)}
+        offsets, timestamps = memoryview(taken.offsets).cast("q"), memoryview(taken.timestamps).cast("q")
+        return [
+            SelectedRecord(*batches[row], offset, timestamp)
+            for row, offset, timestamp in zip(rows, offsets, timestamps, strict=True)
+        ]
 
 
 def selected_pieces(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
     from kseg.log.select.selector import Selector
+    from kseg.log.select.tail import Tail
 
 
 def read_log(
@@ -188,11 +189,9 @@ def _dump_part(
     logs: list[str], part: Part, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
 ) -> None:
     """Prints the logs of one directory."""
-    tail = part.selector.selection.tail
-    if tail is not None:
-        from kseg.dump.tail import find_tail
-
-        logs, part.start, part.skip = find_tail(logs, tail, part.selector, context)
+    if part.selector.selection.tail is not None:
+        tail = _tail(logs, part.selector.selection.tail, part.selector, context)
+        logs, part.start, part.skip = logs[tail.number :], tail.start, tail.skip
     context.part = part
     try:
         for path in logs:
@@ -203,6 +202,24 @@ def _dump_part(
             part.start = None
     finally:
         context.part = None
+
+
+def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "Tail":
+    """Where the last records begin; the last batches where only these are printed."""
+    from kseg.log.select.selected import count_selected
+    from kseg.log.select.tail import find_tail
+
+    counts_batches = context.options.shallow or context.options.only == "batches"
+
+    def counted(log_file: LogFile, start: int) -> int:
+        if counts_batches:
+            return sum(item.row_count for item in selector.items(log_file, start) if isinstance(item, Run))
+        return count_selected(selector, log_file, start)
+
+    def open_log(path: Path) -> LogFile:
+        return LogFile(path, context.options.max_bytes)
+
+    return find_tail([Path(path) for path in logs], count, selector, open_log, counted)
 
 
 def _may_hold(path: str, selector: "Selector") -> bool:

@@ -1,14 +1,15 @@
 """The records that a selection takes of a partition, as numbers: the batch of each, its offset, its time."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
 from kseg.log.partition.partition_log import SegmentFiles
-from kseg.log.select.selector import Selector, starts_from_end
+from kseg.log.select.selector import Selector
+from kseg.log.select.tail import Tail, find_tail
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import Damage, LogFile
 from kseg.selection import Selection
@@ -78,82 +79,63 @@ def selected_pieces(
         OpenError: if the directory can't be listed, or a log not opened.
     """
     selector = Selector(selection, directory, say)
-    limit = selection.limit if left is None else left
+    segments, start, skip = selector.partition.segments, None, 0
     if selection.tail is not None:
-        yield from _cut(_tail(selector, selection.tail), limit)
-        return
-    for segment in selector.partition.segments:
+        number, start, skip = _tail(selector, segments, selection.tail)
+        segments = segments[number:]
+    limit = selection.limit if left is None else left
+    for segment in segments:
         if limit == 0:
             return
-        for piece in _of_segment(selector, segment, limit):
+        most = None if limit is None else limit + skip
+        for piece in _without_first(_of_segment(selector, segment, start, most), skip):
             limit = None if limit is None else limit - len(piece.records)
             yield piece
+        start, skip = None, 0
 
 
-def _of_segment(selector: Selector, segment: SegmentFiles, limit: int | None) -> Iterator[SelectedPiece]:
-    if selector.may_hold(segment.path):
-        with segment.open_log() as log_file:
-            yield from _from_position(selector, segment, log_file, selector.start_position(log_file), limit)
+def _tail(selector: Selector, segments: Sequence[SegmentFiles], count: int) -> Tail:
+    by_path = {segment.path: segment for segment in segments}
+
+    def open_log(path: Path) -> LogFile:
+        return by_path[path].open_log()
+
+    return find_tail(list(by_path), count, selector, open_log, partial(count_selected, selector))
 
 
-def _from_position(
-    selector: Selector, segment: SegmentFiles, log_file: LogFile, start: int, limit: int | None
+def _of_segment(
+    selector: Selector, segment: SegmentFiles, start: int | None, limit: int | None
 ) -> Iterator[SelectedPiece]:
-    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
-    for item in with_bodies(selector.items(log_file, start), log_file.stored_size):
-        if isinstance(item, Damage):
-            continue
-        records = picker.pick(item)
-        if records:
-            yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
-        if picker.is_full:
-            return
-
-
-def _tail(selector: Selector, count: int) -> Iterator[SelectedPiece]:
-    """The last so many, found from the last segment back, and in each from its last index entries back."""
-    kept: deque[list[SelectedPiece]] = deque()
-    for segment in reversed(selector.partition.segments):
-        if count == 0:
-            break
-        pieces = _last_of_segment(selector, segment, count)
-        kept.appendleft(pieces)
-        count -= sum(len(piece.records) for piece in pieces)
-    for pieces in kept:
-        yield from pieces
-
-
-def _last_of_segment(selector: Selector, segment: SegmentFiles, count: int) -> list[SelectedPiece]:
-    """The last `count` of a segment, all if there are fewer."""
-    pieces: deque[SelectedPiece] = deque()
-    found = 0
-    selector.start_over()
+    """The selected records of a segment from a position on, or from where they may begin; `limit` of them at most."""
     if not selector.may_hold(segment.path):
-        return []
+        return
+    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
     with segment.open_log() as log_file:
-        for start in starts_from_end(log_file, selector):
-            selector.start_over()
-            pieces.clear()
-            found = 0
-            for piece in _from_position(selector, segment, log_file, start, None):
-                pieces.append(piece)
-                found += len(piece.records)
-                while found - len(pieces[0].records) >= count:
-                    found -= len(pieces.popleft().records)
-            if found >= count:
-                break
-    if found > count:
-        pieces[0] = pieces[0]._replace(records=pieces[0].records[found - count :])
-    return list(pieces)
+        first = selector.start_position(log_file) if start is None else start
+        for item in with_bodies(selector.items(log_file, first), log_file.stored_size):
+            if isinstance(item, Damage):
+                continue
+            records = picker.pick(item)
+            if records:
+                yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
+            if picker.is_full:
+                return
 
 
-def _cut(pieces: Iterable[SelectedPiece], limit: int | None) -> Iterator[SelectedPiece]:
+def _without_first(pieces: Iterator[SelectedPiece], skip: int) -> Iterator[SelectedPiece]:
+    """The pieces without the first `skip` records."""
     for piece in pieces:
-        if limit == 0:
-            return
-        records = piece.records if limit is None else piece.records[:limit]
-        limit = None if limit is None else limit - len(records)
-        yield piece._replace(records=records)
+        records = piece.records[skip:]
+        skip -= len(piece.records) - len(records)
+        if records:
+            yield piece._replace(records=records)
+
+
+def count_selected(selector: Selector, log_file: LogFile, start: int) -> int:
+    """How many records of a log are selected, from a position on."""
+    picker = RecordPicker(selector.selection.record_filter(last_offset=selector.last_offset(log_file.path)))
+    items = with_bodies(selector.items(log_file, start), log_file.stored_size)
+    return sum(picker.columns(item).count for item in items if isinstance(item, Slice))
 
 
 class SelectedSums:

@@ -69,7 +69,7 @@ $(WATCHED)-kernel: $(KERNEL) Makefile
 
 $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -rf $@ && mkdir $@
-	cp -r kseg tests pyproject.toml README.md LICENSE $@
+	cp -r kseg tests pyproject.toml README.md LICENSE NOTICE $@
 	ln -s ../../golden ../../docs ../../tools $@
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
@@ -103,8 +103,9 @@ test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that com
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
-bench: $(KERNEL) ## Compare with the real tool and other readers; needs Java and Maven, see bench/README.md
-	$(VENV_PYTHON) -m bench
+REPEAT := 3
+bench: $(KERNEL) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
+	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
 	$(VENV_PYTHON) -m bench.spark

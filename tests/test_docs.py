@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from contextlib import chdir
 from pathlib import Path
 
@@ -147,9 +148,19 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_readme_lists_each_command() -> None:
+def test_readme_lists_each_command_once_and_the_core_first() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE) == list(COMMANDS)
+    listed = re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE)
+    assert listed[:5] == list(COMMANDS)[:5] == ["dump", "ls", "lookup", "verify", "salvage"]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_readme_lists_each_extra_once() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("| extra | for |\n|---|---|\n")[1].split("\n\n")[0]
+    listed = re.findall(r"`([\w-]+)`", "".join(row.split(" | ")[0] for row in table.splitlines()))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
 def test_architecture_lists_each_module() -> None:

@@ -126,12 +126,13 @@ def lookup(
 
 def _tier_of(place: PartitionLog, target: int | SpecialTime) -> "RemoteTier | None":
     from kseg.views.metadata_beside import MetadataBeside
-    from kseg.views.remote_tiers import find_tier, with_highest_offset
+    from kseg.views.remote_tiers import RemoteCopies, find_tier
     from kseg.views.topic_retention import CHEAP_METADATA
 
     tier = find_tier(place, MetadataBeside(CHEAP_METADATA))
-    is_wanted = tier is not None and target is SpecialTime.LATEST_TIERED
-    return with_highest_offset(place, tier) if is_wanted and tier is not None else tier
+    if tier is None or target is not SpecialTime.LATEST_TIERED:
+        return tier
+    return tier._replace(highest_offset=RemoteCopies().highest_offset(place))
 
 
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:

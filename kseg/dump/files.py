@@ -86,11 +86,11 @@ def dump_files(
     if not quiet:
         if context.unread_batches and options.like is None:
             talk(layout.UNREAD_RECORDS.format(count=context.unread_batches))
-        for lines in context.reports.lines(None if options.like else REPORTED_LINES):
+        for lines in context.found.reports.lines(None if options.like else REPORTED_LINES):
             talk(*lines.split("\n"))
-        for line in context.summaries:
+        for line in context.found.summaries:
             talk(line)
-    return 2 if context.failed else int(context.found_wrong)
+    return 2 if context.failed else int(context.found.is_wrong)
 
 
 def _dump_all(paths: list[str], context: DumpContext) -> None:
@@ -188,7 +188,7 @@ def _refuse(error: OpenError, context: DumpContext) -> None:
     if error.path in context.given and not isinstance(error, UnreadableError):
         context.failed += 1
     else:
-        context.found_wrong = True
+        context.found.is_wrong = True
 
 
 def dump_file(path: str, context: DumpContext) -> None:

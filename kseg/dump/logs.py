@@ -41,13 +41,13 @@ def dump_log_file(path: str, context: DumpContext) -> None:
         rendering = rendering._replace(decode_all=decoder)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
-        context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
+        context.found.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     note_findings(path, summary, context)
     if summary.damages:
-        context.summaries += summary_lines(path, summary)
+        context.found.summaries += summary_lines(path, summary)
     if isinstance(decode, InternalDecoder) and decode.failures:
-        context.found_wrong = True
-        context.summaries.append(_failures_line(path, decode.failures))
+        context.found.is_wrong = True
+        context.found.summaries.append(_failures_line(path, decode.failures))
     note_failures(path, decoder, context)
 
 

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from kseg.archive.shown_paths import shown
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
-from kseg.dump.reports import Reports
+from kseg.dump.found import Found
 from kseg.errors import UsageError
 from kseg.layouts.options import OPTION_RELEASES
 from kseg.output.csv import check_csv_safe
@@ -79,11 +79,11 @@ class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
-    rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
-    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
-    `unread_batches` the batches whose records weren't looked at. `part` is
-    what of the next log is selected, None for all; `is_following` when only what is new is printed, without what stands
-    around it. `table_output` is where tables go, None for standard output.
+    rows must name their file. `given` are the paths of the user's. `found` is what is wrong:
+    damage, mismatches, files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
+    `unread_batches` the batches whose records weren't looked at. `part` is what of the next log is selected, None for
+    all; `is_following` when only what is new is printed, without what stands around it. `table_output` is where tables
+    go, None for standard output.
     """
 
     def __init__(
@@ -102,11 +102,9 @@ class DumpContext:
         self.talk = talk
         self.show_progress = show_progress
         self.several_files = several_files
-        self.reports = Reports(options.release)
-        self.found_wrong = False
+        self.found = Found(options.release)
         self.failed = 0
         self.unread_batches = 0
-        self.summaries: list[str] = []
         self.part: Part | None = None
         self.is_following = False
         self.table_output: IO[str] | None = None
@@ -146,11 +144,6 @@ class DumpContext:
         """Prints what the last table still holds."""
         if self._table is not None:
             self._table.print_rows()
-
-    def add_problem(self, path: str, problem: str) -> None:
-        """Notes something wrong in a file, in a line that comes on stderr behind all files."""
-        self.found_wrong = True
-        self.summaries.append(f"kseg: {path}: {problem}")
 
 
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:

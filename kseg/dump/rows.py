@@ -49,7 +49,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         output.flush()
         if rows.left_out:
             longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
-            context.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
+            context.found.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
         if context.is_following:
             rows.table.print_rows()
     else:
@@ -58,7 +58,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         summary = read_log(path, context, rendering)
     note_findings(path, summary, context)
     if summary.damages:
-        context.summaries += summary_lines(path, summary)
+        context.found.summaries += summary_lines(path, summary)
     note_failures(path, decoder, context)
 
 

@@ -63,22 +63,22 @@ def read_log(
 
 def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> None:
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
-    context.found_wrong |= summary.is_wrong(path)
+    context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
         from kseg.log.verify.findings import status_of
 
-        context.found_wrong |= bool(status_of("offsets-fall"))
-        context.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
+        context.found.is_wrong |= bool(status_of("offsets-fall"))
+        context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
 
 
 def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
     """Notes what a decoder couldn't decode: wrong data if that is asked for, or in an internal topic named as one."""
     if decoder is None:
         return
-    context.summaries += decoder.summary_lines(path)
+    context.found.summaries += decoder.summary_lines(path)
     if decoder.first_failure is not None:
         is_named = context.options.internal_decoder is not None
-        context.found_wrong |= context.options.is_strict or (is_named and decoder.has_failed)
+        context.found.is_wrong |= context.options.is_strict or (is_named and decoder.has_failed)
 
 
 def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
@@ -180,7 +180,7 @@ def dump_selection(
 
 def _sayer(context: "DumpContext") -> Callable[[str], None]:
     def say(line: str) -> None:
-        context.summaries.append(f"kseg: {line}")
+        context.found.summaries.append(f"kseg: {line}")
 
     return say
 

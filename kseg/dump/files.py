@@ -70,9 +70,9 @@ def dump_files(
     """
     check_options(options, talk)
     if options.key_decoder is not None or options.value_decoder is not None:
-        from kseg.dump.record_decoders import check_decoders
+        from kseg.decode.record_decoders import check_decoders
 
-        check_decoders(options)
+        check_decoders(options.decoding)
     paths = [file_path(path) for path in paths]
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:

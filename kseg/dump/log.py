@@ -14,7 +14,7 @@ from kseg.reading.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
-    from kseg.redaction import Redactor
+    from kseg.redaction import Redaction
 
 SHOWN_FALLS = 20
 """Places where offsets fall that are told one by one."""
@@ -53,7 +53,7 @@ class LogSummary(NamedTuple):
 class Rendering(NamedTuple):
     """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file.
 
-    redactor: replaces the values of headers.
+    redaction: of headers; that of keys and values is their decoder's.
     """
 
     program: Program
@@ -65,7 +65,7 @@ class Rendering(NamedTuple):
     as_kafka: bool = False
     decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
-    redactor: "Redactor | None" = None
+    redaction: "Redaction | None" = None
 
     @property
     def is_deep(self) -> bool:
@@ -140,11 +140,10 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
     runs = source
     if runs is None:
         runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
-    if rendering.is_deep and rendering.redactor is not None:
-        from kseg.dump.redacted_headers import with_redacted_headers
+    if rendering.is_deep and rendering.redaction is not None:
+        from kseg.dump.redacted import redacted_slices
 
-        pieces = with_bodies(runs, log_file.stored_size, rendering.limit)
-        return with_redacted_headers(pieces, rendering.redactor)
+        return redacted_slices(with_bodies(runs, log_file.stored_size, rendering.limit), rendering.redaction)
     if rendering.is_deep:
         return with_bodies(runs, log_file.stored_size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)

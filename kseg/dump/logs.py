@@ -35,9 +35,9 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     rendering, decoder = _rendering(options, decode), None
     takes_records = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)
     if rendering.is_deep and takes_records:
-        from kseg.dump.record_decoders import record_decoder
+        from kseg.decode.record_decoders import record_decoder
 
-        decoder = record_decoder(options, path)
+        decoder = record_decoder(options.decoding, path)
         rendering = rendering._replace(decode_all=decoder)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:

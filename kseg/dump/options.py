@@ -20,11 +20,14 @@ from kseg.selection import EVERYTHING, Selection
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kseg.decode.record_decoders import Decoding
     from kseg.dump.part import Part
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
     from kseg.redaction import Redaction
 
+DECODING_OUTPUTS = ("json", "table")
+"""Forms of output in which internal topics are decoded unasked."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
 
@@ -68,6 +71,24 @@ class DumpOptions(NamedTuple):
     redaction: "Redaction | None" = None
     csv_safe: bool = False
     zone: tzinfo = UTC
+
+    @property
+    def decoding(self) -> "Decoding":
+        """How records are to be decoded."""
+        from kseg.decode.record_decoders import Decoding
+
+        decodes_internal = self.output in DECODING_OUTPUTS and not (self.key_decoder_class or self.value_decoder_class)
+        return Decoding(
+            self.key_decoder,
+            self.value_decoder,
+            self.schema,
+            self.message,
+            self.schema_registry,
+            None if self.output == "text" else self.internal_decoder,
+            decodes_internal=decodes_internal,
+            redaction=self.redaction,
+            keeps_raw=self.output == "json",
+        )
 
     @property
     def release(self) -> Release:

@@ -3,10 +3,10 @@
 import json
 from typing import TYPE_CHECKING
 
+from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
-from kseg.dump.record_decoders import record_decoder
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import zoned_program
@@ -34,7 +34,7 @@ def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]
 def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     """Prints a log's records; what is damaged is told on stderr. Raises OpenError if it can't be opened."""
     options = context.options
-    decoder = record_decoder(options, path)
+    decoder = record_decoder(options.decoding, path)
     decode = None
     if decoder is None and (options.key_decoder_class or options.value_decoder_class):
         decode = class_decoder(options.key_decoder_class, options.value_decoder_class)

@@ -14,8 +14,8 @@ from kseg.formats.names import LOG_KINDS, parse_file_name
 from kseg.reading.log_file import Damage, LogFile, Run
 
 if TYPE_CHECKING:
+    from kseg.decode.record_decoders import RecordDecoder
     from kseg.dump.options import DumpContext
-    from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
     from kseg.log.select.selector import Selector
     from kseg.log.select.tail import Tail
@@ -41,9 +41,7 @@ def read_log(
         finish: is given the log, while it is open, with its summary.
     """
     output = output or context.output
-    redaction = context.options.redaction
-    if redaction is not None and "headers" in redaction.parts:
-        rendering = rendering._replace(redactor=redaction.redactor())
+    rendering = rendering._replace(redaction=context.options.redaction)
     with LogFile(path, context.options.max_bytes) as log_file:
         if context.part is None:
             source = None

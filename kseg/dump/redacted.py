@@ -11,11 +11,19 @@ from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Damage
 
 if TYPE_CHECKING:
-    from kseg.redaction import Redactor
+    from kseg.redaction import Redaction, Redactor
 
 
-def with_redacted_headers(pieces: Iterator[Slice | Damage], redactor: "Redactor") -> Iterator[Slice | Damage]:
-    """The slices with other values in the headers of v2 records; v0 and v1 have no headers."""
+def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | None") -> Iterator[Slice | Damage]:
+    """The slices with other values in the headers of v2 records, if that is asked for; v0 and v1 have no headers.
+
+    Keys and values are replaced while records are shown, by `RedactingDecoder`: messages of v0 and v1 have CRCs of
+    their own, which are shown as they stand in the log.
+    """
+    if redaction is None or "headers" not in redaction.parts:
+        yield from pieces
+        return
+    redactor = redaction.redactor()
     for piece in pieces:
         yield piece if isinstance(piece, Damage) else _redacted(piece, redactor)
 

@@ -10,6 +10,7 @@ from construct import ConstructError, Sequence
 from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
 from kseg.formats.schemas.schema import Message, version_range
 from kseg.formats.varint import UVARINT
+from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 
 FRAME_VERSION = 1
 PREVIEW_FRAME_VERSION = 0
@@ -18,6 +19,7 @@ PREVIEW_TEXT = (
     "in 2.8 to newer versions are not supported."
 )
 MAXIMUM_INT16 = 0x7FFF
+_UINT32 = 0xFFFFFFFF
 HEADER_WORDS = ("frame version", "type", "version")
 
 
@@ -91,11 +93,9 @@ def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
     """A number of the header at a position, and where the next one begins."""
     word = HEADER_WORDS[index]
     try:
-        number: int = UVARINT.parse(data[position : position + 5])
-    except ConstructError as error:
+        number, end = read_uvarint(data, position, LONGEST_VARINT)
+    except EOFError as error:
         raise MessageError(f"Error while reading {word}") from error
-    if number > MAXIMUM_INT16:
+    if number & _UINT32 > MAXIMUM_INT16:
         raise MessageError(f"Value for {word} was too large.")
-    while data[position] >= 0x80:
-        position += 1
-    return number, position + 1
+    return number & _UINT32, end

@@ -46,7 +46,7 @@ class Decoding(NamedTuple):
 
     key_decoder, value_decoder: names of kseg.decode.values; schema, message, schema_registry: what these need.
     internal_decoder: an internal topic's, by its option; `decodes_internal`: internal topics are decoded unasked.
-    redaction: of keys and values, which are then replaced and not decoded. keeps_raw: as RecordDecoder has it.
+    redaction: what is replaced of keys and values, before any of them is decoded. keeps_raw: as RecordDecoder has it.
     """
 
     key_decoder: str | None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
-from kseg.log.partition.partition_log import COMPACTED_TOPICS, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.verify.findings import Findings, id_of_damage
 from kseg.reading.log_file import Damage
@@ -51,11 +51,7 @@ class LogChecks:
         self._log_start = partition.log_start_offset()
         self._largest_epoch = -1
         self.is_damaged = False
-        clean_offset = partition.checkpoints().clean_offset
-        first_base = partition.base_offsets[0] if partition.base_offsets else 0
-        self.is_compacted = partition.topic in COMPACTED_TOPICS or (
-            clean_offset is not None and clean_offset > first_base
-        )
+        self.is_compacted = partition.was_compacted()
 
     def begin(self, number: int) -> None:
         """Goes on to segment `number` of the partition."""

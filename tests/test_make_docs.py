@@ -1,4 +1,4 @@
-"""docs/cli.md and the man pages say what `--help` says; shells complete by the same."""
+"""Generated pages and man pages say what kseg itself does; shells complete by the same."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ ROOT = golden.ROOT.parent
 TOOL = [sys.executable, str(ROOT / "tools" / "make_docs.py")]
 
 
-def test_page_of_the_command_line_is_up_to_date() -> None:
+def test_generated_pages_are_up_to_date() -> None:
     ran = subprocess.run([*TOOL, "--check"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

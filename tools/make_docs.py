@@ -1,7 +1,7 @@
-"""Writes docs/cli.md and man pages out of the commands' own help; `--check` says whether the page is up to date.
+"""Writes docs/cli.md, docs/findings.md and man pages out of kseg itself; `--check` says whether they are up to date.
 
-python tools/make_docs.py                    writes docs/cli.md
-python tools/make_docs.py --check            ends with 1 if it would change it
+python tools/make_docs.py                    writes docs/cli.md and docs/findings.md
+python tools/make_docs.py --check            ends with 1 if it would change one of them
 python tools/make_docs.py --man build/man    writes kseg.1, kseg-dump.1, … there
 """
 
@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from kseg.cli import COMMANDS, cli
+from kseg.log.verify.finding_kinds import FINDINGS, Severity
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 INTRODUCTION = """# The command line
 
 Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the commands, not this page.
@@ -58,8 +59,8 @@ def helps() -> Iterator[Help]:
         yield Help(name, command)
 
 
-def page() -> str:
-    """The page of all commands."""
+def commands_page() -> str:
+    """`docs/cli.md`: all commands."""
     parts = [INTRODUCTION, "| command | what it does |\n|---|---|\n"]
     parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
     for each in helps():
@@ -71,6 +72,30 @@ def page() -> str:
         parts.append("\n| option | |\n|---|---|\n")
         parts += [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in each.options]
     return "".join(parts)
+
+
+def findings_page() -> str:
+    """`docs/findings.md`: all findings, by severity."""
+    lines = [
+        "# What `kseg verify` finds",
+        "",
+        "Errors and warnings make the exit status 1; notes don't: they are counted, and listed with `-v`. `kseg verify"
+        " --explain ID` prints an entry.",
+        "Each next step was carried out on damaged disks of a 4.3.1 broker, stopped in order and killed before, by"
+        " `tests/log/test_advice_kafka.py`: the broker starts, and nothing is found then but holes that no replica"
+        " fills.",
+        "This page is made from the table in `kseg/log/verify/finding_kinds.py`.",
+        "",
+    ]
+    for severity in Severity:
+        lines += [f"## {severity.capitalize()}s", "", "| id | meaning | risk | next step |", "|---|---|---|---|"]
+        lines += [
+            f"| `{name}` | {kind.meaning} | {kind.risk} | {kind.next_step} |"
+            for name, kind in FINDINGS.items()
+            if kind.severity is severity
+        ]
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _cell(text: str) -> str:
@@ -120,19 +145,22 @@ def write_man_pages(directory: Path) -> None:
 def main() -> int:
     """Runs the command line; gives the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say whether docs/cli.md is up to date")
+    parser.add_argument("--check", action="store_true", help="only say whether the pages are up to date")
     parser.add_argument("--man", type=Path, metavar="DIRECTORY", help="write man pages there, and nothing else")
     arguments: Any = parser.parse_args()
     if arguments.man is not None:
         write_man_pages(arguments.man)
         return 0
-    made = page()
-    if arguments.check:
-        is_same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == made
-        print("docs/cli.md is up to date" if is_same else "docs/cli.md is old: run python tools/make_docs.py")
-        return int(not is_same)
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
+    status = 0
+    for name, made in (("cli.md", commands_page()), ("findings.md", findings_page())):
+        page = DOCS / name
+        if not arguments.check:
+            page.write_text(made, encoding="utf-8")
+            continue
+        is_same = page.exists() and page.read_text(encoding="utf-8") == made
+        print(f"docs/{name} is up to date" if is_same else f"docs/{name} is old: run python tools/make_docs.py")
+        status |= int(not is_same)
+    return status
 
 
 if __name__ == "__main__":

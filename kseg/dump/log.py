@@ -179,7 +179,7 @@ def _taken(renderer: "Renderer") -> list[RecordProblem]:
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
     from kseg.log.partition.partition_log import has_later_segment
-    from kseg.log.verify.findings import id_of_damage, status_of
+    from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)

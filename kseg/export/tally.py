@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kseg.log.verify.findings import status_of
+from kseg.log.verify.finding_kinds import status_of
 
 
 @dataclass(slots=True)

@@ -4,13 +4,17 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kseg.errors import UsageError
 from kseg.explain.field import Field
+from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
 from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
+from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.printable import printable
-from kseg.output.stdout import write_styled
+from kseg.output.stdout import flush_stdout, write_stdout, write_styled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -200,3 +204,33 @@ def _note(text: str, depth: int, style: str) -> "Text":
     from rich.text import Text
 
     return Text(f"{' ' * 50}{'  ' * depth}{printable(text)}", style=style)
+
+
+def write_file(path: Path, items: Iterable[tuple[int, "Item"]], form: str, color: bool | None) -> None:
+    """Writes a file's items, with their numbers, to standard output: as text, JSON, a page of HTML or a picture."""
+    if form == "text":
+        write_items((item for _, item in items), color=color)
+    elif form == "json":
+        for number, item in items:
+            for members in item_objects(item, number, str(path)):
+                write_json_by_pieces(members)
+    elif form == "html":
+        for piece in html_page(item for _, item in items):
+            write_stdout(piece.encode())
+    else:
+        write_stdout(svg_picture((item for _, item in items), path.name).encode())
+    flush_stdout()
+
+
+def write_format(name: str, form: str) -> None:
+    """Writes the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
+    if form == "json":
+        for each in FORMATS if name == "all" else (name,):
+            for row in format_rows(each):
+                write_json({"format": each, **row._asdict()})
+    elif form == "text":
+        page = whole_page() if name == "all" else format_page((name,))
+        write_stdout(page.encode())
+    else:
+        raise UsageError("--format goes with -o text or json")
+    flush_stdout()

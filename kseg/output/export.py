@@ -5,7 +5,11 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
+from kseg.errors import KsegError
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.talk import talk
 
 UNKNOWN = "?"
 
@@ -56,6 +60,9 @@ class _Plan(Protocol):
     @property
     def orders(self) -> tuple[Any, ...]: ...
 
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
+
 
 class _Report(Protocol):
     @property
@@ -69,6 +76,9 @@ class _Report(Protocol):
 
     @property
     def left_alone(self) -> tuple[str, ...]: ...
+
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
 
 
 @dataclass(slots=True)
@@ -148,3 +158,24 @@ def _sums(report: _Report) -> dict[str, Any]:
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
     }
+
+
+def write_plan(plan: _Plan, form: str) -> None:
+    """Writes a plan to standard output; says on stderr what can't be read."""
+    _write(plan_objects(plan) if form == "json" else plan_lines(plan), plan.refused)
+
+
+def write_report(report: _Report, form: str) -> None:
+    """Writes a report to standard output; says on stderr what can't be read."""
+    _write(report_objects(report) if form == "json" else report_lines(report), report.refused)
+
+
+def _write(rows: Iterator[dict[str, Any]] | Iterator[str], refused: Iterable[KsegError]) -> None:
+    for row in rows:
+        if isinstance(row, str):
+            write_line(row)
+        else:
+            write_json(row)
+    flush_stdout()
+    for error in refused:
+        talk(f"kseg: {error}")

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError
+from kseg.log.lookup.lookup import SpecialTime
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier, remote_tier_of
 from kseg.views.metadata_beside import MetadataBeside, partition_count
+from kseg.views.topic_retention import CHEAP_METADATA
 
 if TYPE_CHECKING:
     from kseg.formats.messages import Fields
@@ -30,6 +32,14 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     if topic is None or partition_count(beside.of(partition), topic) is None:
         return None
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
+
+
+def tier_for_lookup(partition: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
+    """The tier as a lookup needs it: with the highest offset only if that is looked for. Large metadata aren't read."""
+    tier = find_tier(partition, MetadataBeside(CHEAP_METADATA))
+    if tier is None or target is not SpecialTime.LATEST_TIERED:
+        return tier
+    return with_highest_offset(partition, tier)
 
 
 def with_highest_offset(partition: PartitionLog, tier: RemoteTier) -> RemoteTier:

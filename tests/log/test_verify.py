@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import FINDINGS, Finding, Severity, findings_page
+from kseg.log.verify.finding_kinds import FINDINGS, Severity
+from kseg.log.verify.findings import Finding
 from kseg.log.verify.plan import plan_verification
 from kseg.log.verify.verify import verify_partition, verify_paths
 from tests import golden
@@ -314,11 +315,6 @@ def test_many_findings_alike_are_counted(restored: Path) -> None:
 def test_gap_behind_damage_is_told_as_the_damage(restored: Path) -> None:
     (damage,) = [finding for finding in found_in(restored / "damaged" / "210-wiped-batch") if finding.position]
     assert (damage.id, damage.first_offset, damage.last_offset) == ("bad-length", 21938, 21938)
-
-
-def test_page_of_findings_is_up_to_date() -> None:
-    """Made by: python -c 'from kseg.log import findings; print(findings.findings_page(), end="")' > docs/findings.md"""
-    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == findings_page()
 
 
 def test_log_that_cannot_be_read_is_no_finding_but_a_problem(tmp_path: Path) -> None:

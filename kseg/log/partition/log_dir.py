@@ -202,6 +202,26 @@ def only_partition(path: str | os.PathLike[str], refuse: Refuse | None = None) -
     return partitions[0]
 
 
+def partition_named(
+    path: str | os.PathLike[str], topic: str | None, partition: int | None, refuse: Refuse | None = None
+) -> PartitionLog:
+    """The partition at a path that has a topic and a number, as far as these are given; of replicas the first in use.
+
+    Raises UsageError if there is none, or several are; else as `partitions_at` does.
+    """
+    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
+    found.sort(key=lambda place: place.state is not None)
+    if not found:
+        raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
+    if len({(place.topic, place.partition) for place in found}) > 1:
+        raise UsageError(f"{len(found)} partitions are here: choose one by --topic and --partition", path)
+    return found[0]
+
+
+def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> bool:
+    return (topic is None or place.topic == topic) and (partition is None or place.partition == partition)
+
+
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     """The directory that a path stands for, a file for its own; and whether it is a partition's.
 

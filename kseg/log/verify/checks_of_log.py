@@ -7,7 +7,8 @@ from typing import NamedTuple
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.log.partition.partition_log import COMPACTED_TOPICS, PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
-from kseg.log.verify.findings import Findings, id_of_damage
+from kseg.log.verify.finding_kinds import id_of_damage
+from kseg.log.verify.findings import Findings
 from kseg.reading.log_file import Damage
 
 REMEMBERED_BATCHES = 256

@@ -5,6 +5,7 @@ PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
+KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -68,12 +69,12 @@ $(WATCHED)-kernel: $(KERNEL) Makefile
 
 $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -rf $@ && mkdir $@
-	cp -r kseg tests pyproject.toml README.md LICENSE $@
+	cp -r kseg tests pyproject.toml README.md LICENSE NOTICE $@
 	ln -s ../../golden ../../docs ../../tools $@
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
 SECONDS := 600
 SEED :=
@@ -88,7 +89,7 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
 	$(VENV_PYTHON) tools/make_docs.py --check
 	$(VENV_PYTHON) tools/make_docs.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_make_docs.py
@@ -102,8 +103,9 @@ test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that com
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
-bench: $(KERNEL) ## Compare with the real tool and other readers; needs Java and Maven, see bench/README.md
-	$(VENV_PYTHON) -m bench
+REPEAT := 3
+bench: $(KERNEL) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
+	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
 	$(VENV_PYTHON) -m bench.spark
@@ -150,11 +152,11 @@ $(VENV)/dependencies: pyproject.toml $(VENV)/interpreter
 $(VENV)/compiler: FORCE | $(VENV)/interpreter
 	@echo '$(CC)' | cmp -s - $@ || echo '$(CC)' >$@
 
-$(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
+$(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
 	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
-	@if $(VENV_PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
+	@if $(VENV_PYTHON) -c 'from kseg.kernel.fast import NAME' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \
 	    echo 'The compiler works, but the kernel could not be built. See why: $(VENV_PYTHON) -m pip install -v --no-build-isolation -e .' >&2; \

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.building import Speed, build_speeds
 from bench.datasets import DATA_SETS, MIB, SMALL, DataSet, make_segment
 from bench.imports import import_times
-from bench.machine import describe, kseg_version
+from bench.machine import describe, kseg_version, load_average
 from bench.measure import Command, CommandFailed, measure
 from bench.peers import TOOLS, fetch_jars
 from bench.report import DataSetResult, report
@@ -27,6 +27,7 @@ LIMITS = Path(__file__).with_name("limits.py")
 def main() -> None:
     """Does what the command line asks for."""
     options = _options()
+    load = load_average()
     for release in TOOLS:
         fetch_jars(release)
     comparisons = [comparison for comparison in COMPARISONS if _is_asked(comparison.divisor.work, options.work)]
@@ -44,6 +45,7 @@ def main() -> None:
         f"Date: {datetime.now(UTC):%Y-%m-%d}",
         kseg_version(KSEG),
         *describe(),
+        load,
     ]
     text = report(results, comparisons, imports, speeds, circumstances)
     print(text)

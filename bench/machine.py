@@ -20,6 +20,11 @@ def describe() -> list[str]:
     ]
 
 
+def load_average() -> str:
+    """What else the machine does, if this is asked before anything is measured. Figures hold if it is next to 0."""
+    return "Load before the first run (1, 5, 15 minutes): " + ", ".join(f"{load:.2f}" for load in os.getloadavg())
+
+
 def kseg_version(kseg: str) -> str:
     """What `kseg --version` says, its kernel among it."""
     process = subprocess.run([kseg, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

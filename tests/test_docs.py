@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from contextlib import chdir
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from _pytest.mark import ParameterSet
 from kseg.cli import COMMANDS, cli
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
-from tools.make_docs import helps
+from tools.pages.command_line import helps
 
 ROOT = golden.ROOT.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -147,15 +148,27 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_readme_lists_each_command() -> None:
+def test_readme_lists_each_command_once_and_the_core_first() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE) == list(COMMANDS)
+    listed = re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE)
+    assert listed[:5] == list(COMMANDS)[:5] == ["dump", "ls", "lookup", "verify", "salvage"]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_readme_lists_each_extra_once() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("| extra | for |\n|---|---|\n")[1].split("\n\n")[0]
+    listed = re.findall(r"`([\w-]+)`", "".join(row.split(" | ")[0] for row in table.splitlines()))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
 def test_architecture_lists_each_module() -> None:
     listed = set(listed_in_architecture())
     there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kseg").rglob("*.py") if is_listed_alone(path)}
-    assert listed == there | {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h"}
+    kernel = ROOT / "kseg" / "kernel"
+    compiled = [*kernel.glob("*.pyx"), *kernel.glob("*.h"), *kernel.glob("fast/*.pxi")]
+    assert listed == there | {path.relative_to(ROOT).as_posix() for path in compiled}
 
 
 def is_listed_alone(path: Path) -> bool:

@@ -34,7 +34,7 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unwanted = shutil.ignore_patterns("*.so", "fast.c", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=unwanted)
-    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
     run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')"], copy)
     (archive,) = (copy / "dist").glob("*.tar.gz")
@@ -75,13 +75,21 @@ def installed_without_compiler(source_distribution: Path, tmp_path_factory: pyte
 def test_source_distribution_holds_the_kernels_sources_and_nothing_built(source_distribution: Path) -> None:
     with tarfile.open(source_distribution) as archive:
         names = {Path(name).relative_to(*Path(name).parts[:1]).as_posix() for name in archive.getnames()}
-    assert {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h", "kseg/py.typed", "LICENSE", "README.md"} <= names
+    parts = {f"kseg/kernel/fast/{path.name}" for path in (ROOT / "kseg" / "kernel" / "fast").glob("*.pxi")}
+    others = {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h", "kseg/py.typed", "LICENSE", "NOTICE", "README.md"}
+    assert parts | others <= names
     assert [name for name in names if name.endswith((".so", ".pyc", "/fast.c"))] == []
 
 
 def test_source_distribution_has_no_tests_since_it_has_not_what_they_need(source_distribution: Path) -> None:
     with tarfile.open(source_distribution) as archive:
         assert [name for name in archive.getnames() if "/tests" in name] == []
+
+
+def test_license_and_notice_are_installed(installed: Path) -> None:
+    (directory,) = installed.glob("kseg-*.dist-info")
+    for name in ("LICENSE", "NOTICE"):
+        assert (directory / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 def test_version_names_the_kernel_in_use(installed: Path) -> None:

@@ -1,5 +1,6 @@
-"""Generated pages and man pages say what kseg itself does; shells complete by the same."""
+"""Generated pages are current, man pages say what `--help` says, and shells complete by the same."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,26 @@ TOOL = [sys.executable, str(ROOT / "tools" / "make_docs.py")]
 
 def test_generated_pages_are_up_to_date() -> None:
     ran = subprocess.run([*TOOL, "--check"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout + ran.stderr
+
+
+def test_page_that_is_out_of_date_is_named_and_written(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "tools").mkdir()
+    tool = [sys.executable, shutil.copy(TOOL[1], tmp_path / "tools")]
+    page = tmp_path / "docs" / "cli.md"
+    page.write_text("old\n", encoding="utf-8")
+    checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
+    assert (checked.returncode, page.read_text(encoding="utf-8")) == (1, "old\n")
+    assert checked.stdout == "docs/cli.md is out of date: run python tools/make_docs.py\n"
+    subprocess.run(tool, check=True)
+    assert page.read_bytes() == (ROOT / "docs" / "cli.md").read_bytes()
+
+
+def test_picture_takes_nothing_from_other_hosts() -> None:
+    picture = (ROOT / "docs" / "kseg.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r"\w+://[^\s\"')]*", picture)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in picture
 
 
 def test_page_has_each_option_and_example_of_dump() -> None:

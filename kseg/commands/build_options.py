@@ -5,27 +5,28 @@ from typing import Any
 
 import click
 
+from kseg.codecs.body import check_level
 from kseg.commands.options import Command
 from kseg.commands.parameters import Number, int_number, long_number
 from kseg.errors import UsageError
-from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.build import BATCH_SIZE, BatchSettings
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
 from kseg.times import now_ms
-from kseg.writer.compress import check_level
 
 _HOUR_MS = 3_600_000
 _ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 
 _OPTIONS = (
     click.option(
         "--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2."
     ),
-    click.option("--compression", metavar="CODEC[:LEVEL]", help="none, gzip, snappy, lz4 or zstd."),
+    click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
     click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
     click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now."),
     click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch."),
@@ -103,8 +104,8 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     if text is None:
         return None, None
     name, _, level = text.partition(":")
-    if name.upper() not in Codec.__members__:
-        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(codec.name.lower() for codec in Codec)}")
+    if name.lower() not in CODEC_NAMES:
+        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None

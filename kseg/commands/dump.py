@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kseg.codecs import DEFAULT_LIMIT
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Number, int_number, long_number

@@ -99,16 +99,14 @@ def lookup(
 
 
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
-    import json
-
     from kseg.dump.record_line import record_json
-    from kseg.output.json_lines import write_json
+    from kseg.output.json_lines import JsonText, write_json
 
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch = answer.step.segment.path, answer.batch
-        line = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
-        record = json.loads(line)
+        text = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
+        record = JsonText(text)
     write_json(lookup_object(answer, record))
 
 

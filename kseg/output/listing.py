@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
-from kseg.formats.codes import Codec
+from kseg.formats.codes import codec_name
 from kseg.log.partition.listing import PartitionListing, SegmentListing
 from kseg.log.partition.roll import Rolled
 from kseg.output.json_lines import write_json
 from kseg.output.row_writer import RowWriter, Section
 from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, bar
+from kseg.times import time_text
 
 OK = "ok"
 _CACHE_BAR = 5
@@ -23,17 +24,6 @@ class SegmentRow(NamedTuple):
     partition: PartitionListing
     segment: SegmentListing
     largest_size: int = 0
-
-
-def time_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time as people read it; empty for none, the number itself beyond the year 9999."""
-    if timestamp < 0:
-        return ""
-    try:
-        time = datetime.fromtimestamp(timestamp / 1000, zone)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp)
-    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[SegmentRow]:
@@ -48,9 +38,8 @@ def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[Segme
     return column._replace(show=show)
 
 
-def codec_name(codec: int) -> str:
-    """A codec's name in small letters; its number if Kafka has none."""
-    return Codec(codec).name.lower() if codec in list(Codec) else str(codec)
+def _codec_text(codec: int) -> str:
+    return codec_name(codec) or str(codec)
 
 
 def _ratio(row: SegmentRow) -> float | None:
@@ -81,8 +70,8 @@ _TIME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
         "codecs",
         "CODECS",
         -1,
-        lambda row: [codec_name(codec) for codec in row.segment.codecs],
-        lambda row: ",".join(map(codec_name, row.segment.codecs)),
+        lambda row: [_codec_text(codec) for codec in row.segment.codecs],
+        lambda row: ",".join(map(_codec_text, row.segment.codecs)),
     ),
     TableColumn(
         "magics",

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
@@ -11,14 +10,14 @@ from kseg.log.retain import Retained, RetainedCopy
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines
+from kseg.times import iso_time
 
 TIMELINE_WIDTH = 40
 
 
-def _time(ms: int | None) -> str:
-    if ms is None or not 0 <= ms < 253_402_300_800_000:
-        return ""
-    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}Z"
+def _time(timestamp: int | None) -> str:
+    text = iso_time(timestamp)
+    return "" if text is None else f"{text.split('.')[0]}Z"
 
 
 def _decision(each: Retained) -> str:

@@ -14,12 +14,12 @@ def next_data(descriptor: int, position: int, end: int) -> int:
 
     The position itself where the system doesn't tell: what is there may be zeros all the same.
     """
-    return _sought(descriptor, position, end, _SEEK_DATA, behind_last=end)
+    return _sought(descriptor, position, end, _SEEK_DATA, behind_last=end, unknown=position)
 
 
 def data_end(descriptor: int, position: int, end: int) -> int:
-    """Where the first hole begins from a position on, or `end`."""
-    return _sought(descriptor, position, end, _SEEK_HOLE, behind_last=position)
+    """Where the first hole begins from a position on; `end` if none does, or where the system doesn't tell."""
+    return _sought(descriptor, position, end, _SEEK_HOLE, behind_last=position, unknown=end)
 
 
 def stored_stretches(descriptor: int, position: int, end: int) -> Iterator[tuple[int, int]]:
@@ -36,13 +36,15 @@ def stored_size(descriptor: int) -> int:
     return found.st_size if blocks is None else min(blocks * _BLOCK, found.st_size)
 
 
-def _sought(descriptor: int, position: int, end: int, whence: int | None, *, behind_last: int) -> int:
-    if whence is None or position >= end:
-        return min(position, end)
+def _sought(descriptor: int, position: int, end: int, whence: int | None, *, behind_last: int, unknown: int) -> int:
+    if position >= end:
+        return end
+    if whence is None:
+        return unknown
     try:
         found = os.lseek(descriptor, position, whence)
     except OSError as error:
         if error.errno == errno.ENXIO:  # only a hole is left, or nothing
             return behind_last
-        return position if whence == _SEEK_DATA else end
+        return unknown
     return min(found, end)

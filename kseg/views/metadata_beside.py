@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata
 
 
+CHEAP_METADATA = 4 << 20
+"""Bytes of metadata that are read in a few seconds."""
+
 OnUnread: TypeAlias = Callable[[Path, str], object]
 """Takes the path of metadata that aren't read, and why."""
 

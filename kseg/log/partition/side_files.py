@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
-from kseg.index.headers import BatchHeader, walk_headers
-from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
+from kseg.index.headers import walk_headers
+from kseg.index.producer_snapshot import build_producer_snapshot, snapshot_problem
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import (
@@ -27,6 +27,7 @@ from kseg.log.partition.partition_log import (
     read_small_file,
     read_tail,
 )
+from kseg.reading.header import BatchHeader
 
 
 class Reason(StrEnum):
@@ -130,7 +131,7 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
                     continue
                 if header.partition_leader_epoch > latest:
                     latest = header.partition_leader_epoch
-                    first = header.last_offset if header.base_offset is None else header.base_offset
+                    first = header.first_offset
                     yield latest, max(first, log_start)
 
 
@@ -164,7 +165,7 @@ def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tup
 
 
 def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
-    broken = {offset: detail for offset in partition.snapshots if (detail := _snapshot_problem(partition, offset))}
+    broken = {offset: detail for offset, file in partition.snapshots.items() if (detail := snapshot_problem(file.path))}
     wrong = _wrong_snapshots(partition, broken)
     for offset, detail in sorted((broken | wrong).items()):
         states = states_at(partition, offset, without=wrong)
@@ -177,15 +178,6 @@ def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
         states = states_at(partition, end)
         if states.producers:
             yield SideFile(f"{end:020}.snapshot", Reason.MISSING, build_producer_snapshot(states))
-
-
-def _snapshot_problem(partition: PartitionLog, offset: int) -> str | None:
-    """Why a broker wouldn't take a snapshot; None if it would."""
-    try:
-        with ProducerSnapshot(partition.snapshots[offset].path) as snapshot:
-            return snapshot.problem()
-    except KsegError as error:
-        return error.message
 
 
 def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
@@ -204,7 +196,7 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
                     if header.kind not in TAIL_KINDS:
                         return wrong
                     continue
-                first = header.last_offset if header.base_offset is None else header.base_offset
+                first = header.first_offset
                 wrong.update(_compared(partition, known, left, first))
                 if header.base_offset is not None and expected not in (None, first):
                     return wrong
@@ -243,7 +235,7 @@ def states_at(partition: PartitionLog, offset: int, *, without: Container[int] =
     """
     start, states = 0, ProducerStates()
     for known in sorted((each for each in partition.snapshots if each <= offset), reverse=True):
-        is_usable = known not in without and not _snapshot_problem(partition, known)
+        is_usable = known not in without and not snapshot_problem(partition.snapshots[known].path)
         found = partition.read_producer_states(known) if is_usable else None
         if found is not None:
             start, states = known, found

@@ -1,0 +1,108 @@
+"""docs/cli.md and the man pages, from the commands' own help."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from kseg.cli import COMMANDS, cli
+
+INTRODUCTION = """# The command line
+
+Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the commands, not this page.
+
+`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` keeps colours away. Long
+tables go through `KSEG_PAGER`, or else `PAGER`, or else `less`, on a terminal; `cat` means none.
+
+`-o` names the form of what is printed or, on commands that make a directory (`salvage`, `reindex`, `build`, `slice`,
+`retain`), that directory; the form of their report is `--format`, where there is a choice.
+
+"""
+
+
+class Help:
+    """A command's help in its parts: paragraphs, examples, options as (what to write, what it means)."""
+
+    def __init__(self, name: str, command: click.Command) -> None:
+        context = click.Context(command, info_name=f"kseg {name}".strip())
+        self.name = name
+        self.usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+        text = inspect.cleandoc(command.help or "")
+        summary, _, rest = text.partition("\b\nExamples:\n")
+        examples, _, more = rest.partition("\n\n")
+        paragraphs = f"{summary}\n\n{more}".split("\n\n")
+        self.paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()]
+        self.examples = [line.strip() for line in examples.splitlines() if line.strip()]
+        self.options = [
+            record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))
+        ]
+
+
+def helps() -> Iterator[Help]:
+    """Each command's."""
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield Help(name, command)
+
+
+def page() -> str:
+    """The page of all commands."""
+    parts = [INTRODUCTION, "| command | what it does |\n|---|---|\n"]
+    parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
+    for each in helps():
+        parts.append(f"\n## kseg {each.name}\n\n```text\n{each.usage}\n```\n")
+        parts.append(f"\n{each.paragraphs[0]}\n")
+        if each.examples:
+            parts.append("\n```sh\n" + "".join(f"{line}\n" for line in each.examples) + "```\n")
+        parts += [f"\n{paragraph}\n" for paragraph in each.paragraphs[1:]]
+        parts.append("\n| option | |\n|---|---|\n")
+        parts += [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in each.options]
+    return "".join(parts)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def man_page(each: Help) -> str:
+    """A command's page in man's language."""
+    title = f"kseg-{each.name}"
+    lines = [f'.TH "{title.upper()}" 1 "" "kseg"', ".SH NAME", f"{_man(title)} \\- {_man(COMMANDS[each.name])}"]
+    lines += [".SH SYNOPSIS", _man(each.usage)]
+    if each.examples:
+        lines += [".SH EXAMPLES", ".nf", *(_man(line) for line in each.examples), ".fi"]
+    lines.append(".SH DESCRIPTION")
+    for paragraph in each.paragraphs:
+        lines += [".PP", _man(paragraph)]
+    lines.append(".SH OPTIONS")
+    for option, meaning in each.options:
+        lines += [".TP", f"\\fB{_man(option)}\\fR", _man(meaning)]
+    return "\n".join([*lines, ".SH SEE ALSO", "\\fBkseg\\fR(1)", ""])
+
+
+def main_man_page() -> str:
+    """The page of `kseg` itself."""
+    whole = Help("", cli)
+    lines = ['.TH "KSEG" 1 "" "kseg"', ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
+    lines += [".SH SYNOPSIS", _man(whole.usage), ".SH COMMANDS"]
+    for name, line in COMMANDS.items():
+        lines += [".TP", f"\\fBkseg-{_man(name)}\\fR(1)", _man(line)]
+    return "\n".join([*lines, ""])
+
+
+def _man(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = re.sub(r"^([.'])", r"\\&\1", text)
+    return "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in text)
+
+
+def write_man_pages(directory: Path) -> None:
+    """Writes all of them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "kseg.1").write_text(main_man_page(), encoding="utf-8")
+    for each in helps():
+        (directory / f"kseg-{each.name}.1").write_text(man_page(each), encoding="utf-8")

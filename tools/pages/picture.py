@@ -1,0 +1,85 @@
+"""docs/kseg.svg: a run of kseg on a damaged segment, as a terminal shows it."""
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
+DIRECTORY = Path(__file__).resolve().parent.parent.parent / "golden" / "damaged"
+COLUMNS = 104
+RUNS = (
+    "kseg dump -o table --limit 8 210-wiped-batch/00000000000000021933.log",
+    "kseg verify 210-wiped-batch",
+    "kseg salvage --dry-run 210-wiped-batch",
+)
+PROMPT = "bold bright_green"
+TITLE = "A batch of this segment was overwritten with zeros"
+FRAME = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px; \
+line-height: {line_height}px; font-variant-east-asian: full-width; }}
+.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: arial, sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""The picture around the lines. It names fonts that are installed, and none that a viewer would have to fetch."""
+
+
+def page() -> str:
+    """The picture as SVG."""
+    console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
+    for command in RUNS:
+        console.print(Text.assemble(("$ ", PROMPT), command), soft_wrap=True)
+        console.print(Text.from_ansi(shown(command)))
+        console.print()
+    return console.export_svg(title=TITLE, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
+
+
+def shown(command: str) -> str:
+    """What a terminal gets from a run, with its colours."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (50, COLUMNS))
+    program = Path(sys.executable).with_name("kseg")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KSEG_", "LC_", "NO_COLOR"))}
+    environment = {**kept, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LANG": "C.UTF-8", "KSEG_PAGER": "cat"}
+    arguments = [str(program), *command.split()[1:]]
+    with subprocess.Popen(
+        arguments, cwd=DIRECTORY, env=environment, stdin=follower, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        received = b"".join(pieces(leader))
+    os.close(leader)
+    assert process.returncode in (0, 1), received.decode()
+    return received.decode().replace("\r\n", "\n").rstrip("\n")
+
+
+def pieces(leader: int) -> Iterator[bytes]:
+    """What comes, until nobody has the terminal open: Linux tells that by an error."""
+    try:
+        while piece := os.read(leader, 4096):
+            yield piece
+    except OSError:
+        return

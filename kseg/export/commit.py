@@ -6,6 +6,7 @@ Any run finishes what another one claimed; each step may be done twice, or by se
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from kseg.errors import KsegError, UsageError
 from kseg.export.destination import ASIDE, Destination
@@ -18,11 +19,10 @@ from kseg.export.manifest import (
     manifest_name,
     read_manifest,
     read_numbered,
-    says_something,
 )
 from kseg.export.options import FileOptions, ReadOptions
-from kseg.export.order import Result
 from kseg.export.parquet import ATTEMPTS
+from kseg.export.result import ExportedFile, Result
 from kseg.export.runs import Marker, Processes, Run, mark, marker_name, new_run, read_markers
 
 SUCCESS = "_SUCCESS"
@@ -106,7 +106,7 @@ def commit(run: Run, previous: Manifest, results: Iterable[Result], place: Desti
     """
     results = list(results)
     number = previous.number + 1
-    kept = {file["path"] for result in results for file in result["files"] if "path" in file}
+    kept = {file.path for result in results for file in result.files if file.path is not None}
     generation = previous.generation if kept >= set(previous.paths()) else number
     named = tuple(_named(results, kept, generation, place))
     new = Manifest(number, previous.read, previous.files, named, run.id, generation)
@@ -124,30 +124,34 @@ def _named(results: list[Result], taken: set[str], generation: int, place: Desti
     """Gives new files their final names: of the topic, the partition and the first offset."""
     suffix = f"-{generation}" if generation else ""
     for result in sorted(results, key=_order):
-        for file in result["files"]:
-            if "path" in file:
-                continue
-            folder = f"{file['folder']}/" if file["folder"] else ""
-            path = f"{folder}{file['name']}{suffix}.parquet" if place.renames else file["attempt"]
-            number = 1
-            while path in taken:
-                number += 1
-                path = f"{folder}{file['name']}{suffix}.{number}.parquet"
-            taken.add(path)
-            file["path"] = path
-        if says_something(result):
-            yield result
+        files = tuple(_named_file(file, taken, suffix, place) for file in result.files)
+        if result.says_something:
+            yield replace(result, files=files)
+
+
+def _named_file(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> ExportedFile:
+    """The file with a final name that isn't taken, which it then takes; one that has a name keeps it."""
+    if file.path is not None:
+        return file
+    folder = f"{file.folder}/" if file.folder else ""
+    path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
+    number = 1
+    while path in taken:
+        number += 1
+        path = f"{folder}{file.name}{suffix}.{number}.parquet"
+    taken.add(path)
+    return file._replace(path=path)
 
 
 def _order(result: Result) -> tuple[str, int, int]:
-    first = result["tally"]["first_offset"]
-    return (result["topic"], result["partition"] or 0, -1 if first is None else first)
+    first = result.tally.first_offset
+    return (result.topic, result.partition or 0, -1 if first is None else first)
 
 
 def finish(manifest: Manifest, place: Destination) -> None:
     """Moves files to where the manifest names them, and removes those that only the manifest before named."""
     there = set(place.names())
-    moves = {file["attempt"]: file["path"] for result in manifest.results for file in result["files"]}
+    moves = manifest.names()
     aside = [name for name, path in moves.items() if name != path and name in there] if place.renames else []
     before = read_numbered(place, manifest.number - 1) if manifest.number > 1 else None
     left_out = set(before.paths()) - set(manifest.paths()) if isinstance(before, Manifest) else set()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,9 @@ from kseg.reading.bodies import Slice
 from kseg.reading.header import parse_header
 from kseg.reading.log_file import Damage
 
+if TYPE_CHECKING:
+    from kseg.export.result import SourceFile
+
 READ_ON_SIZE = 256 << 10
 """Bytes that are read at once where an index named an end too early."""
 TRANSACTION_FILES = (".txnindex", ".snapshot", ".index", ".log")
@@ -44,7 +47,7 @@ class OrderReader:
         self.order = order
         self.options = options
         self._checksums = checksums
-        self.sources: list[dict[str, Any]] = []
+        self.sources: list[SourceFile] = []
         self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
         self._transactions: ReadCommitted | None = None
         self._latest: dict[bytes, int] | None = None
@@ -79,7 +82,7 @@ class OrderReader:
                 yield from self._records(reader, part.end)
                 if number == len(self.order.ranges) - 1 and self.order.ends_at_index:
                     yield from self._read_on(reader)
-                self.sources.append(reader.to_json())
+                self.sources.append(reader.source())
         self._accounts.finish()
 
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:

@@ -15,13 +15,13 @@ from kseg.export.damages import damage_rows, to_parquet
 from kseg.export.destination import Destination, open_destination
 from kseg.export.manifest import Key
 from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection, TableFormat
-from kseg.export.order import Job, Result, execute_order
+from kseg.export.order import Job, execute_order
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
+from kseg.export.result import Result
 from kseg.export.runs import HERE, Processes, Run
-from kseg.export.seams import join_seams
+from kseg.export.seams import joined_at_seams
 from kseg.export.source import Copies, find_replicas, require_replicas
-from kseg.export.tally import Tally
 from kseg.export.untouched import check_destination
 from kseg.system.interrupts import Uninterrupted
 
@@ -140,7 +140,7 @@ def _committed(
     run: Run, plan: Plan, results: list[Result], export: Export, place: Destination
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
-    new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
+    new = [result for result in results[len(plan.kept) :] if result.says_something]
     is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
     is_kept = is_same and not export.overwrite
     committed = plan.previous if is_kept else commits.commit(run, plan.previous, results, place)
@@ -175,8 +175,7 @@ def _results(plan: Plan, export: Export, job: Job, execute: Execute, progress: P
         if copy:
             known = _explained(results, plan.copies, copy)
             orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
-        results += _executed(orders, job, execute, progress)
-        join_seams(results)
+        results = joined_at_seams([*results, *_executed(orders, job, execute, progress)])
     return results
 
 
@@ -197,7 +196,7 @@ def _publish(manifest: manifests.Manifest, report: Report, export: Export, place
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:
     total, finished = sum(order.size for order in orders), 0
     for result in execute(orders, job) if orders else ():
-        finished += sum(source["end"] - source["start"] for source in result["sources"])
+        finished += result.size
         if progress is not None:
             progress(finished, total)
         yield result
@@ -205,28 +204,27 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
 
 def _only_notes(result: Result) -> bool:
     """Whether an order met nothing, and says why: a transaction that is open holds all of it back."""
-    return bool(result["tally"]["notes"]) and not manifests.says_something(result)
+    return bool(result.tally.notes) and not result.says_something
 
 
 def _file_count(result: Result) -> int:
-    return len(result["files"])
+    return len(result.files)
 
 
 def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key, Done]:
     """What the better copies account for, and what an earlier run has read of this one already."""
     by_partition: dict[Key, list[Result]] = {}
     for result in results:
-        by_partition.setdefault((result["topic"], result["partition"]), []).append(result)
+        by_partition.setdefault((result.topic, result.partition), []).append(result)
     found = {}
     for key, own in by_partition.items():
-        tallies = [Tally.from_json(result["tally"]) for result in own]
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
         read = [
-            OffsetRange(tally.first_offset, tally.next_offset)
-            for result, tally in zip(own, tallies, strict=True)
-            if result["replica"] == path and tally.next_offset is not None
+            OffsetRange(result.tally.first_offset, result.tally.next_offset)
+            for result in own
+            if result.replica == path and result.tally.next_offset is not None
         ]
-        found[key] = Done((*explained(tallies), *read))
+        found[key] = Done((*explained([result.tally for result in own]), *read))
     return found
 
 

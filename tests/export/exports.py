@@ -41,8 +41,9 @@ def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
     manifest = read_manifest(open_destination(str(destination)))
     assert manifest is not None
     for result in manifest.results:
-        for file in result["files"]:
-            yield result["topic"], result["partition"], pq.ParquetFile(destination / file["path"]).read()
+        for file in result.files:
+            assert file.path is not None
+            yield result.topic, result.partition, pq.ParquetFile(destination / file.path).read()
 
 
 def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[int]:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # typing's own is an import that every start would wait f
 if TYPE_CHECKING:
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
     from kseg.reading.batch import Batch, Header, Record
-    from kseg.reading.log_file import Damage
+    from kseg.reading.damage import Damage
     from kseg.reading.segment import Segment, open_segment
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 _HOMES = {
     "Batch": "kseg.reading.batch",
-    "Damage": "kseg.reading.log_file",
+    "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
     "Header": "kseg.reading.batch",
     "KsegError": "kseg.errors",

@@ -24,7 +24,8 @@ from kseg.formats.codes import Codec, DamageKind
 from kseg.log.lookup.lookup import lookup_offset
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import kseg
 

@@ -10,7 +10,7 @@ from tests.test_imports import MODULES, tree
 COMMAND_LINES, FUNCTION_LINES, MODULE_LINES = 25, 60, 500
 DATA = {"kseg.formats.schemas.consumer_offsets", "kseg.formats.schemas.protocol"}
 """Modules of nothing but data, made from Kafka's message schemas, may be longer."""
-LONG_MODULES = {"kseg.kernel.contract", "kseg.reading.log_file"}
+LONG_MODULES = {"kseg.kernel.contract"}
 """Of the contract most lines are docstrings: what both kernels must do."""
 LONG = {"read_usual_records"}
 """The twin's quick way through records: calls would cost it what it gains."""

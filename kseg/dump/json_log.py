@@ -12,7 +12,7 @@ from kseg.layouts.json import json_program
 from kseg.layouts.rows import fields_program
 from kseg.layouts.zones import zone_table
 from kseg.output.json_lines import json_line
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 
 def dump_log_as_json(path: str, context: DumpContext) -> None:

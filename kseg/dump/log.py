@@ -10,7 +10,8 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer

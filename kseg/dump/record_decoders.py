@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Headers
     from kseg.reading.batch import Header
     from kseg.reading.bodies import Slice
-    from kseg.reading.log_file import Damage
+    from kseg.reading.damage import Damage
     from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {

@@ -8,7 +8,7 @@ from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Co
 from kseg.formats.positions import FLAGS_POSITION, RECORDS_COUNT_POSITION
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.reading.bodies import Slice
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 if TYPE_CHECKING:
     from kseg.redaction import Redactor

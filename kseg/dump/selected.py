@@ -11,7 +11,8 @@ from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext

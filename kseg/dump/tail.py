@@ -8,12 +8,13 @@ from kseg.errors import OpenError
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import compile_template
 from kseg.log.select.selector import Selector, starts_from_end
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kseg.dump.options import DumpContext
+    from kseg.reading.damage import Damage
 
 
 def find_tail(

@@ -26,7 +26,7 @@ from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
 from kseg.system.regular_file import read_regular, read_text_file
 

@@ -14,7 +14,7 @@ from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
 from kseg.reading.batch import Batch
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 MOST_DECOMPRESSED = 1 << 24
 """Bytes of a body that are read: shown as they are, they take many times as much."""

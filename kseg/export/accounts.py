@@ -15,8 +15,8 @@ from kseg.kernel.contract import ROW, START, VALID, Columns
 from kseg.log.partition.partition_log import has_later_segment
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import Damage
 
 FOREVER = 1 << 63
 """Above all offsets."""

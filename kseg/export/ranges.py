@@ -15,7 +15,8 @@ from kseg.export.result import SourceFile
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.log.partition.partition_log import entry_problem
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from kseg.system.scratch import scratch_directory
 
 if TYPE_CHECKING:

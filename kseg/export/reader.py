@@ -25,8 +25,8 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
 from kseg.log.select.selected import RecordPicker
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
 
 if TYPE_CHECKING:
     from kseg.export.result import SourceFile

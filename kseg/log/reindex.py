@@ -14,7 +14,7 @@ from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 
 class Comparison(StrEnum):

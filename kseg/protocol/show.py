@@ -15,7 +15,7 @@ from kseg.output.printable import printable
 from kseg.protocol.conversation import Frame, FrameDamage, Peers
 from kseg.protocol.message import ApiMessage
 from kseg.protocol.records import record_lines, record_objects
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.times import iso_time
 
 if TYPE_CHECKING:

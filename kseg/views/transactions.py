@@ -18,8 +18,9 @@ from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.reading.batch import Record
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__transaction_state"

@@ -22,8 +22,8 @@ from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFil
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.select.isolation import read_committed
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
 from kseg.reading.segment import Segment
 from kseg.system.new_directory import copy_file
 from kseg.system.scratch import scratch_directory

@@ -10,7 +10,8 @@ from kseg.kernel.contract import VALID, Op, Program, RecordFilter, Renderer, Slo
 from kseg.log.partition.partition_log import SegmentFiles
 from kseg.log.select.selector import Selector, starts_from_end
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
 
 _NUMBERS = (Slot.POSITION, Slot.SIZE, Slot.OFFSET, Slot.TIMESTAMP)

@@ -9,7 +9,7 @@ from kseg.log.partition.partition_log import COMPACTED_TOPICS, PartitionLog, Seg
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.verify.finding_kinds import id_of_damage
 from kseg.log.verify.findings import Findings
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""

@@ -11,7 +11,8 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.select.selected import selected_pieces
 from kseg.log.select.selector import Selector
 from kseg.log.verify.findings import Finding
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
 
 _WITHOUT_BATCH = frozenset({*map(str, DamageKind), "cut-segment", "offsets-lost", "offsets-missing"})

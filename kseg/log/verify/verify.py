@@ -36,7 +36,8 @@ from kseg.log.verify.checks_of_state import (
 from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.plan import Order, VerificationPlan
 from kseg.log.verify.selected_batches import Concern
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
 
 WORTH_PROCESSES = 256 << 20

@@ -8,15 +8,15 @@ from pathlib import Path
 from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
 
 SHOWN_ALIKE = 20
-"""Findings of one id in one file that are kept; of the others the last one kept tells the count."""
+"""The number of findings of one id in one file that are kept; the last one says how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a check found.
 
-    `file` is where, `position` bytes in it; `first_offset` and `last_offset` the offsets concerned; None where there
-    are none. `sentence` says what is wrong, with both values.
+    `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; None if there is no
+    such place or offset. `sentence` says what is wrong, with both values.
     """
 
     id: str
@@ -28,7 +28,7 @@ class Finding:
 
     @property
     def kind(self) -> FindingKind:
-        """What its id means."""
+        """The meaning of its id."""
         return FINDINGS[self.id]
 
     @property
@@ -38,14 +38,14 @@ class Finding:
 
     @property
     def counts(self) -> bool:
-        """Whether the data is not well because of it."""
+        """Whether it means that something is wrong with the data."""
         return self.severity is not Severity.NOTE
 
 
 class Findings:
-    """Takes the findings of one partition, so that a log full of one wrong doesn't fill the memory.
+    """Collects the findings of one partition; a log full of the same error doesn't fill the memory.
 
-    Those that compaction explains are kept apart until it is known whether the log was compacted.
+    Findings that compaction explains are marked until it is known whether the log was compacted.
     """
 
     def __init__(self) -> None:
@@ -63,9 +63,9 @@ class Findings:
         unless_compacted: bool = False,
         is_judged_later: bool = False,
     ) -> None:
-        """Takes a finding; `unless_compacted` if it is none in a log that compaction has been over.
+        """Adds a finding; `unless_compacted`: it doesn't count in a log that was compacted.
 
-        `is_judged_later`: what it is can only be told with other partitions, so all are kept.
+        `is_judged_later`: only other partitions can tell what it means, so all of these are kept.
         """
         if is_judged_later:
             self._found.append((Finding(finding_id, file, sentence, position, *offsets), unless_compacted))
@@ -76,7 +76,7 @@ class Findings:
             self._found.append((Finding(finding_id, file, sentence, position, *offsets), unless_compacted))
 
     def all(self, *, is_compacted: bool) -> Iterator[Finding]:
-        """What was found, in the order in which it was."""
+        """All findings, in the order in which they were added."""
         shown: dict[tuple[str, Path], int] = {}
         for finding, unless_compacted in self._found:
             if unless_compacted and is_compacted:
@@ -88,7 +88,7 @@ class Findings:
 
 
 def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Those of a partition's findings that are shown: of many of one id in a file, the last one tells the count."""
+    """The findings that are shown: of many with one id in a file, the last one says how many more there are."""
     counts = Counter((finding.id, finding.file) for finding in findings)
     shown: Counter[tuple[str, Path]] = Counter()
     for finding in findings:

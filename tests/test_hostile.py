@@ -18,7 +18,7 @@ from zstandard import ZstdCompressor
 from kseg.codecs.body import decompress
 from kseg.codecs.bounds import LARGEST_RATIO, LARGEST_RATIO_FREE
 from kseg.explain import explain_file
-from kseg.explain.log import MOST_DECOMPRESSED
+from kseg.explain.batch_fields import MOST_DECOMPRESSED
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
 from kseg.log.lookup.lookup import lookup_offset

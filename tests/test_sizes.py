@@ -1,6 +1,7 @@
 """Code stays in small pieces: commands, functions and modules have bounds, and names stand for one thing each."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -49,3 +50,28 @@ def test_function_fits_on_a_screen(module: str) -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if name not in {*DATA, *LONG_MODULES}])
 def test_module_is_short_enough_to_be_read(module: str) -> None:
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= MODULE_LINES
+
+
+ABOUT = ("kseg.commands.", "kseg.output.", "kseg.layouts.", "kseg.formats.")
+"""Packages whose modules are called after what they are about, as the module elsewhere that does it."""
+KERNEL = "kseg.kernel."
+"""Its Python twin has what the contract names."""
+
+
+def test_modules_of_one_name_are_about_one_thing() -> None:
+    places = defaultdict(list)
+    for module in MODULES:
+        name = module.rpartition(".")[2]
+        is_package = MODULES[module].name == "__init__.py"
+        if not is_package and not module.startswith(ABOUT):
+            places[name].append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_a_class_has_its_name_for_itself() -> None:
+    places = defaultdict(set)
+    for module in MODULES:
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(KERNEL if module.startswith(KERNEL) else module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}

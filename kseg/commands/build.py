@@ -14,7 +14,7 @@ from kseg.output.stdout import flush_stdout, write_lines
 from kseg.output.talk import talk
 from kseg.output.written import segment_lines
 from kseg.system.new_directory import new_directory
-from kseg.writer.record_input import STANDARD_INPUT, InputForm, name_of_input, opened_items
+from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, opened_items
 
 
 @click.command()
@@ -50,7 +50,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     """
     keep_segments = not has_roll_options(options)
     batches, partition = batch_settings(options), partition_settings(options)
-    input_form = InputForm(form, options["key_separator"], redaction_of(options))
+    input_form = RecordForm(form, options["key_separator"], redaction_of(options))
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and form != "text":

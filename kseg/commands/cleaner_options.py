@@ -7,7 +7,7 @@ import click
 from kseg.commands.options import Command, now_option
 from kseg.commands.parameters import int_number, long_number
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.compact.plan import (
+from kseg.log.compact.cleaning_plan import (
     DEDUPE_BUFFER_SIZE,
     DELETE_RETENTION_MS,
     PRODUCER_EXPIRATION_MS,

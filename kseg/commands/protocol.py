@@ -7,8 +7,8 @@ import click
 
 from kseg.commands.options import output_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Number, int_number
-from kseg.protocol.report import ProtocolOptions, report_protocol
-from kseg.protocol.source import InputForm
+from kseg.protocol.frame_input import InputForm
+from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.splitter import MAX_FRAME
 
 _LARGEST_FRAME = (1 << 31) - 1

@@ -12,15 +12,15 @@ from kseg.errors import UsageError
 from kseg.times import parse_zone, time_or_none
 
 if TYPE_CHECKING:
-    from kseg.export.options import ReadOptions, Selection
     from kseg.export.run import Export
-    from kseg.selection import Selection as RecordSelection
+    from kseg.export.settings import LogSelection, ReadOptions
+    from kseg.selection import Selection
 
 
 def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     """The export that the options ask for. Raises UsageError if there is no destination."""
-    from kseg.export.options import FileOptions, TableFormat
     from kseg.export.run import Export
+    from kseg.export.settings import FileOptions, TableFormat
 
     if len(options["paths"]) < 2:
         raise UsageError("give one SOURCE or more, and then DEST")
@@ -43,13 +43,13 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     )
 
 
-def _part_of_logs(options: dict[str, Any], selected: "RecordSelection", *, is_remote: bool) -> "Selection":
+def _part_of_logs(options: dict[str, Any], selected: "Selection", *, is_remote: bool) -> "LogSelection":
     """Topics, offsets and times. Segments in an object store aren't chosen by the times of a selection's records."""
-    from kseg.export.options import OffsetRange, Selection
+    from kseg.export.settings import LogSelection, OffsetRange
 
     zone = parse_zone(options["zone"])
     starting_time, ending_time = (time_or_none(options[name], zone) for name in ("starting_time", "ending_time"))
-    return Selection(
+    return LogSelection(
         topics=tuple(options["topics"]),
         offsets=OffsetRange(
             _both(max, options["starting_offset"], selected.from_offset),
@@ -60,9 +60,9 @@ def _part_of_logs(options: dict[str, Any], selected: "RecordSelection", *, is_re
     )
 
 
-def _read_options(options: dict[str, Any], selected: "RecordSelection") -> "ReadOptions":
+def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
     from kseg.export.decoding import Decoding
-    from kseg.export.options import Isolation, Mode, ReadOptions, Tombstones
+    from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
     named = dict(text.split("=", 1) for text in options["decoders"])
     decode = Decoding(

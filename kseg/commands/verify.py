@@ -16,7 +16,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import int_number
 from kseg.commands.selection_options import selection_of, selection_options
-from kseg.log.verify.plan import plan_verification
+from kseg.log.verify.verification_plan import plan_verification
 from kseg.log.verify.verify import verify_paths
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar

@@ -54,10 +54,10 @@ def dump_objects(path: str, context: "DumpContext") -> None:
 
 
 def _check(path: str, kind: FileKind, context: "DumpContext") -> None:
+    from kseg.dump.aborted_transactions import dump_transaction_index
     from kseg.dump.indexes import dump_offset_index, dump_time_index
     from kseg.dump.snapshots import dump_producer_snapshot
     from kseg.dump.texts import dump_text
-    from kseg.dump.transactions import dump_transaction_index
 
     checks: dict[FileKind, Callable[[str, DumpContext], None]] = {
         FileKind.OFFSET_INDEX: dump_offset_index,

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from kseg.errors import UsageError
-from kseg.explain.field import Field
-from kseg.explain.files import Item
+from kseg.explain.field import ExplainedField
+from kseg.explain.items import Item
 
 
 class ItemChoice(NamedTuple):
@@ -56,7 +56,7 @@ class SeenItems:
             yield number, item
 
 
-def _is_wrong(field: Field) -> bool:
+def _is_wrong(field: ExplainedField) -> bool:
     inside = (*field.children, *field.body)
     return field.problem is not None or any(map(_is_wrong, inside))
 

@@ -20,10 +20,10 @@ from kseg.export.manifest import (
     read_manifest,
     read_numbered,
 )
-from kseg.export.options import FileOptions, ReadOptions
 from kseg.export.parquet import ATTEMPTS
 from kseg.export.result import ExportedFile, Result
-from kseg.export.runs import Marker, Processes, Run, mark, marker_name, new_run, read_markers
+from kseg.export.runs import ExportRun, Marker, Processes, mark, marker_name, new_run, read_markers
+from kseg.export.settings import FileOptions, ReadOptions
 
 SUCCESS = "_SUCCESS"
 JOBS = f"{FOLDER}/jobs"
@@ -65,7 +65,7 @@ def _foreign_names(place: Destination) -> set[str]:
     return {name for name in others if _run_of(name, place) is None}
 
 
-def begin(base: int, place: Destination, processes: Processes) -> Run | None:
+def begin(base: int, place: Destination, processes: Processes) -> ExportRun | None:
     """Marks a run as under way; None if another one has committed since its plan was made.
 
     Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
@@ -78,7 +78,7 @@ def begin(base: int, place: Destination, processes: Processes) -> Run | None:
     return begin(base, place, processes)  # another run has that id
 
 
-def _let_in(run: Run, place: Destination, processes: Processes) -> Run | None:
+def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportRun | None:
     if latest_number(place) != run.base:
         place.delete(marker_name(run.id))
         return None
@@ -90,7 +90,7 @@ def _let_in(run: Run, place: Destination, processes: Processes) -> Run | None:
 
 
 @contextmanager
-def _unmarked_on_error(run: Run, place: Destination) -> Iterator[None]:
+def _unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -99,7 +99,7 @@ def _unmarked_on_error(run: Run, place: Destination) -> Iterator[None]:
         raise
 
 
-def commit(run: Run, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
+def commit(run: ExportRun, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
     """Claims the next number for these results: from then on they are the export.
 
     Raises LostError, and then nothing has changed, if another run took the number.
@@ -192,7 +192,7 @@ def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest],
         raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
 
 
-def sweep(settled: int, place: Destination, processes: Processes, own: Run) -> list[Marker]:
+def sweep(settled: int, place: Destination, processes: Processes, own: ExportRun) -> list[Marker]:
     """Removes what runs left that are over, and what old manifests hold; gives the runs whose files are left alone.
 
     settled: the highest number up to which all is finished. The order matters: a run that has no marker after its files
@@ -233,7 +233,7 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
         place.replace(manifest_name(manifest.number), Stub(manifest.number, manifest.run).to_bytes())
 
 
-def give_up(run: Run, place: Destination) -> None:
+def give_up(run: ExportRun, place: Destination) -> None:
     """Removes what a run wrote that failed, but for what a manifest names; what can't be removed is left."""
     with suppress(KsegError, OSError):
         names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kseg.errors import KsegError
+from kseg.export.copies import Copies, SegmentSource
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, OffsetRange, ReadOptions
 from kseg.export.parquet import ATTEMPTS
 from kseg.export.plan import Done, is_read
 from kseg.export.ranges import crc_of_range
 from kseg.export.result import Result, SourceFile
+from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
 from kseg.export.shapes import (
     INT32,
     INT64,
@@ -34,7 +35,6 @@ from kseg.export.shapes import (
     seconds,
     text,
 )
-from kseg.export.source import Copies, SegmentSource
 from kseg.export.tally import Tally
 
 FOLDER = "_kseg"

@@ -4,11 +4,11 @@ import time
 from typing import Any, NamedTuple
 
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, ReadOptions
+from kseg.export.order_reader import OrderReader
 from kseg.export.parquet import ParquetFiles
 from kseg.export.plan import WorkOrder
-from kseg.export.reader import OrderReader
 from kseg.export.result import Result
+from kseg.export.settings import FileOptions, ReadOptions
 
 
 class Job(NamedTuple):

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, ReadOptions
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
+from kseg.export.settings import FileOptions, ReadOptions
 
 ATTEMPTS = "_kseg/attempts"
 OPEN_FILES = 16

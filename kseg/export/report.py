@@ -8,9 +8,9 @@ from typing import Any
 
 from kseg.errors import OpenError
 from kseg.export.coverage import count, damaged, intact, missing
-from kseg.export.options import OffsetRange
 from kseg.export.result import Result
-from kseg.export.tally import Loss, Tally
+from kseg.export.settings import OffsetRange
+from kseg.export.tally import LostOffsets, Tally
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class PartitionReport:
     file_count: int = 0
     seconds: float = 0.0
     holes: list[tuple[int, int]] = field(default_factory=list)
-    damages: list[Loss] = field(default_factory=list)
+    damages: list[LostOffsets] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 

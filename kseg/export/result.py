@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from kseg.export.options import OffsetRange
+from kseg.export.settings import OffsetRange
 from kseg.export.tally import Tally
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kseg.export.result import Result
-from kseg.export.tally import Loss
+from kseg.export.tally import LostOffsets
 
 
 def joined_at_seams(results: Iterable[Result]) -> list[Result]:
@@ -34,7 +34,7 @@ def _joined(result: Result, readers: dict[str, list[tuple[int, int, Result]]]) -
     return replace(result, tally=replace(result.tally, losses=losses))
 
 
-def _is_read_by_another(loss: Loss, readers: list[tuple[int, int, Result]]) -> bool:
+def _is_read_by_another(loss: LostOffsets, readers: list[tuple[int, int, Result]]) -> bool:
     """Whether the damage begins where an order does, and the order before has read the same bytes."""
     start, end = loss.position, loss.position + loss.size
     if loss.size == 0 or all(first != start for first, _, _ in readers):

@@ -16,7 +16,7 @@ from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-from kseg.writer.rebuild import without_records
+from kseg.writer.rebuilt_batch import without_records
 
 
 @dataclass(frozen=True, slots=True)

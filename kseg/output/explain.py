@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.errors import UsageError
-from kseg.explain.field import Field
+from kseg.explain.field import ExplainedField
 from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
 from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from kseg.explain.files import Item
+    from kseg.explain.items import Item
 
 _STYLES = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 """Neighbouring fields have different ones; a field's name has its bytes'."""
@@ -44,13 +44,13 @@ def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, obj
     yield from _field_objects(item.fields, number, None)
 
 
-def _field_objects(fields: Iterable[Field], number: int, within: str | None) -> Iterator[dict[str, object]]:
+def _field_objects(fields: Iterable[ExplainedField], number: int, within: str | None) -> Iterator[dict[str, object]]:
     for leaf in (leaf for field in fields for leaf in field.leaves()):
         yield _field_object(leaf, number, within)
         yield from _field_objects(leaf.body, number, leaf.path)
 
 
-def _field_object(field: Field, number: int, within: str | None) -> dict[str, object]:
+def _field_object(field: ExplainedField, number: int, within: str | None) -> dict[str, object]:
     """`within`: the path of the compressed field in whose content the position is; null for the file itself.
 
     Large members are iterators of their JSON.
@@ -145,7 +145,7 @@ def _print_item(item: "Item", console: "Console") -> None:
         console.print(line, soft_wrap=True)
 
 
-def _lines(fields: Iterable[Field], depth: int, place: list[int]) -> Iterator["Text"]:
+def _lines(fields: Iterable[ExplainedField], depth: int, place: list[int]) -> Iterator["Text"]:
     """`place` counts fields, so that neighbours differ in colour."""
     for field in fields:
         if field.children:
@@ -162,11 +162,11 @@ def _lines(fields: Iterable[Field], depth: int, place: list[int]) -> Iterator["T
             yield from _lines(field.body, depth + 2, place)
 
 
-def _heading(field: Field, depth: int) -> "Text":
+def _heading(field: ExplainedField, depth: int) -> "Text":
     return _note(field.name, depth, "bold")
 
 
-def _field_line(field: Field, depth: int, style: str) -> "Text":
+def _field_line(field: ExplainedField, depth: int, style: str) -> "Text":
     from rich.text import Text
 
     hex_text = field.raw[:_BYTES_SHOWN].hex(" ") + (" …" if field.size > _BYTES_SHOWN else "")
@@ -184,7 +184,7 @@ def _field_line(field: Field, depth: int, style: str) -> "Text":
     return line
 
 
-def _details(field: Field, depth: int) -> Iterator["Text"]:
+def _details(field: ExplainedField, depth: int) -> Iterator["Text"]:
     """Bits, groups of a varint, what a checksum covers, what is wrong."""
     for bits in field.bits:
         yield _note(f"{shown_bits(bits)}  {bits.meaning}", depth + 1, "dim")

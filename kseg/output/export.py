@@ -47,7 +47,7 @@ _UNSELECTED_COLUMN = _column("unselected", "unselected")
 """Stands in a report only where a selection left records out."""
 
 
-class _Order(Protocol):
+class _OrderShape(Protocol):
     topic: str
     partition: int | None
     ranges: tuple[Any, ...]
@@ -56,7 +56,7 @@ class _Order(Protocol):
     def size(self) -> int: ...
 
 
-class _Plan(Protocol):
+class _PlanShape(Protocol):
     @property
     def orders(self) -> tuple[Any, ...]: ...
 
@@ -64,7 +64,7 @@ class _Plan(Protocol):
     def refused(self) -> tuple[KsegError, ...]: ...
 
 
-class _Report(Protocol):
+class _ReportShape(Protocol):
     @property
     def destination(self) -> str: ...
 
@@ -92,7 +92,7 @@ class PlanRow:
     files: int = 0
 
 
-def plan_rows(orders: Iterable[_Order]) -> list[PlanRow]:
+def plan_rows(orders: Iterable[_OrderShape]) -> list[PlanRow]:
     """A row for each partition."""
     rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
@@ -103,7 +103,7 @@ def plan_rows(orders: Iterable[_Order]) -> list[PlanRow]:
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
-def plan_objects(plan: _Plan) -> Iterator[dict[str, Any]]:
+def plan_objects(plan: _PlanShape) -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
     yield from ({"type": "partition", **asdict(row)} for row in rows)
@@ -111,14 +111,14 @@ def plan_objects(plan: _Plan) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
 
-def plan_lines(plan: _Plan) -> Iterator[str]:
+def plan_lines(plan: _PlanShape) -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     yield f"{len(rows)} partitions, {len(plan.orders)} orders, {sum(row.bytes for row in rows)} bytes"
 
 
-def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
+def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
     """A report as objects: one per partition, one per damage, and a summary."""
     for partition in report.partitions:
         members = partition.to_json()
@@ -130,7 +130,7 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **_sums(report), **left_alone}
 
 
-def report_lines(report: _Report) -> Iterator[str]:
+def report_lines(report: _ReportShape) -> Iterator[str]:
     """A report as a table, with damages and notes below it."""
     has_unselected = any(partition.unselected for partition in report.partitions)
     columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
@@ -148,7 +148,7 @@ def report_lines(report: _Report) -> Iterator[str]:
     yield from (f"left alone: {run}" for run in report.left_alone)
 
 
-def _sums(report: _Report) -> dict[str, Any]:
+def _sums(report: _ReportShape) -> dict[str, Any]:
     partitions = report.partitions
     return {
         "partitions": len(partitions),
@@ -160,12 +160,12 @@ def _sums(report: _Report) -> dict[str, Any]:
     }
 
 
-def write_plan(plan: _Plan, form: str) -> None:
+def write_plan(plan: _PlanShape, form: str) -> None:
     """Writes a plan to standard output; says on stderr what can't be read."""
     _write(plan_objects(plan) if form == "json" else plan_lines(plan), plan.refused)
 
 
-def write_report(report: _Report, form: str) -> None:
+def write_report(report: _ReportShape, form: str) -> None:
     """Writes a report to standard output; says on stderr what can't be read."""
     _write(report_objects(report) if form == "json" else report_lines(report), report.refused)
 

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from kseg.log.verify.finding_kinds import Severity, explained
 from kseg.log.verify.findings import Finding
-from kseg.log.verify.plan import PassedOver
+from kseg.log.verify.verification_plan import PassedOver
 from kseg.log.verify.verify import Verified
 from kseg.output.json_lines import write_json
 from kseg.output.printable import printable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kseg.errors import KsegError, OpenError
 from kseg.writer.json_source import read_json_lines
-from kseg.writer.source import SourceItem
+from kseg.writer.source_items import SourceItem
 from kseg.writer.text_source import read_csv, read_text_lines
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LONGEST_LINE = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class InputForm:
+class RecordForm:
     """What lines hold: `json`, `csv` or `text`.
 
     key_separator: of text: what stands between key and value; None: there are values alone. redaction: what is
@@ -47,7 +47,7 @@ class InputForm:
 
 
 @contextmanager
-def opened_items(source: str, form: InputForm) -> Iterator[Iterator[SourceItem]]:
+def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]]:
     """What a file holds, or standard input, for `with`. Errors that name no path of their own name the source.
 
     Raises OpenError if it can't be opened or read, or a line never ends; else as `InputForm.items` does.

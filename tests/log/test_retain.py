@@ -7,7 +7,7 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import Retention, RetentionSettings, RollSettings
 from kseg.log.retain import copy_retained, retain_partition
-from kseg.writer.source import SourceRecord
+from kseg.writer.source_items import SourceRecord
 
 DAY = 86_400_000
 

@@ -14,7 +14,7 @@ from kseg.log.partition.roll import RollSettings
 from kseg.log.slice import Sliced, SliceSettings, slice_partition
 from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
-from kseg.writer.source import SourceRecord
+from kseg.writer.source_items import SourceRecord
 from tests import golden, run
 
 PARTITION = golden.ROOT / "docs" / "test-1-0"

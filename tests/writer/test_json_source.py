@@ -10,7 +10,15 @@ from kseg.formats.codes import ControlType, DamageKind
 from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
 from kseg.reading.damage import Damage
 from kseg.writer.json_source import FIELDS, read_json_lines
-from kseg.writer.source import Note, SegmentStart, SourceBatch, SourceError, SourceItem, SourceRecord, TransactionEnd
+from kseg.writer.source_items import (
+    Note,
+    SegmentStart,
+    SourceBatch,
+    SourceError,
+    SourceItem,
+    SourceRecord,
+    TransactionEnd,
+)
 
 BATCH = {"type": "batch", "magic": 2, "baseOffset": 5, "lastOffset": 5, "count": 1}
 

@@ -405,7 +405,7 @@ def lookup_selected(
 def _selected_offset(
     partition: PartitionLog, target: int | SpecialTime, selection: Selection, problems: list[str], *, is_time: bool
 ) -> int | None:
-    from kseg.log.select.selected import first_selected, last_selected, latest_selected
+    from kseg.log.select.record_picker import first_selected, last_selected, latest_selected
 
     if isinstance(target, SpecialTime):
         search = {SpecialTime.LATEST: last_selected, SpecialTime.MAX_TIMESTAMP: latest_selected}.get(

@@ -35,7 +35,7 @@ from kseg.log.partition.roll import (
     retention_of,
     why_rolled,
 )
-from kseg.log.select.selected import SelectedSums, selected_sums
+from kseg.log.select.record_picker import SelectedSums, selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage

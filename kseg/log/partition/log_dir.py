@@ -7,10 +7,8 @@ from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
-from kseg.log.partition.partition_log import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 _KINDS_WITH_OFFSET = (
     FileKind.LOG,
@@ -73,10 +71,6 @@ class LogDir:
         if not path.is_dir():
             return None
         return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
-
-    def is_clean(self) -> bool:
-        """Whether the broker was stopped in order: its marker is there."""
-        return (self.path / CLEAN_SHUTDOWN).exists()
 
     def read_properties(self) -> dict[str, str]:
         """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""

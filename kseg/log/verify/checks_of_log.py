@@ -16,7 +16,7 @@ REMEMBERED_BATCHES = 256
 REMEMBERED_EPOCHS = 10_000
 
 
-class EpochStart(NamedTuple):
+class SeenEpoch(NamedTuple):
     """Where a leader epoch begins in the log."""
 
     epoch: int
@@ -47,7 +47,7 @@ class LogChecks:
         self._first_gap: tuple[Path, int] | None = None
         self.next_offset: int | None = None
         self.largest_timestamp = -1
-        self.epochs: list[EpochStart] = []
+        self.epochs: list[SeenEpoch] = []
         self.ends_with_epoch = False
         self._log_start = partition.log_start_offset()
         self._largest_epoch = -1
@@ -188,7 +188,7 @@ class LogChecks:
             return  # a broker forgets epochs that end below the log start offset
         if not self.epochs or epoch > self.epochs[-1].epoch:
             start = max(batch.base_offset, self._log_start)
-            self.epochs.append(EpochStart(epoch, start, self._file, batch.header.position))
+            self.epochs.append(SeenEpoch(epoch, start, self._file, batch.header.position))
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
         offsets = (batch.base_offset, batch.last_offset)

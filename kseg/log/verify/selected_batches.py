@@ -8,7 +8,7 @@ from kseg.formats.codes import DamageKind
 from kseg.index.headers import walk_headers
 from kseg.kernel.contract import LEAST, MOST
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.log.select.selected import selected_pieces
+from kseg.log.select.record_picker import selected_pieces
 from kseg.log.select.selector import Selector
 from kseg.log.verify.findings import Finding
 from kseg.reading.damage import Damage

@@ -14,16 +14,16 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
-from kseg.export.options import Isolation, ReadOptions, Tombstones
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
-from kseg.export.redacted import BatchRedactor
+from kseg.export.redacted_arrow import BatchRedactor
+from kseg.export.settings import Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
 from kseg.formats.codes import TRANSACTIONAL_MASK
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
-from kseg.log.select.selected import RecordPicker
+from kseg.log.select.record_picker import RecordPicker
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header

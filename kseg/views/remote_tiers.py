@@ -8,7 +8,7 @@ from kseg.log.lookup.lookup import SpecialTime
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier, remote_tier_of
-from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside, partition_count
+from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside
 
 if TYPE_CHECKING:
     from kseg.formats.messages import Fields
@@ -28,7 +28,7 @@ def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | N
 
 def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     topic = partition.topic
-    if topic is None or partition_count(beside.of(partition), topic) is None:
+    if topic is None or beside.partition_count(partition, topic) is None:
         return None
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
 

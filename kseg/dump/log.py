@@ -10,7 +10,8 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
@@ -178,7 +179,7 @@ def _taken(renderer: "Renderer") -> list[RecordProblem]:
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
     from kseg.log.partition.partition_log import has_later_segment
-    from kseg.log.verify.findings import id_of_damage, status_of
+    from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)

@@ -16,7 +16,8 @@ from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.output.json_lines import JsonText, json_line
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import Run
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import DecodeAll

@@ -9,6 +9,7 @@ from kseg.decode.coordinator import CONSUMER_PROTOCOL_TYPE
 from kseg.decode.history import message_as_of
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas.consumer_offsets import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_VALUE,
@@ -142,7 +143,7 @@ def read(message: MessageSchema, release: Release, data: bytes, any_version: boo
     Raises DecodeError for bytes that can't be read, and for versions that the release didn't know.
     """
     known = message_as_of(message, release)
-    version = int.from_bytes(data[:2], "big", signed=True)
+    version = VERSION.read(data)
     is_key = message.kind == "coordinator-key"
     if not any_version and not is_key and version not in version_range(known.versions):
         raise DecodeError(f"unknown version {version} of {message.name}: the real tool stops here")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kseg.decode.framed import parse_framed
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas import (
     cluster_metadata,
     consumer_offsets,
@@ -33,10 +34,10 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
     try:
         if option in _FRAMED:
             return newer_part(*parse_framed(_FRAMED[option], value))
-        message = _COORDINATORS[option].get(int.from_bytes((key or b"")[:2], "big", signed=True))
+        message = _COORDINATORS[option].get(VERSION.read(key or b""))
         if message is None or len(value) < 2:
             return None
-        version = int.from_bytes(value[:2], "big", signed=True)
+        version = VERSION.read(value)
         return newer_part(message, version, parse_message(message, version, value, 2).value)
     except MessageError:
         return None

@@ -33,9 +33,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     program = zoned_program(_program(path, context), zone_table(options.zone))
     decoder = record_decoder(options.decoding, path)
-    rendering = Rendering(
-        program, decode_control=escaped_control_json, limit=options.max_decompressed, decode_all=decoder
-    )
+    rendering = Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed)
     summary = read_log(path, context, rendering, on_damage=_sayer(say))
     note_findings(path, summary, context)
     note_failures(path, decoder, context)

@@ -14,7 +14,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
     from kseg.redaction import Redaction
 
 SHOWN_FALLS = 20
@@ -64,7 +64,6 @@ class Rendering(NamedTuple):
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
-    decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
     redaction: "Redaction | None" = None
 
@@ -85,7 +84,6 @@ class Rendering(NamedTuple):
             decode_control=self.decode_control,
             gap_rule=self.gap_rule,
             last_offset=last_offset,
-            decode_all=self.decode_all,
             record_filter=self.record_filter,
         )
 

@@ -38,7 +38,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
         from kseg.decode.record_decoders import record_decoder
 
         decoder = record_decoder(options.decoding, path)
-        rendering = rendering._replace(decode_all=decoder)
+        rendering = rendering._replace(decode=decoder or decode)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
         context.found.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)

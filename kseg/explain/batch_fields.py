@@ -10,9 +10,10 @@ from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
-from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
+from kseg.formats.control import CONTROL_RECORD_KEY
+from kseg.formats.control_values import CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
-from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
+from kseg.formats.positions import FLAGS_POSITION, LEGACY_FLAGS_POSITION, checksum_of, size_field
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 
@@ -123,7 +124,7 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
         return walk(BATCH_HEADER, raw[: MAGIC_POSITION + 1], damage.position)
     if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:
         grammar = BATCH_HEADER if magic == 2 else LOG_ENTRY
-        return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else MAGIC_POSITION + 2], damage.position)
+        return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else LEGACY_FLAGS_POSITION + 1], damage.position)
     return walk(_grammar(raw), raw[:size], damage.position)
 
 

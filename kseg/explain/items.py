@@ -16,10 +16,10 @@ from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
+    SNAPSHOT_CRC,
     TIME_INDEX_ENTRY_FIELDS,
-    FixedFields,
 )
+from kseg.formats.fixed_fields import FixedFields
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
@@ -189,9 +189,9 @@ def _snapshot_items(path: Path) -> Iterator[Item]:
 
 
 def _check_crc(field: ExplainedField, file: EntryFile) -> None:
-    computed = file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
+    computed = file.crc32c(SNAPSHOT_CRC.end)
     stored = int.from_bytes(field.raw, "big")
-    field.check = Check(stored, computed, PRODUCER_SNAPSHOT_CRC_COVERS_FROM, file.size)
+    field.check = Check(stored, computed, SNAPSHOT_CRC.end, file.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
 

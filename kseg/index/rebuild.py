@@ -7,12 +7,8 @@ bounds the log doesn't keep. Source: LogSegment.recover.
 from dataclasses import dataclass, field
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    OFFSET_INDEX_ENTRY_FIELDS,
-    TIME_INDEX_ENTRY_FIELDS,
-    TRANSACTION_INDEX_VERSION,
-)
+from kseg.formats.entries import TRANSACTION_INDEX_VERSION
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.reading.damage import Damage

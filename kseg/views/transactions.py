@@ -9,6 +9,7 @@ from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
 from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
 from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import checked_headers, is_intact, walk_headers
@@ -324,9 +325,9 @@ def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) 
 
 def _coordinator_transaction(record: Record, partition: int | None) -> CoordinatorTransaction:
     key, value = record.key or b"", record.value or b""
-    if key[:2] != b"\0\0" or len(value) < 2:
-        raise MessageError(f"key of unknown type {key[:2].hex()}, or a value without version")
-    version = int.from_bytes(value[:2], "big", signed=True)
+    if not key.startswith(b"\0\0") or len(value) < VERSION.size:
+        raise MessageError(f"key of unknown type {key[: VERSION.size].hex()}, or a value without version")
+    version = VERSION.read(value)
     if version not in version_range(TRANSACTION_LOG_VALUE.versions):
         raise MessageError(f"{TRANSACTION_LOG_VALUE.name} of unknown version {version}")
     fields = parse_message(TRANSACTION_LOG_VALUE, version, value, 2).value

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
-from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.headers import checked_headers, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex, SlotRange
 from kseg.index.time_index import TimeIndex

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import AbortedTransaction
+from kseg.formats.entries import AbortedTransaction
 from kseg.index.headers import is_intact, walk_headers
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex

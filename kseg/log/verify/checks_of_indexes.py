@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex

@@ -7,7 +7,7 @@ from kseg.control_characters import json_bytes_escaped
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import CONTROL_KEY_TYPE
-from kseg.layouts.options import CLASS_PREFIX, OLD_CLASS_PREFIX
+from kseg.layouts.tool_options import CLASS_PREFIX, OLD_CLASS_PREFIX
 from kseg.releases import Release
 
 if TYPE_CHECKING:

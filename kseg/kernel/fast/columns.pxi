@@ -46,11 +46,24 @@ cdef class Columns:
 
     cdef readonly int64_t count
     cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
+    cdef readonly Growing places
     cdef Texts keys, values, header_keys, header_values
     cdef readonly list problems
     cdef RecordView view
+    cdef Filter filter
+    cdef bint has_filter, is_full
+    cdef int64_t to_skip, limit, read_count
 
-    def __cinit__(self):
+    def __cinit__(self, record_filter):
+        self.has_filter = record_filter is not None
+        self.to_skip = self.read_count = 0
+        self.limit = -1
+        if self.has_filter:
+            self.filter = Filter(record_filter)
+            self.to_skip = record_filter.skip
+            self.limit = -1 if record_filter.limit is None else record_filter.limit
+        self.is_full = self.limit == 0
+        self.places = Growing()
         self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
         self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
         self.timestamp_types, self.control = Growing(), Growing()
@@ -112,11 +125,25 @@ cdef class Columns:
         )
         return 0
 
+    cdef bint takes(self) except -1 nogil:
+        """Whether the record in the view is wanted; its place is kept then."""
+        if self.is_full or not self.filter.takes(&self.view):
+            return False
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return False
+        add_int32(self.places, self.read_count - 1)
+        self.is_full = self.limit >= 0 and self.count + 1 >= self.limit
+        return True
+
     cdef int add(self, int64_t row) except -1 nogil:
-        """The record in the view."""
+        """The record in the view, if the filter takes it."""
         cdef RecordView* view = &self.view
         cdef Cursor headers = view.headers
         cdef int64_t i
+        self.read_count += 1
+        if self.has_filter and not self.takes():
+            return 0
         add_int32(self.rows, row)
         add_int64(self.offsets, view.slots[OFFSET])
         add_int64(self.timestamps, view.slots[TIMESTAMP])
@@ -139,6 +166,8 @@ cdef class Columns:
         start_walk(&walk, body, self.view.slots[COUNT])
         while next_record(&walk, &self.view):
             self.add(row)
+            if self.is_full:
+                return 0
         return self.end_of_walk(&walk)
 
     cdef int add_entry(self, int64_t row, bint readable, Bytes body) except -1 nogil:
@@ -151,6 +180,8 @@ cdef class Columns:
         start_in_wrapper(&walk, body, &self.view)
         while next_message(&walk, &self.view):
             self.add(row)
+            if self.is_full:
+                return 0
         return self.end_of_walk(&walk)
 
     cdef int end_of_walk(self, Walk* walk) except -1 nogil:
@@ -159,9 +190,10 @@ cdef class Columns:
         return self.problem(walk.problem, walk.index, body_position(walk))
 
 
-def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
+            record_filter=None):
     """The records of rows first … last - 1, control records too; see the contract."""
-    cdef Columns result = Columns()
+    cdef Columns result = Columns(record_filter)
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)
@@ -169,6 +201,8 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
     try:
         with nogil:
             for i in range(first, last):
+                if result.is_full:
+                    break
                 columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
                            position + rows[i * ROW], i, given[i - first])
     finally:

@@ -12,8 +12,10 @@ from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, 
 from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
 from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, size_field
 from kseg.index.headers import headers_of, intact_header
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
+from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, LogFile
+from kseg.reading.resync import HEADER_WINDOW
 
 SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""

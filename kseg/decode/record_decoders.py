@@ -258,7 +258,7 @@ def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
 def _remote_log_metadata() -> ReadRecord:
     """As JSON, where the tool shows what Java's classes say of themselves."""
     from kseg.decode.framed import parse_framed
-    from kseg.decode.metadata import cluster_metadata_text
+    from kseg.decode.metadata_text import cluster_metadata_text
     from kseg.decode.newer import newer_part
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas.remote_log_metadata import RECORDS

@@ -6,9 +6,9 @@ from uuid import UUID
 from kseg.decode.decoded import Headers, NotDecodable, Part
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
-MAGIC_ID = 0
+MAGIC_ID = b"\0"
 """Behind it stands an int32 id."""
-MAGIC_GUID = 1
+MAGIC_GUID = b"\1"
 """Behind it stand the 16 bytes of a GUID."""
 ID_PREFIX_SIZE = 5
 GUID_PREFIX_SIZE = 17
@@ -54,9 +54,9 @@ def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
 
 
 def _schema_id(data: bytes) -> WireMessage | None:
-    if data[:1] == b"\0" and len(data) >= ID_PREFIX_SIZE:
+    if data[:1] == MAGIC_ID and len(data) >= ID_PREFIX_SIZE:
         return WireMessage(int.from_bytes(data[1:ID_PREFIX_SIZE], "big"), data[ID_PREFIX_SIZE:])
-    if data[:1] == b"\1" and len(data) >= GUID_PREFIX_SIZE:
+    if data[:1] == MAGIC_GUID and len(data) >= GUID_PREFIX_SIZE:
         return WireMessage(UUID(bytes=data[1:GUID_PREFIX_SIZE]), data[GUID_PREFIX_SIZE:])
     return None
 

@@ -24,7 +24,7 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.METADATA_SNAPSHOT: ("kseg.dump.logs", "dump_log_file"),
     FileKind.OFFSET_INDEX: ("kseg.dump.indexes", "dump_offset_index"),
     FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
-    FileKind.TRANSACTION_INDEX: ("kseg.dump.transactions", "dump_transaction_index"),
+    FileKind.TRANSACTION_INDEX: ("kseg.dump.aborted_transactions", "dump_transaction_index"),
     FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
     FileKind.OFFSET_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
     FileKind.LEADER_EPOCH_CHECKPOINT: ("kseg.dump.texts", "dump_text"),

@@ -10,10 +10,11 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
     from kseg.redaction import Redaction
 
 SHOWN_FALLS = 20
@@ -63,7 +64,6 @@ class Rendering(NamedTuple):
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
-    decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
     redaction: "Redaction | None" = None
 
@@ -84,7 +84,6 @@ class Rendering(NamedTuple):
             decode_control=self.decode_control,
             gap_rule=self.gap_rule,
             last_offset=last_offset,
-            decode_all=self.decode_all,
             record_filter=self.record_filter,
         )
 
@@ -178,7 +177,7 @@ def _taken(renderer: "Renderer") -> list[RecordProblem]:
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
     from kseg.log.partition.partition_log import has_later_segment
-    from kseg.log.verify.findings import id_of_damage, status_of
+    from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)

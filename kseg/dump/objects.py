@@ -51,10 +51,10 @@ def dump_objects(path: str, context: "DumpContext") -> None:
 
 
 def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> None:
+    from kseg.dump.aborted_transactions import checked_transactions
     from kseg.dump.indexes import check_offset_index, check_time_index
     from kseg.dump.snapshots import check_producer_snapshot
     from kseg.dump.texts import check_text
-    from kseg.dump.transactions import checked_transactions
 
     match kind:
         case FileKind.OFFSET_INDEX:

@@ -10,7 +10,7 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.dump.found import Found
 from kseg.errors import UsageError
-from kseg.layouts.options import OPTION_RELEASES
+from kseg.layouts.tool_options import OPTION_RELEASES
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
@@ -213,7 +213,7 @@ def _check_rows(options: DumpOptions) -> None:
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
         raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
     if options.fields or options.template is not None:
-        from kseg.layouts.rows import check_fields, template_program
+        from kseg.layouts.record_rows import check_fields, template_program
 
         check_fields(options.fields)
         template_program(options.template or "")

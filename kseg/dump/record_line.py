@@ -84,8 +84,8 @@ def _rendered(
         renderer = kernel.load().Renderer(
             program,
             output,
+            decode=redacting_decoder(redaction, keeps_raw=keeps_raw),
             decode_control=control_json,
-            decode_all=redacting_decoder(redaction, keeps_raw=keeps_raw),
             record_filter=RecordFilter(offset, offset, limit=1),
         )
         renderer.render(piece.run.buffer, piece.run.rows, 0, 1, piece.run.position, piece.bodies)

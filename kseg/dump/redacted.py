@@ -7,8 +7,8 @@ from kseg import kernel
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction, Redactor

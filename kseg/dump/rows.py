@@ -10,11 +10,12 @@ from kseg.dump.logs import summary_lines
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import zoned_program
-from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
+from kseg.layouts.record_rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
 from kseg.layouts.zones import zone_table
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
+    from kseg.kernel.contract import Decode
     from kseg.output.growing_table import Cell, GrowingTable
 
 
@@ -35,12 +36,10 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     """Prints a log's records; what is damaged is told on stderr. Raises OpenError if it can't be opened."""
     options = context.options
     decoder = record_decoder(options.decoding, path)
-    decode = None
+    decode: Decode | None = decoder
     if decoder is None and (options.key_decoder_class or options.value_decoder_class):
         decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
-    rendering = Rendering(
-        _program(path, context), decode, control_json, limit=options.max_decompressed, decode_all=decoder
-    )
+    rendering = Rendering(_program(path, context), decode, control_json, limit=options.max_decompressed)
     names = fields_of(options, several_files=context.several_files)
     if options.output == "table":
         rows = TableRows(context.table(names), names)

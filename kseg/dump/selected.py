@@ -11,7 +11,8 @@ from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
@@ -63,7 +64,7 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
     context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
-        from kseg.log.verify.findings import status_of
+        from kseg.log.verify.finding_kinds import status_of
 
         context.found.is_wrong |= bool(status_of("offsets-fall"))
         context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
@@ -204,7 +205,7 @@ def _dump_part(
 
 def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "Tail":
     """Where the last records begin; the last batches where only these are printed."""
-    from kseg.log.select.selected import count_selected
+    from kseg.log.select.record_picker import count_selected
     from kseg.log.select.tail import find_tail
 
     counts_batches = context.options.shallow or context.options.only == "batches"

@@ -4,12 +4,9 @@ from itertools import accumulate
 from struct import calcsize
 from typing import TYPE_CHECKING
 
-from kseg.formats.fixed import (
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
-    PRODUCER_SNAPSHOT_VERSION,
-    FixedFields,
-)
+from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
+from kseg.formats.fixed_fields import FixedFields
 from kseg.index.producer_snapshot import LARGEST_READ, ProducerSnapshot
 from kseg.index.producer_state import ProducerState
 from kseg.layouts import snapshots as layout

@@ -10,7 +10,22 @@ from kseg.kernel.twin_filter import test_of
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import batch_pieces, read_batch
 from kseg.kernel.twin_rows import has_batch_header, take_rows
-from kseg.kernel.twin_values import IS_CONTROL, TIMESTAMP_TYPE, BatchValues, Piece, RecordValues
+from kseg.kernel.twin_values import (
+    IS_CONTROL,
+    TIMESTAMP_TYPE,
+    BatchValues,
+    Piece,
+    RecordValues,
+    crc_of,
+    header_count_of,
+    headers_of,
+    key_of,
+    offset_of,
+    sequence_of,
+    timestamp_of,
+    validity_of,
+    value_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +128,15 @@ class _Table:
         self.rows.extend(repeat(row, count))
         self.timestamp_types.extend(repeat(batch[TIMESTAMP_TYPE], count))
         self.control.extend(repeat(batch[IS_CONTROL], count))
-        self.offsets.extend([record[0] for record in records])
-        self.timestamps.extend([record[1] for record in records])
-        self.sequences.extend([_int32(record[2]) for record in records])
-        self.header_counts.extend([record[5] for record in records])
-        self.checksums.extend([record[6] for record in records])
-        self.valid.extend([record[7] for record in records])
-        self.keys.add([record[15] for record in records])
-        self.values.add([record[16] for record in records])
-        headers = list(chain.from_iterable([record[18] for record in records if record[18]]))
+        self.offsets.extend(map(offset_of, records))
+        self.timestamps.extend(map(timestamp_of, records))
+        self.sequences.extend(map(_int32, map(sequence_of, records)))
+        self.header_counts.extend(map(header_count_of, records))
+        self.checksums.extend(map(crc_of, records))
+        self.valid.extend(map(validity_of, records))
+        self.keys.add(list(map(key_of, records)))
+        self.values.add(list(map(value_of, records)))
+        headers = list(chain.from_iterable(map(headers_of, records)))
         self.header_keys.add([key for key, _ in headers])
         self.header_values.add([value for _, value in headers])
 

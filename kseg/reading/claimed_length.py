@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from kseg.formats.positions import LENGTH
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 RECORDS_LOOKED_AT = 1 << 12
@@ -34,6 +35,5 @@ def records_fill(read: Read, position: int, end: int) -> bool:
 def message_fills(read: Read, position: int, end: int) -> bool:
     """Whether a message's key and value, of which the key is at a position, lead to its end."""
     for _ in range(2):
-        size = read(position, 4)
-        position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
+        position += LENGTH.size + max(LENGTH.read(read(position, LENGTH.size)), 0)
     return position == end

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.kernel.contract import (
     Columns,
     Decode,
-    DecodeAll,
     DecodeControl,
     GapRule,
     Program,
@@ -40,7 +39,6 @@ class Options(NamedTuple):
     decode_control: DecodeControl | None = None
     gap_rule: GapRule = GapRule.NONE
     last_offset: int | None = None
-    decode_all: DecodeAll | None = None
     record_filter: RecordFilter | None = None
 
 

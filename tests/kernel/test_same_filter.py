@@ -66,7 +66,7 @@ BATCH_FILTERS = st.builds(
 )
 
 
-def decode_all(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> Sequence[bytes | None]:
+def decode(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> Sequence[bytes | None]:
     names = b"".join(name for name, _ in headers)
     return value, key, b"%d" % offset, None if value is None else names, None, key if offset % 2 else None
 
@@ -89,7 +89,7 @@ def test_filtered_renderings_are_equal(
     rule: int,
 ) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]
-    options = Options(None, None, rule, None, decode_all if decodes else None, record_filter)
+    options = Options(decode if decodes else None, None, rule, None, record_filter)
     by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows, bodies, options) for kernel in (fast, twin))
     assert by_fast.text == by_twin.text
     assert by_fast == by_twin

@@ -12,8 +12,9 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.headers import intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 from kseg.system.regular_file import read_text_file
 
 if TYPE_CHECKING:

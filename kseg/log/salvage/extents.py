@@ -13,8 +13,9 @@ from kseg.log.partition.partition_log import FoundFile, PartitionLog
 from kseg.log.salvage.carve import Loss, intact_batches
 from kseg.log.verify.checked_batches import InnerProblem, inner_problems
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 PENDING = 20_000
 """Stretches that are kept apart: so far back an offset that is too high can be found out."""

@@ -13,8 +13,9 @@ from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new
 from kseg.log.lookup.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles, entry_problem
 from kseg.log.select.isolation import ReadCommitted, read_committed
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.log_file import LogFile, Run
 from kseg.selection import LATE_SIZE, Selection
 
 _STEP = 8

@@ -7,15 +7,16 @@ from typing import NamedTuple
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
-from kseg.log.verify.findings import Findings, id_of_damage
-from kseg.reading.log_file import Damage
+from kseg.log.verify.finding_kinds import id_of_damage
+from kseg.log.verify.findings import Findings
+from kseg.reading.damage import Damage
 
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
 
 
-class EpochStart(NamedTuple):
+class SeenEpoch(NamedTuple):
     """Where a leader epoch begins in the log."""
 
     epoch: int
@@ -46,7 +47,7 @@ class LogChecks:
         self._first_gap: tuple[Path, int] | None = None
         self.next_offset: int | None = None
         self.largest_timestamp = -1
-        self.epochs: list[EpochStart] = []
+        self.epochs: list[SeenEpoch] = []
         self.ends_with_epoch = False
         self._log_start = partition.log_start_offset()
         self._largest_epoch = -1
@@ -183,7 +184,7 @@ class LogChecks:
             return  # a broker forgets epochs that end below the log start offset
         if not self.epochs or epoch > self.epochs[-1].epoch:
             start = max(batch.base_offset, self._log_start)
-            self.epochs.append(EpochStart(epoch, start, self._file, batch.header.position))
+            self.epochs.append(SeenEpoch(epoch, start, self._file, batch.header.position))
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
         offsets = (batch.base_offset, batch.last_offset)

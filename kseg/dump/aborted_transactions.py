@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, TRANSACTION_INDEX_VERSION, AbortedTransaction
+from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.index.entry_file import EntryFile
 from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 

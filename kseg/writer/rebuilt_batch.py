@@ -20,7 +20,7 @@ from kseg.formats.codes import (
 from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint, varint
 from kseg.reading.batch import Batch, Record
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import encode_wrapper
 
 _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK

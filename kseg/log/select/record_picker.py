@@ -11,7 +11,8 @@ from kseg.log.partition.partition_log import SegmentFiles
 from kseg.log.select.selector import Selector
 from kseg.log.select.tail import Tail, find_tail
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,18 +14,21 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
-from kseg.export.options import Isolation, ReadOptions, Tombstones
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
-from kseg.export.redacted import BatchRedactor
+from kseg.export.redacted_arrow import BatchRedactor
+from kseg.export.settings import Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
-from kseg.log.select.selected import RecordPicker
+from kseg.log.select.record_picker import RecordPicker
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
+
+if TYPE_CHECKING:
+    from kseg.export.result import SourceFile
 
 READ_ON_SIZE = 256 << 10
 """Bytes that are read at once where an index named an end too early."""
@@ -43,7 +46,7 @@ class OrderReader:
         self.order = order
         self.options = options
         self._checksums = checksums
-        self.sources: list[dict[str, Any]] = []
+        self.sources: list[SourceFile] = []
         self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
         self._transactions: ReadCommitted | None = None
         self._latest: dict[bytes, int] | None = None
@@ -78,7 +81,7 @@ class OrderReader:
                 yield from self._records(reader, part.end)
                 if number == len(self.order.ranges) - 1 and self.order.ends_at_index:
                     yield from self._read_on(reader)
-                self.sources.append(reader.to_json())
+                self.sources.append(reader.source())
         self._accounts.finish()
 
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:

@@ -61,11 +61,11 @@ def _part_of_logs(options: dict[str, Any], selected: "Selection", *, is_remote: 
 
 
 def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
-    from kseg.export.decoding import Decoding
+    from kseg.export.decoding import ColumnDecoding
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
     named = dict(text.split("=", 1) for text in options["decoders"])
-    decode = Decoding(
+    decode = ColumnDecoding(
         named.get("key"), named.get("value"), options["schema"], options["message"], options["schema_registry"]
     )
     decode.decoders()

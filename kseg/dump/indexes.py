@@ -96,9 +96,9 @@ def _check(check: "_IndexCheck", batches: BatchReader | None, options: "DumpOpti
 @contextmanager
 def _opened_offset_index(
     path: str, options: "DumpOptions", found: Found
-) -> "Iterator[tuple[OffsetIndexCheck, BatchReader | None]]":
+) -> "Iterator[tuple[ToolOffsetCheck, BatchReader | None]]":
     with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
-        check = OffsetIndexCheck(index, options.release, found)
+        check = ToolOffsetCheck(index, options.release, found)
         with _reader_beside(path, options, found) as batches:
             yield check, batches
 
@@ -106,9 +106,9 @@ def _opened_offset_index(
 @contextmanager
 def _opened_time_index(
     path: str, options: "DumpOptions", found: Found
-) -> "Iterator[tuple[TimeIndexCheck, BatchReader | None]]":
+) -> "Iterator[tuple[ToolTimeCheck, BatchReader | None]]":
     with EntryFile(path, TIME_INDEX_ENTRY_FIELDS) as index:
-        check = TimeIndexCheck(index, options.release, found)
+        check = ToolTimeCheck(index, options.release, found)
         with _reader_beside(path, options, found) as batches:
             yield check, batches
 
@@ -199,7 +199,7 @@ class _IndexCheck(ABC):
         self.found.add_problem(self.index.name, f"{problem}; {REBUILT}")
 
 
-class OffsetIndexCheck(_IndexCheck):
+class ToolOffsetCheck(_IndexCheck):
     """The check of one `.index`."""
 
     def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
@@ -275,7 +275,7 @@ def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
     return is_wrapper or offset in (batch.base_offset, batch.last_offset)
 
 
-class TimeIndexCheck(_IndexCheck):
+class ToolTimeCheck(_IndexCheck):
     """The check of one `.timeindex`."""
 
     def __init__(self, index: EntryFile, release: Release, found: Found) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
     from kseg.kernel.contract import Output
     from kseg.log.select.selector import Selector
-    from kseg.log.select.tail import Tail
+    from kseg.log.select.tail import SelectedTail
 
 
 def read_log(
@@ -203,7 +203,7 @@ def _dump_part(
         context.part = None
 
 
-def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "Tail":
+def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
     """Where the last records begin; the last batches where only these are printed."""
     from kseg.log.select.record_picker import count_selected
     from kseg.log.select.tail import find_tail

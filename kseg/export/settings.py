@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.export.decoding import NOTHING, Decoding
+from kseg.export.decoding import NOTHING, ColumnDecoding
 from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING, Selection
 
@@ -97,7 +97,7 @@ class ReadOptions:
     max_decompressed: int = DEFAULT_LIMIT
     selected: Selection = EVERYTHING
     redaction: Redaction | None = None
-    decode: Decoding = NOTHING
+    decode: ColumnDecoding = NOTHING
 
     def schema(self) -> pa.Schema:
         """The columns of the records that are given."""
@@ -131,7 +131,7 @@ class ReadOptions:
             "latest_per_key": None if latest is None else Tombstones(latest),
             "selected": Selection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
-            "decode": Decoding(**members.get("decode", {})),
+            "decode": ColumnDecoding(**members.get("decode", {})),
         }
         return cls(**{**members, **enums})
 

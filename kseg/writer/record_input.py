@@ -41,7 +41,7 @@ class RecordForm:
             items = read_csv(lines) if self.name == "csv" else read_text_lines(lines, self.key_separator)
         if self.redaction is None:
             return items
-        from kseg.writer.redacted import redacted_items
+        from kseg.writer.redacted_items import redacted_items
 
         return redacted_items(items, self.redaction)
 

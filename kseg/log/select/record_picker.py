@@ -9,7 +9,7 @@ from kseg import kernel
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
 from kseg.log.partition.partition_log import SegmentFiles
 from kseg.log.select.selector import Selector
-from kseg.log.select.tail import Tail, find_tail
+from kseg.log.select.tail import SelectedTail, find_tail
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
@@ -95,7 +95,7 @@ def selected_pieces(
         start, skip = None, 0
 
 
-def _tail(selector: Selector, segments: Sequence[SegmentFiles], count: int) -> Tail:
+def _tail(selector: Selector, segments: Sequence[SegmentFiles], count: int) -> SelectedTail:
     by_path = {segment.path: segment for segment in segments}
 
     def open_log(path: Path) -> LogFile:

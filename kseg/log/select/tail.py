@@ -9,7 +9,7 @@ from kseg.log.select.selector import Selector, starts_from_end
 from kseg.reading.log_file import LogFile
 
 
-class Tail(NamedTuple):
+class SelectedTail(NamedTuple):
     """Where a tail begins: in which of the logs, at which position (None: where reading begins anyway), after how many.
 
     All logs before `number` hold nothing of it; the first `skip` of what is selected in that log are before it.
@@ -26,7 +26,7 @@ def find_tail(
     selector: Selector,
     open_log: Callable[[Path], LogFile],
     counted: Callable[[LogFile, int], int],
-) -> Tail:
+) -> SelectedTail:
     """Where the last `count` of what is selected begin.
 
     Logs that can't be opened are passed over: who reads them says so.
@@ -41,7 +41,7 @@ def find_tail(
     wanted = count
     for number in range(len(logs) - 1, -1, -1):
         if wanted == 0:
-            return Tail(number + 1, None, 0)
+            return SelectedTail(number + 1, None, 0)
         try:
             selector.start_over()
             if not selector.may_hold(logs[number]):
@@ -52,10 +52,10 @@ def find_tail(
                     selector.start_over()
                     found = counted(log_file, start)
                     if found >= wanted:
-                        return Tail(number, start, found - wanted)
+                        return SelectedTail(number, start, found - wanted)
         except OpenError:
             continue
         finally:
             selector.start_over()
         wanted -= found
-    return Tail(0, None, 0)
+    return SelectedTail(0, None, 0)

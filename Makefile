@@ -5,6 +5,7 @@ PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
+KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -73,7 +74,7 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/test_codecs.py tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
 SECONDS := 600
 SEED :=
@@ -151,11 +152,11 @@ $(VENV)/dependencies: pyproject.toml $(VENV)/interpreter
 $(VENV)/compiler: FORCE | $(VENV)/interpreter
 	@echo '$(CC)' | cmp -s - $@ || echo '$(CC)' >$@
 
-$(KERNEL): $(VENV)/dependencies $(VENV)/compiler kseg/kernel/fast.pyx kseg/kernel/crc.h
+$(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
 	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
-	@if $(VENV_PYTHON) -c 'import kseg.kernel.fast' 2>/dev/null; then \
+	@if $(VENV_PYTHON) -c 'from kseg.kernel.fast import NAME' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \
 	    echo 'The compiler works, but the kernel could not be built. See why: $(VENV_PYTHON) -m pip install -v --no-build-isolation -e .' >&2; \

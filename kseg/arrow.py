@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT
-from kseg.formats.codes import Codec, DamageKind
+from kseg.codecs.bounds import DEFAULT_LIMIT
+from kseg.formats.codes import DamageKind, codec_name
 from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.kernel.contract import Buffer, Columns
-from kseg.reading.batch import Batch, OnDamage, check_on_damage, meet
+from kseg.reading.batch import OnDamage, check_on_damage, meet
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from kseg.reading.segment import batch_of, damages_of
@@ -231,7 +231,7 @@ def _batch_columns(columns: Columns, piece: Slice, origin: Origin) -> list[pa.Ar
         "isTransactional": [batch.is_transactional for batch in batches],
         "isControl": [batch.is_control for batch in batches],
         "magic": [batch.magic for batch in batches],
-        "compression": [codec_name(batch) for batch in batches],
+        "compression": [codec_name(batch.codec) or f"unknown {batch.codec}" for batch in batches],
     }
     arrays: list[Any] = []
     for field in _BATCH_FIELDS:
@@ -240,8 +240,3 @@ def _batch_columns(columns: Columns, piece: Slice, origin: Origin) -> list[pa.Ar
         else:
             arrays.append(pa.array(of_batch[field.name], field.type).take(rows))
     return arrays
-
-
-def codec_name(batch: Batch) -> str:
-    """The codec as Kafka's settings name it."""
-    return Codec(batch.codec).name.lower() if batch.codec in set(Codec) else f"unknown {batch.codec}"

@@ -31,6 +31,10 @@ class UsageError(KsegError):
     """Wrong options or arguments."""
 
 
+class RecordError(UsageError):
+    """A record or batch that no format of Kafka's can hold: wrong fields for the magic, too large, out of order."""
+
+
 class OpenError(KsegError):
     """A file or directory can't be opened or read."""
 

@@ -45,12 +45,22 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         return _bare_number(text, zone)
     ago = _AGO.fullmatch(text)
     if ago is not None or text == NOW:
-        return max(time.time_ns() // 1_000_000 - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
+        return max(now_ms() - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no time: give {TIME_FORMS}") from error
     return _milliseconds(moment, zone)
+
+
+def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
+    """As `parse_time`, of an option that may be missing: then None."""
+    return None if text is None else parse_time(text, zone)
+
+
+def now_ms() -> int:
+    """The clock's time, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def _milliseconds(moment: datetime, zone: tzinfo) -> int:

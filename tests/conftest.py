@@ -1,7 +1,6 @@
 """What all tests share: the kernels, and a copy of the golden files as Kafka left them."""
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +29,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if os.environ.get("KSEG_KERNEL") == "twin":
         return
     try:
-        import_module("kseg.kernel.fast")
+        from kseg.kernel.fast import NAME
     except ImportError as error:
         pytest.exit(f"the compiled kernel is missing ({error}): run `make test`, or set KSEG_KERNEL=twin", 1)
+    assert NAME == "fast"
 
 
 def _tell_order(config: pytest.Config) -> None:

@@ -15,7 +15,8 @@ import pytest
 from crc32c import crc32c
 from zstandard import ZstdCompressor
 
-from kseg.codecs import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
+from kseg.codecs.body import decompress
+from kseg.codecs.bounds import LARGEST_RATIO, LARGEST_RATIO_FREE
 from kseg.explain import explain_file
 from kseg.explain.log import MOST_DECOMPRESSED
 from kseg.explain.walk import MOST_FIELDS

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from kseg.archive.untouched import check_outside
+from kseg.codecs.body import check_level
 from kseg.commands.options import redact_options, redaction_of
 from kseg.commands.parameters import NewDirectory, Number, int_number, long_number
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.build import BATCH_SIZE, BatchSettings, build_partition
 from kseg.log.partition.partition_writer import PartitionSettings
@@ -24,7 +25,6 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.output.written import segment_lines
 from kseg.system.new_directory import new_directory
-from kseg.writer.compress import check_level
 from kseg.writer.json_source import read_json_lines
 from kseg.writer.source import SourceItem
 from kseg.writer.text_source import read_csv, read_text_lines
@@ -38,6 +38,7 @@ _LONGEST_LINE = 128 << 20
 """Bytes: far more than a record that Kafka takes; a device may never end a line."""
 _ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 
 
@@ -54,7 +55,7 @@ _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 )
 @click.option("--key-separator", help="With --format text: what stands between key and value.")
 @click.option("--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2.")
-@click.option("--compression", metavar="CODEC[:LEVEL]", help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION)
 @click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime.")
 @click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now.")
 @click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch.")
@@ -159,8 +160,8 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     if text is None:
         return None, None
     name, _, level = text.partition(":")
-    if name.upper() not in Codec.__members__:
-        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(codec.name.lower() for codec in Codec)}")
+    if name.lower() not in CODEC_NAMES:
+        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None

@@ -5,18 +5,11 @@ from typing import Any
 
 import click
 
-from kseg.codecs import DEFAULT_LIMIT
-from kseg.commands.options import (
-    color_option,
-    csv_safe_option,
-    raw_option,
-    reads_archives,
-    redact_options,
-    redaction_of,
-    selection_of,
-    selection_options,
-)
+from kseg.codecs.bounds import DEFAULT_LIMIT
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Number, int_number, long_number
+from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
 from kseg.layouts.options import INTERNAL_DECODERS

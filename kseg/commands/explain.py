@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import color_option, reads_archives
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import color_option
 from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import Field, Item, explain_file

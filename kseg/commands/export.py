@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.export_options import export_of, export_options, show_plan, show_report
-from kseg.commands.options import reads_archives, redact_options, redaction_of
+from kseg.commands.options import redact_options, redaction_of
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kseg.commands.options import selection_of, selection_options
 from kseg.commands.parameters import long_number
+from kseg.commands.selection_options import selection_of, selection_options
 
 if TYPE_CHECKING:
     from kseg.errors import OpenError

@@ -5,22 +5,15 @@ from pathlib import Path
 
 import click
 
-from kseg.commands.options import (
-    color_option,
-    csv_safe_option,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    reads_archives,
-)
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
 from kseg.output.refusals import Refusals
+from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
-from kseg.output.talk import talk
-from kseg.times import parse_time
-from kseg.views.columns import COMMITS, GROUPS, MEMBERS, MemberRow
+from kseg.output.talk import note_unless
+from kseg.times import time_or_none
+from kseg.views.group_columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
-from kseg.views.rows import RowWriter
 
 
 @click.command()
@@ -66,7 +59,7 @@ def groups(
     There is no --redact: names of groups, members and topics are what is shown.
     """
     refuse = Refusals()
-    view = read_groups(paths, None if at is None else parse_time(at), refuse)
+    view = read_groups(paths, time_or_none(at), refuse)
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
     writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("commits" if output == "csv" else None)
@@ -77,13 +70,11 @@ def groups(
     if wanted in (None, "commits"):
         writer.write(COMMITS, (commit for group in found for commit in (*group.commits, *group.pending_commits)))
     flush_stdout()
-    if not quiet:
-        for unreadable in view.unreadable:
-            talk(f"kseg: {unreadable.line()}")
-        for note in view.notes:
-            talk(f"kseg: {note}")
-        if not writer.count:
-            talk(f"kseg: no {wanted or 'groups'} to show")
-        if view.later_count:
-            talk(f"kseg: {view.later_count} keys have later records only: what they were then may be compacted away")
+    note = note_unless(quiet=quiet)
+    for text in (*(unreadable.line() for unreadable in view.unreadable), *view.notes):
+        note(text)
+    if not writer.count:
+        note(f"no {wanted or 'groups'} to show")
+    if view.later_count:
+        note(f"{view.later_count} keys have later records only: what they were then may be compacted away")
     command.exit(max(refuse.status, int(bool(view.unreadable))))

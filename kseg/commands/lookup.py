@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
     output_option,
     partition_options,
     quiet_option,
     raw_option,
-    reads_archives,
     redact_options,
     redaction_of,
-    selection_of,
-    selection_options,
 )
 from kseg.commands.parameters import long_number
+from kseg.commands.selection_options import selection_of, selection_options
 from kseg.errors import UsageError
 from kseg.log.lookup.lookup import (
     SPECIAL_TIME_OF_CODE,

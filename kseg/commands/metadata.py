@@ -1,33 +1,19 @@
 """`kseg metadata`: a cluster's topics, partitions, brokers, configurations and features."""
 
-import re
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import click
 
-from kseg.commands.options import (
-    color_option,
-    csv_safe_option,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    reads_archives,
-)
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
+from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
-from kseg.output.talk import talk
-from kseg.times import iso_time, parse_time
-from kseg.views.cluster import ClusterMetadata
-from kseg.views.columns import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PARTITIONS, TOPICS, PartitionRow
+from kseg.output.talk import note_unless
 from kseg.views.metadata import Until, read_cluster_metadata
+from kseg.views.metadata_columns import METADATA, cluster_sections
 from kseg.views.replica_places import ReplicaPlaces
-from kseg.views.rows import RowWriter, Section
-
-LARGEST_OFFSET_DIGITS = 12
-"""A number of more digits is a time: milliseconds since 1970 have had 13 since 2001."""
 
 
 @click.command()
@@ -72,63 +58,19 @@ def metadata(
     path if it is among PATHS, else its id. Values of passwords are hidden.
     """
     refuse = Refusals()
-    found = read_cluster_metadata(paths, _until(at), refuse)
+    found = read_cluster_metadata(paths, Until.parse(at), refuse)
     places = ReplicaPlaces(found.log_dirs, are_of_now=at is None)
     writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("partitions" if output == "csv" else None)
     if wanted is None and output == "json":
-        _write_summary(found)
-    for section, rows in _sections(found, places, topic):
-        if wanted in (None, section.title.lower()):
+        write_json(METADATA.as_object(found))
+    for name, section, rows in cluster_sections(found, places, topic):
+        if wanted in (None, name):
             writer.write(section, rows)
     flush_stdout()
-    if not quiet:
-        _talk(found)
-        if not writer.count:
-            talk(f"kseg: no {wanted or 'metadata'} to show")
+    note = note_unless(quiet=quiet)
+    for text in found.notes():
+        note(text)
+    if not writer.count:
+        note(f"no {wanted or 'metadata'} to show")
     command.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))
-
-
-def _sections(found: ClusterMetadata, places: ReplicaPlaces, topic: str) -> list[tuple[Section[Any], list[Any]]]:
-    configs = (row for row in found.configs if row.resource_type != "topic" or fnmatchcase(row.resource, topic))
-    return [
-        (FEATURES, [*found.features]),
-        (CONTROLLERS, [*found.controllers]),
-        (BROKERS, [*found.brokers]),
-        (TOPICS, [row for row in found.topics if fnmatchcase(row.name, topic)]),
-        (PARTITIONS, [PartitionRow(row, places.of(row)) for row in found.partitions if fnmatchcase(row.topic, topic)]),
-        (CONFIGS, [*configs]),
-    ]
-
-
-def _until(at: str | None) -> Until:
-    if at is None:
-        return Until()
-    if re.fullmatch(r"[0-9]+", at) and len(at) <= LARGEST_OFFSET_DIGITS:
-        return Until(offset=int(at))
-    return Until(timestamp_ms=parse_time(at))
-
-
-def _write_summary(found: ClusterMetadata) -> None:
-    from kseg.output.json_lines import write_json
-
-    write_json(
-        {
-            "type": "metadata",
-            "offset": None if found.offset < 0 else found.offset,
-            "timestamp": None if found.timestamp < 0 else found.timestamp,
-            "time": iso_time(found.timestamp),
-            "checkpoint": found.checkpoint,
-            "missingBefore": found.missing_before,
-            "unapplied": found.unapplied,
-        }
-    )
-
-
-def _talk(found: ClusterMetadata) -> None:
-    for unreadable in found.unreadable:
-        talk(f"kseg: {unreadable.line()}")
-    if found.missing_before is not None:
-        talk(f"kseg: records before offset {found.missing_before} are missing, and no checkpoint has them: incomplete")
-    if found.unapplied:
-        talk(f"kseg: {found.unapplied} records belong to what isn't known, or to a transaction that has not ended")

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kseg.archive.untouched import check_outside
-from kseg.commands.options import cluster_metadata_option, gentle_options, progress_option, reads_archives
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import cluster_metadata_option, gentle_options, progress_option
 from kseg.commands.parameters import NewDirectory, int_number
 from kseg.errors import UsageError
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES

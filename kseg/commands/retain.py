@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from kseg.archive.untouched import check_outside
-from kseg.commands.options import paths_argument, reads_archives
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import paths_argument
 from kseg.commands.parameters import NewDirectory, int_number, is_given, long_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions

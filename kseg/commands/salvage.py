@@ -9,13 +9,8 @@ from pathlib import Path
 import click
 
 from kseg.archive.untouched import check_outside
-from kseg.commands.options import (
-    cluster_metadata_option,
-    gentle_options,
-    paths_argument,
-    progress_option,
-    reads_archives,
-)
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import cluster_metadata_option, gentle_options, paths_argument, progress_option
 from kseg.commands.parameters import NewDirectory
 from kseg.errors import UsageError
 from kseg.log.salvage.salvage import Salvage, find_replicas, plan_salvage

@@ -5,18 +5,19 @@ from pathlib import Path
 import click
 
 from kseg.archive.untouched import check_outside
-from kseg.commands.options import cluster_metadata_option, reads_archives, zone_option
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import cluster_metadata_option, zone_option
 from kseg.commands.parameters import NewDirectory, long_number
 from kseg.errors import UsageError
-from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.log_dir import only_partition
 from kseg.log.slice import SliceSettings, slice_partition
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
-from kseg.output.written import segment_lines
+from kseg.output.written import missed_options, sliced_lines
 from kseg.selection import parse_bytes
 from kseg.system.new_directory import new_directory
-from kseg.times import parse_time, parse_zone
+from kseg.times import parse_zone, time_or_none
 from kseg.views.topic_ids import TopicIds
 
 
@@ -62,31 +63,25 @@ def slice(  # noqa: A001  the command's name
     their batches with --drop-offset and --drop-key: only these batches are rebuilt. If no record is such, the rest is
     written, and the status is 1.
     """
-    partitions = list(partitions_at(path, Refusals()))
-    if len(partitions) != 1:
-        raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
+    partition = only_partition(path, Refusals())
     check_outside(directory, (path, cluster_metadata))
     place = parse_zone(zone)
     dropped_keys = {parse_bytes(key): key for key in drop_key}
     settings = SliceSettings(
         from_offset,
         to_offset,
-        None if from_time is None else parse_time(from_time, place),
-        None if to_time is None else parse_time(to_time, place),
+        time_or_none(from_time, place),
+        time_or_none(to_time, place),
         frozenset(drop_offset),
         frozenset(dropped_keys),
     )
     with new_directory(directory) as unfinished:
-        topic_id = TopicIds(cluster_metadata).lost_by(partitions[0])
-        sliced = slice_partition(partitions[0], unfinished, settings, topic_id)
+        sliced = slice_partition(partition, unfinished, settings, TopicIds(cluster_metadata).lost_by(partition))
         if not sliced.segments:
             raise UsageError("has nothing of what is asked for", path)
-    counts = f"{sliced.copied} batches copied, {sliced.rebuilt} rebuilt, {sliced.dropped} records left out"
-    for line in () if quiet else (*segment_lines(sliced.segments, directory), counts):
+    for line in () if quiet else sliced_lines(sliced, directory):
         write_line(line)
     flush_stdout()
-    missed = [f"--drop-offset {offset}" for offset in sorted(sliced.missed_offsets)]
-    missed += [f"--drop-key {given}" for key, given in dropped_keys.items() if key in sliced.missed_keys]
-    for option in missed:
+    for option in missed_options(sliced, dropped_keys):
         talk(f"kseg: {path}: {option}: no record of what was asked for is such: nothing was left out for it")
-    command.exit(int(bool(missed)))
+    command.exit(int(sliced.has_missed))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
     color_option,
     gentle_options,
@@ -13,11 +14,9 @@ from kseg.commands.options import (
     paths_argument,
     progress_option,
     quiet_option,
-    reads_archives,
-    selection_of,
-    selection_options,
 )
 from kseg.commands.parameters import int_number
+from kseg.commands.selection_options import selection_of, selection_options
 from kseg.errors import UsageError
 from kseg.log.verify.findings import FINDINGS, Finding, Severity, explanation
 from kseg.log.verify.plan import plan_verification

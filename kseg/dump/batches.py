@@ -5,19 +5,18 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.codecs import limit_for
+from kseg.codecs.bounds import limit_for
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
-    CODEC_MASK,
     LOG_OVERHEAD,
     MINIMUM_HEADER_SIZE,
     MINIMUM_SIZE_FIELD,
     NO_TIMESTAMP,
     Codec,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS
 from kseg.kernel.contract import SIZE, Bodies
 from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 READ_AHEAD = 4096
@@ -45,20 +44,6 @@ class NoBatch(StrEnum):
     UNREADABLE = "batch whose records can't be read"
     TOO_FAR = "batch that is too far away"
     TOO_COSTLY = "batch that isn't read, since those before took long"
-
-
-class LogBatch(NamedTuple):
-    """A batch or v0/v1 log entry, as its header tells.
-
-    `position` and `size` in bytes. `base_offset` and `last_offset` of a v0/v1 entry are both the entry's offset.
-    """
-
-    position: int
-    size: int
-    magic: int
-    codec: int
-    base_offset: int
-    last_offset: int
 
 
 class _Records(NamedTuple):
@@ -95,19 +80,19 @@ class BatchReader:
         self._known: dict[int, _Records] = {}
         self._read_budget = READS * log.size + READS_FREE
 
-    def batch_at(self, position: int) -> LogBatch | NoBatch:
+    def batch_at(self, position: int) -> BatchHeader | NoBatch:
         """The batch that begins at a position."""
         batch = self._header(position, BATCH_HEADER_SIZE)
-        return NoBatch.TOO_LARGE if isinstance(batch, LogBatch) and batch.size > self._largest else batch
+        return NoBatch.TOO_LARGE if isinstance(batch, BatchHeader) and batch.size > self._largest else batch
 
-    def first_offset(self, batch: LogBatch) -> int | NoBatch:
+    def first_offset(self, batch: BatchHeader) -> int | NoBatch:
         """The offset of the first record that is there in the batch, or behind it if it has none."""
-        found: LogBatch | NoBatch = batch
+        found: BatchHeader | NoBatch = batch
         for _ in range(EMPTY_BATCHES):
             if isinstance(found, NoBatch):
                 return found
             if found.magic < 2 and found.codec == Codec.NONE:
-                return found.base_offset
+                return found.last_offset
             records = self._records(found)
             if records.first_offset is not None:
                 return records.first_offset
@@ -119,12 +104,12 @@ class BatchReader:
             found = self._header(found.position + found.size, READ_AHEAD)
         return NoBatch.TOO_FAR
 
-    def largest_timestamp(self, batch: LogBatch) -> int | NoBatch:
+    def largest_timestamp(self, batch: BatchHeader) -> int | NoBatch:
         """The largest timestamp of the batch's records, -1 without records or timestamps."""
         records = self._records(batch)
         return records.largest_timestamp if records.problem is None else records.problem
 
-    def find(self, start: int, offset: int) -> LogBatch | NoBatch:
+    def find(self, start: int, offset: int) -> BatchHeader | NoBatch:
         """The first batch from a batch's position on that ends at an offset or behind it."""
         position = start
         if self._walk is not None and self._walk[0] == start and self._walk[1] <= offset:
@@ -139,7 +124,7 @@ class BatchReader:
             position += batch.size
         return NoBatch.TOO_FAR
 
-    def _header(self, position: int, size: int) -> LogBatch | NoBatch:
+    def _header(self, position: int, size: int) -> BatchHeader | NoBatch:
         """The header at a position; reads `size` bytes if it isn't there yet."""
         if position < 0:
             return NoBatch.NEGATIVE
@@ -150,19 +135,14 @@ class BatchReader:
         if not 0 <= at <= len(self._buffer) - BATCH_HEADER_SIZE:
             self._buffer = self._log.read(position, size).ljust(BATCH_HEADER_SIZE, b"\0")
             self._buffer_position, at = position, 0
-        fields = BATCH_HEADER_FIELDS.struct.unpack_from(self._buffer, at)
-        base_offset, length, _, magic, _, attributes, last_offset_delta = fields[:7]
-        if length < _SMALLEST_SIZE_FIELD:
+        header = parse_header(self._buffer, at, position)
+        if header.size < _SMALLEST_SIZE_FIELD + LOG_OVERHEAD:
             return NoBatch.NO_HEADER
-        if length + LOG_OVERHEAD > left:
+        if header.size > left:
             return NoBatch.BEYOND_END
-        if magic < 2:
-            attributes = LOG_ENTRY_HEADER_V0_FIELDS.struct.unpack_from(self._buffer, at)[4]
-            last_offset_delta = 0
-        last_offset = wrap_offset(base_offset + last_offset_delta)
-        return LogBatch(position, length + LOG_OVERHEAD, magic, attributes & CODEC_MASK, base_offset, last_offset)
+        return header if header.is_legacy else header._replace(last_offset=wrap_offset(header.last_offset))
 
-    def _records(self, batch: LogBatch) -> _Records:
+    def _records(self, batch: BatchHeader) -> _Records:
         """The batch's records; those of many batches are remembered."""
         known = self._known.get(batch.position)
         if known is None:
@@ -171,7 +151,7 @@ class BatchReader:
             known = self._known[batch.position] = self._read_records(batch)
         return known
 
-    def _read_records(self, batch: LogBatch) -> _Records:
+    def _read_records(self, batch: BatchHeader) -> _Records:
         self._read_budget -= COST_OF_READ + batch.size
         if self._read_budget < 0:
             return _Records(None, NO_TIMESTAMP, NoBatch.TOO_COSTLY)
@@ -191,7 +171,7 @@ class BatchReader:
         )
         return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), problem)
 
-    def _bodies(self, run: Run, batch: LogBatch) -> tuple[Bodies | None, bool]:
+    def _bodies(self, run: Run, batch: BatchHeader) -> tuple[Bodies | None, bool]:
         """The batch's body as the kernel takes it, and whether it is whole; None for an uncompressed batch."""
         if batch.codec == Codec.NONE:
             return None, True
@@ -199,7 +179,7 @@ class BatchReader:
         assert isinstance(piece, Slice)
         return piece.bodies, not piece.damages
 
-    def _run(self, batch: LogBatch) -> Run | None:
+    def _run(self, batch: BatchHeader) -> Run | None:
         """The batch alone, as the kernel takes it; None if its length can't be one of its magic."""
         least = MINIMUM_SIZE_FIELD.get(batch.magic)
         if least is None or batch.size < least + LOG_OVERHEAD:

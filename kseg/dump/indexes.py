@@ -11,7 +11,7 @@ from pathlib import Path
 from sys import byteorder
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.dump.batches import BatchReader, LogBatch, NoBatch, wrap_offset
+from kseg.dump.batches import BatchReader, NoBatch, wrap_offset
 from kseg.dump.reports import Pairs, absolute_path
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec
@@ -20,6 +20,7 @@ from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.releases import at
 
@@ -202,13 +203,13 @@ class OffsetIndexDump(_IndexDump):
                 self.add(found, number, f"offset {offset}, position {position}")
         elif found != offset:
             self.context.reports.mismatches[self.absolute_path].add(offset, found)
-            if is_written and isinstance(batch, LogBatch) and not self.context.found_wrong:
+            if is_written and isinstance(batch, BatchHeader) and not self.context.found_wrong:
                 self.context.found_wrong = not _is_sound(offset, batch, batches)
         if is_written:
             self._previous = relative_offset, position
 
 
-def _is_sound(offset: int, batch: LogBatch, batches: BatchReader) -> bool:
+def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
     """Whether some broker has written an entry with this offset for a batch.
 
     Some write the first offset of the batch, some its last, some the last of all batches of an append; which of them,
@@ -216,7 +217,7 @@ def _is_sound(offset: int, batch: LogBatch, batches: BatchReader) -> bool:
     """
     if offset > batch.last_offset:
         last = batches.find(batch.position, offset)
-        return isinstance(last, LogBatch) and last.last_offset == offset
+        return isinstance(last, BatchHeader) and last.last_offset == offset
     is_wrapper = batch.magic < 2 and batch.codec != Codec.NONE
     return is_wrapper or offset in (batch.base_offset, batch.last_offset)
 
@@ -263,14 +264,14 @@ class TimeIndexDump(_IndexDump):
                 number += 1
             self.print_lines(lines)
 
-    def _compare(self, entry: "_TimeEntry", batch: LogBatch | NoBatch, batches: BatchReader) -> bool:
+    def _compare(self, entry: "_TimeEntry", batch: BatchHeader | NoBatch, batches: BatchReader) -> bool:
         """Reports what differs; gives whether the batch ends at the entry's offset.
 
         Only what no broker writes sets the exit status: cleaning and recovery leave entries inside or before batches,
         and messages of magic 0 have no timestamps.
         """
-        if batch is NoBatch.BEYOND_END or (isinstance(batch, LogBatch) and batch.last_offset != entry.offset):
-            found = batch.last_offset if isinstance(batch, LogBatch) else -1
+        if batch is NoBatch.BEYOND_END or (isinstance(batch, BatchHeader) and batch.last_offset != entry.offset):
+            found = batch.last_offset if isinstance(batch, BatchHeader) else -1
             self._report(self.context.reports.offsets_not_found, entry.offset, found)
             self._judge(entry, is_wrong=isinstance(batch, NoBatch))
             return False

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.bodies import Slice, problem_damage, with_bodies

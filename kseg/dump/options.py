@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.archive.shown_paths import shown
-from kseg.codecs import DEFAULT_LIMIT
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.dump.reports import Reports
 from kseg.errors import UsageError

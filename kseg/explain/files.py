@@ -101,7 +101,7 @@ def _batch_item(batch: Batch, number: int) -> Item:
 
     what = "batch" if batch.magic >= 2 else "entry"
     title = f"{what} {number}, format {batch.magic}, last offset {batch.last_offset}"
-    offsets = (batch.header_base_offset, batch.last_offset)
+    offsets = (batch.header.base_offset, batch.last_offset)
     return Item(title, batch.position, batch.size, lambda: batch_fields(batch), find_problem, *offsets)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from construct import Array
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
 from kseg.explain.field import Check, Field
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
@@ -69,7 +69,7 @@ def _open_body(fields: list[Field], batch: Batch) -> None:
     if batch.is_legacy:
         compressed.body = list(_entries(body.data))
     else:
-        compressed.body = walk(Array(max(batch.header_count or 0, 0), RECORD), body.data, 0, name)
+        compressed.body = walk(Array(max(batch.header.records_count or 0, 0), RECORD), body.data, 0, name)
 
 
 def _entries(body: bytes) -> Iterator[Field]:

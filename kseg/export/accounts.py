@@ -11,11 +11,11 @@ from kseg.errors import KsegError
 from kseg.export.options import Mode, OffsetRange
 from kseg.export.tally import Loss, Tally
 from kseg.formats.codes import DamageKind
-from kseg.index.headers import BatchHeader, parse_header
 from kseg.kernel.contract import ROW, START, VALID, Columns
 from kseg.log.partition.partition_log import has_later_segment
 from kseg.log.verify.findings import id_of_damage, status_of
 from kseg.reading.bodies import Slice
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import Damage
 
 FOREVER = 1 << 63

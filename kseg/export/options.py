@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kseg.arrow import ArrowOptions, schema_of
-from kseg.codecs import DEFAULT_LIMIT
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.export.decoding import NOTHING, Decoding
 from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING

@@ -20,12 +20,12 @@ from kseg.export.ranges import RangeReader
 from kseg.export.redacted import BatchRedactor
 from kseg.export.tally import Tally
 from kseg.formats.codes import TRANSACTIONAL_MASK
-from kseg.index.headers import parse_header
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
 from kseg.log.select.selected import RecordPicker
 from kseg.reading.bodies import Slice
+from kseg.reading.header import parse_header
 from kseg.reading.log_file import Damage
 
 READ_ON_SIZE = 256 << 10
@@ -174,7 +174,7 @@ class OrderReader:
             start = piece.run.rows[row * ROW + START]
             header = parse_header(piece.run.buffer, start, piece.run.position + start)
             is_transactional = header.magic >= 2 and bool(header.attributes & TRANSACTIONAL_MASK)
-            base = header.last_offset if header.base_offset is None else header.base_offset
+            base = header.first_offset
             found.append(is_transactional and self._transactions.is_aborted(header.producer_id, base))
         return found if any(found) else []
 

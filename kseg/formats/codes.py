@@ -34,6 +34,15 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+def codec_name(codec: int) -> str | None:
+    """A codec's name in small letters, as Kafka's configurations have it; None for 5 to 7, which Kafka doesn't know."""
+    return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else None
+
+
+CODEC_NAMES = tuple(codec.name.lower() for codec in Codec)
+"""The names of codecs 0, 1, 2 and so on."""
+
+
 class TimestampType(IntEnum):
     """Attributes bit 3; v0 messages have none. Source: TimestampType."""
 

@@ -1,27 +1,20 @@
 """Headers of batches without their records: walked with few bytes read, or taken from runs that were checked."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
-    CODEC_MASK,
-    CONTROL_MASK,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MINIMUM_SIZE_FIELD,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
-    Codec,
 )
 from kseg.formats.fixed import (
-    BATCH_HEADER_FIELDS,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
 )
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, Damage, LogFile, Run
 
 WINDOW_SIZE = 1 << 14
@@ -29,97 +22,6 @@ WINDOW_SIZE = 1 << 14
 LARGE_BATCH = 1 << 12
 """Behind a batch of this size only the next header is read."""
 SMALLEST_HEADER = LOG_ENTRY_HEADER_V0_FIELDS.struct.size
-
-_BATCH = BATCH_HEADER_FIELDS.struct
-_ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
-_ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
-
-
-class BatchHeader(NamedTuple):
-    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
-
-    `position` and `size` are bytes of the file. `base_offset` and `records_count` are None for a v0 or v1 wrapper: they
-    lie in its compressed value. `is_valid`: the CRC holds; None if nobody looked.
-    """
-
-    position: int
-    size: int
-    magic: int
-    attributes: int
-    base_offset: int | None
-    last_offset: int
-    partition_leader_epoch: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    records_count: int | None
-    is_valid: bool | None
-
-    @property
-    def codec(self) -> int:
-        """Bits 0-2 of the attributes, see Codec."""
-        return self.attributes & CODEC_MASK
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it holds a control record."""
-        return self.magic >= 2 and bool(self.attributes & CONTROL_MASK)
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
-        return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL_MASK)
-
-    @property
-    def is_log_append_time(self) -> bool:
-        """Whether the broker's clock set the times."""
-        return self.magic >= 1 and bool(self.attributes & TIMESTAMP_TYPE_MASK)
-
-    @property
-    def end(self) -> int:
-        """Position behind it."""
-        return self.position + self.size
-
-    @property
-    def last_sequence(self) -> int:
-        """Sequence of its last record, -1 for none; runs on at 0 behind 2³¹ - 1."""
-        if self.base_sequence < 0 or self.base_offset is None:
-            return -1
-        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
-
-
-def parse_header(buffer: bytes | memoryview, at: int, position: int, is_valid: bool | None = None) -> BatchHeader:
-    """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
-    magic = buffer[at + MAGIC_POSITION]
-    if magic >= 2:
-        base_offset, length, epoch, magic, _, attributes, delta, *others = _BATCH.unpack_from(buffer, at)
-        size, last_offset = length + LOG_OVERHEAD, base_offset + delta
-        fields = (position, size, magic, attributes, base_offset, last_offset, epoch, *others, is_valid)
-        return BatchHeader._make(fields)
-    timestamp = NO_TIMESTAMP
-    if magic == 0:
-        offset, size, _, magic, attributes, _ = _ENTRY_V0.unpack_from(buffer, at)
-    else:
-        offset, size, _, magic, attributes, timestamp, _ = _ENTRY_V1.unpack_from(buffer, at)
-    plain = attributes & CODEC_MASK == Codec.NONE
-    return BatchHeader(
-        position,
-        size + LOG_OVERHEAD,
-        magic,
-        attributes,
-        offset if plain else None,
-        offset,
-        -1,
-        timestamp,
-        timestamp,
-        -1,
-        -1,
-        -1,
-        1 if plain else None,
-        is_valid,
-    )
 
 
 def headers_of(run: Run) -> Iterator[BatchHeader]:
@@ -188,7 +90,7 @@ def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
 
 def _plausible_header(window: bytes, at: int, position: int, file_size: int) -> BatchHeader | None:
     left = len(window) - at
-    if left < SMALLEST_HEADER or (window[at + MAGIC_POSITION] and left < _ENTRY_V1.size):
+    if left < SMALLEST_HEADER or (window[at + MAGIC_POSITION] and left < LOG_ENTRY_HEADER_V1_FIELDS.struct.size):
         return None
     magic = window[at + MAGIC_POSITION]
     if magic > 2 or (magic == 2 and left < BATCH_HEADER_SIZE):

@@ -5,8 +5,8 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from kseg.formats.codes import ControlType
-from kseg.index.headers import BatchHeader
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 
 _LARGEST_MARKER = 1 << 12
@@ -119,7 +119,7 @@ class ProducerStates:
         return self._end_transaction(header, marker)
 
     def _add_records(self, header: BatchHeader, known: ProducerState) -> None:
-        first_offset = header.last_offset if header.base_offset is None else header.base_offset
+        first_offset = header.first_offset
         opened = known.current_txn_first_offset
         if opened < 0 and header.is_transactional:
             opened = self.open_transactions[header.producer_id] = first_offset

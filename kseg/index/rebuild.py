@@ -13,8 +13,9 @@ from kseg.formats.fixed import (
     TIME_INDEX_ENTRY_FIELDS,
     TRANSACTION_INDEX_VERSION,
 )
-from kseg.index.headers import BatchHeader, headers_of
+from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 
 INDEX_INTERVAL_BYTES = 4096

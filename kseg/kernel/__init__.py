@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 from kseg.errors import UsageError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from kseg.kernel.contract import Kernel
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
@@ -29,11 +31,19 @@ def _load(wanted: str) -> "Kernel":
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; it can be fast or twin")
     if wanted != _TWIN:
         try:
-            return cast("Kernel", import_module(_COMPILED))
+            return cast("Kernel", _import_compiled())
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
     return cast("Kernel", import_module("kseg.kernel.twin"))
+
+
+def _import_compiled() -> "ModuleType":
+    """The compiled module. Without one, Python takes the folder of its sources for a package that holds nothing."""
+    module = import_module(_COMPILED)
+    if module.__file__ is None:
+        raise ModuleNotFoundError(f"No module named {_COMPILED!r}", name=_COMPILED)
+    return module
 
 
 def load_problem() -> str | None:
@@ -41,7 +51,7 @@ def load_problem() -> str | None:
     if os.environ.get(KERNEL_VARIABLE):
         return None
     try:
-        import_module(_COMPILED)
+        _import_compiled()
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == _COMPILED:
             return _of_another_python()

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from kseg.formats.codes import CODEC_NAMES
 from kseg.kernel.contract import Op, Slot, Text, Words
 
 
@@ -15,8 +16,8 @@ class Field(NamedTuple):
 
 BOOLEANS = Words(0, (b"false", b"true"))
 TIMESTAMP_TYPES = Words(-1, (b"NoTimestampType", b"CreateTime", b"LogAppendTime"))
-CODECS = Words(0, (b"none", b"gzip", b"snappy", b"lz4", b"zstd", b"unknown"))
-CAPITAL_CODECS = Words(0, (b"NONE", b"GZIP", b"SNAPPY", b"LZ4", b"ZSTD", b"UNKNOWN"))
+CODECS = Words(0, tuple(name.encode() for name in (*CODEC_NAMES, "unknown")))
+CAPITAL_CODECS = Words(0, tuple(word.upper() for word in CODECS.texts))
 SCALA_CODECS = Words(
     0,
     (

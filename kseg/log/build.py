@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kseg.errors import RecordError
 from kseg.formats.codes import (
     CODEC_MASK,
     MAXIMUM_RELATIVE_OFFSET,
@@ -15,9 +16,8 @@ from kseg.formats.codes import (
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.partition.roll import Rolled
 from kseg.writer import RecordsBuilder
-from kseg.writer.batch import BatchFields, build_batch
+from kseg.writer.batch import build_batch
 from kseg.writer.builder import LAST_SEQUENCE, check_offset
-from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_entry, encode_wrapper
 from kseg.writer.record import encode_record
 from kseg.writer.source import (
@@ -233,16 +233,18 @@ class _Build:
         self._is_in_transaction = False
 
     def _copy_batch(self, batch: SourceBatch) -> None:
+        header = batch.header
         self._is_base_open = False
-        self._check_rises(batch.base_offset, batch.line)
-        if batch.last_offset < batch.base_offset:
-            raise RecordError(f"the batch's last offset {batch.last_offset} is below its first, {batch.base_offset}")
-        check_offset(batch.last_offset)
-        if self._settings.magic not in (None, batch.magic):
-            raise RecordError(f"the batch has format {batch.magic}: `dump --only records` gives records for another")
+        self._check_rises(header.first_offset, batch.line)
+        if header.last_offset < header.first_offset:
+            raise RecordError(f"the batch's last offset {header.last_offset} is below its first, {header.first_offset}")
+        check_offset(header.last_offset)
+        if self._settings.magic not in (None, header.magic):
+            raise RecordError(f"the batch has format {header.magic}: `dump --only records` gives records for another")
         _check_offsets(batch)
         if self._settings.codec is not None and batch.records:
-            batch = batch._replace(attributes=batch.attributes & ~CODEC_MASK | self._settings.codec)
+            attributes = header.attributes & ~CODEC_MASK | self._settings.codec
+            batch = batch._replace(header=header._replace(attributes=attributes))
         for raw in encode_batch(batch, self._settings.level):
             self._writer.append(raw)
         self.built.record_count += len(batch.records)
@@ -259,10 +261,11 @@ def _entries(builder: RecordsBuilder) -> Iterator[bytes]:
 
 
 def _check_offsets(batch: SourceBatch) -> None:
-    next_offset = batch.base_offset
+    header = batch.header
+    next_offset = header.first_offset
     for record in batch.records:
-        if record.offset is None or not next_offset <= record.offset <= batch.last_offset:
-            limits = f"{next_offset} to {batch.last_offset}"
+        if record.offset is None or not next_offset <= record.offset <= header.last_offset:
+            limits = f"{next_offset} to {header.last_offset}"
             raise SourceError(record.line, f"the offset is {record.offset}, not from {limits} as the batch has it")
         next_offset = record.offset + 1
 
@@ -272,16 +275,17 @@ def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes
 
     Raises RecordError where the format can't hold them.
     """
-    if batch.magic == 2:
-        yield build_batch(_fields(batch), b"".join(_encoded(batch)), level)
+    header = batch.header
+    if header.magic == 2:
+        yield build_batch(header._replace(records_count=len(batch.records)), b"".join(_encoded(batch)), level)
         return
-    inner_attributes = batch.attributes & ~CODEC_MASK
-    is_wrapper = batch.codec != Codec.NONE
-    base = batch.base_offset if is_wrapper and batch.magic == 1 else 0
+    inner_attributes = header.attributes & ~CODEC_MASK
+    is_wrapper = header.codec != Codec.NONE
+    base = header.first_offset if is_wrapper and header.magic == 1 else 0
     entries = [
         encode_entry(
             (record.offset or 0) - base,
-            batch.magic,
+            header.magic,
             inner_attributes,
             record.key,
             record.value,
@@ -293,41 +297,27 @@ def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes
         yield from entries
         return
     yield encode_wrapper(
-        batch.last_offset,
-        batch.magic,
-        batch.attributes,
+        header.last_offset,
+        header.magic,
+        header.attributes,
         b"".join(entries),
-        timestamp=batch.max_timestamp,
+        timestamp=header.max_timestamp,
         level=level,
     )
 
 
 def _encoded(batch: SourceBatch) -> Iterator[bytes]:
-    is_append_time = bool(batch.attributes & TIMESTAMP_TYPE_MASK)
+    header = batch.header
+    is_append_time = bool(header.attributes & TIMESTAMP_TYPE_MASK)
     for record in batch.records:
         delta = record.timestamp_delta
         if delta is None:
-            delta = 0 if is_append_time or record.timestamp is None else record.timestamp - batch.base_timestamp
+            delta = 0 if is_append_time or record.timestamp is None else record.timestamp - header.base_timestamp
         yield encode_record(
             delta,
-            (record.offset or 0) - batch.base_offset,
+            (record.offset or 0) - header.first_offset,
             record.key,
             record.value,
             record.headers,
             attributes=record.attributes,
         )
-
-
-def _fields(batch: SourceBatch) -> BatchFields:
-    return BatchFields(
-        batch.base_offset,
-        batch.last_offset,
-        batch.attributes,
-        batch.base_timestamp,
-        batch.max_timestamp,
-        len(batch.records),
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.partition_leader_epoch,
-    )

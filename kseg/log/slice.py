@@ -6,13 +6,14 @@ from pathlib import Path
 
 from kseg.errors import DamagedError
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
-from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.headers import walk_headers
 from kseg.index.producer_state import EndMarker, ProducerStates, read_end_marker
 from kseg.log.partition.partition_log import PARTITION_METADATA, PartitionLog, SegmentFiles
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.partition.roll import Rolled
 from kseg.log.partition.side_files import partition_metadata, states_at
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 from kseg.writer.rebuild import without_records
 
@@ -46,6 +47,11 @@ class Sliced:
     dropped: int = 0
     missed_offsets: set[int] = field(default_factory=set)
     missed_keys: set[bytes] = field(default_factory=set)
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether some of what was to be left out isn't there."""
+        return bool(self.missed_offsets or self.missed_keys)
 
 
 def slice_partition(

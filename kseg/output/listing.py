@@ -1,12 +1,16 @@
 """Listings as columns: of segments, of partitions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
-from kseg.formats.codes import Codec
+from kseg.formats.codes import codec_name
 from kseg.log.partition.listing import PartitionListing, SegmentListing
 from kseg.log.partition.roll import Rolled
+from kseg.output.json_lines import write_json
+from kseg.output.row_writer import RowWriter, Section
+from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, bar
 
 OK = "ok"
@@ -44,9 +48,8 @@ def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[Segme
     return column._replace(show=show)
 
 
-def codec_name(codec: int) -> str:
-    """A codec's name in small letters; its number if Kafka has none."""
-    return Codec(codec).name.lower() if codec in list(Codec) else str(codec)
+def _codec_text(codec: int) -> str:
+    return codec_name(codec) or str(codec)
 
 
 def _ratio(row: SegmentRow) -> float | None:
@@ -77,8 +80,8 @@ _TIME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (
         "codecs",
         "CODECS",
         -1,
-        lambda row: [codec_name(codec) for codec in row.segment.codecs],
-        lambda row: ",".join(map(codec_name, row.segment.codecs)),
+        lambda row: [_codec_text(codec) for codec in row.segment.codecs],
+        lambda row: ",".join(map(_codec_text, row.segment.codecs)),
     ),
     TableColumn(
         "magics",
@@ -145,40 +148,37 @@ def _cached_share(segment: SegmentListing) -> str:
     return f"{100 * segment.cached_size // segment.size}%" if segment.size else ""
 
 
-def segment_columns(*, selected: bool, cache: bool = False) -> tuple[TableColumn[SegmentRow], ...]:
-    """The columns of JSON and CSV: with those of what is selected, and of the page cache."""
-    columns = (*SEGMENT_COLUMNS, *_SELECTED_COLUMNS) if selected else SEGMENT_COLUMNS
-    return (*columns, _CACHE_COLUMNS[0]) if cache else columns
+@dataclass(frozen=True, slots=True)
+class ListingColumns:
+    """Which columns of segments are wanted, and the zone of their times.
 
-
-def shown_columns(
-    *, deep: bool, names: bool, selected: bool, cache: bool = False, zone: tzinfo = UTC
-) -> list[TableColumn[SegmentRow]]:
-    """The columns for people: with those that only reading every header fills, with the topic's name.
-
-    selected: with those of what is selected in place of the whole segment's times and state. cache: with the share in
-    the page cache. zone: of times.
+    deep: for people, those that only reading every header fills. selected: those of what is selected; for people in
+    place of the whole segment's times and state. cache: how much lies in the page cache.
     """
-    columns = [*_NAME_COLUMNS[:2]] if names else []
-    columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *(_CACHE_COLUMNS if cache else ())]
-    if selected:
-        columns += [*(_DEEP_COLUMNS if deep else ()), *_SELECTED_COLUMNS]
-    else:
-        columns += [*_TIME_COLUMNS, *(_DEEP_COLUMNS if deep else ()), *_STATE_COLUMNS]
-    return [_in_zone(column, zone) for column in columns]
 
+    deep: bool = False
+    selected: bool = False
+    cache: bool = False
+    zone: tzinfo = UTC
 
-def segment_object(row: SegmentRow, *, cache: bool = False) -> dict[str, object]:
-    """A segment as JSON has it."""
-    columns = segment_columns(selected=row.segment.selected is not None, cache=cache)
-    return {"type": "segment", **{column.name: column.value(row) for column in columns}}
+    def section(self, *, names: bool) -> Section[SegmentRow]:
+        """The segments' rows; `names`: for people with the topic's name and the partition's number."""
+        return Section("segment", None, self._columns(), segment_style, self._shown(names=names))
 
+    def _columns(self) -> tuple[TableColumn[SegmentRow], ...]:
+        """The columns of JSON and CSV."""
+        columns = (*SEGMENT_COLUMNS, *_SELECTED_COLUMNS) if self.selected else SEGMENT_COLUMNS
+        return (*columns, _CACHE_COLUMNS[0]) if self.cache else columns
 
-def segment_values(row: SegmentRow, *, cache: bool = False) -> list[object]:
-    """A segment as CSV has it; several values of a field separated by spaces."""
-    columns = segment_columns(selected=row.segment.selected is not None, cache=cache)
-    values = (column.value(row) for column in columns)
-    return [" ".join(map(str, value)) if isinstance(value, list) else value for value in values]
+    def _shown(self, *, names: bool) -> list[TableColumn[SegmentRow]]:
+        """The columns for people."""
+        columns = [*_NAME_COLUMNS[:2]] if names else []
+        columns += [*_GLANCE_COLUMNS, _BAR_COLUMN, *(_CACHE_COLUMNS if self.cache else ())]
+        if self.selected:
+            columns += [*(_DEEP_COLUMNS if self.deep else ()), *_SELECTED_COLUMNS]
+        else:
+            columns += [*_TIME_COLUMNS, *(_DEEP_COLUMNS if self.deep else ()), *_STATE_COLUMNS]
+        return [_in_zone(column, self.zone) for column in columns]
 
 
 def segment_style(row: SegmentRow) -> str:
@@ -296,6 +296,41 @@ class Totals:
             sums.append(f"{_counted(self.selected, 'record')} selected")
         going = f"{_counted(self.to_delete, 'segment')}, {_counted(self.size_to_delete, 'byte')}"
         return f"Total: {', '.join(sums)}" + (f"; retention would delete {going}" if self.to_delete else "")
+
+
+def write_listings(
+    listings: Iterable[PartitionListing], totals: Totals, columns: ListingColumns, writer: RowWriter
+) -> None:
+    """Writes partitions as they come, and sums at the end; in a table and in CSV there are segments alone."""
+    section = columns.section(names=writer.form == "table")
+    if writer.form == "csv":
+        writer.write(section, (row for listing in listings for row in _rows(listing)))
+        return
+    if writer.form == "table":
+        rows = [row for listing in listings for row in _rows(listing)]
+        largest = max((row.segment.size for row in rows), default=0)
+        writer.write(section, (row._replace(largest_size=largest) for row in rows))
+    else:
+        for listing in listings:
+            _write_partition(listing, section, writer)
+    if writer.form == "json":
+        write_json(totals.as_object())
+    else:
+        write_line(totals.line())
+
+
+def _write_partition(listing: PartitionListing, section: Section[SegmentRow], writer: RowWriter) -> None:
+    if writer.form == "json":
+        write_json(partition_object(listing))
+    else:
+        write_line(partition_line(listing))
+    if listing.segments:
+        writer.write(section, _rows(listing))
+
+
+def _rows(listing: PartitionListing) -> list[SegmentRow]:
+    largest = max((segment.size for segment in listing.segments), default=0)
+    return [SegmentRow(listing, segment, largest) for segment in listing.segments]
 
 
 def _counted(count: int, what: str) -> str:

@@ -1,6 +1,7 @@
 """Lines on stderr."""
 
 import sys
+from collections.abc import Callable
 
 from kseg.output.printable import printable
 
@@ -12,3 +13,13 @@ def talk(*lines: str) -> None:
         sys.stderr.flush()
     except (OSError, AttributeError):
         return  # stderr is full, or there is none
+
+
+def note_unless(*, quiet: bool) -> Callable[[str], None]:
+    """What says a note of kseg's own; nothing is said where the user wants quiet."""
+
+    def note(text: str) -> None:
+        if not quiet:
+            talk(f"kseg: {text}")
+
+    return note

@@ -9,33 +9,23 @@ from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, Body, decompress
+from kseg.codecs.body import Body, decompress
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import DamagedError, UsageError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
-    CODEC_MASK,
-    CONTROL_MASK,
-    DELETE_HORIZON_MASK,
     MAGIC_POSITION,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
     Codec,
     TimestampType,
+    codec_name,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
 from kseg.formats.positions import (
     ATTRIBUTES_POSITION,
-    KEY_LENGTH_POSITION,
-    LEGACY_CRC_POSITION,
-    LEGACY_FLAGS_POSITION,
-    TIMESTAMP_POSITION,
-    signed_magic,
-    stored_offset,
 )
 from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
 from kseg.reading.bodies import body_damage, problem_damage
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import Damage
 
 _NOTHING = Template((), b"", ())
@@ -110,139 +100,125 @@ class BatchProblem(NamedTuple):
 class Batch:
     """A v2 batch, or a v0 or v1 log entry: a message, or a wrapper of compressed ones.
 
-    `position` and `size` are bytes of the file, the first 12 included. What a format doesn't have is -1, as Kafka's own
-    classes say it. `is_valid`: the CRC holds. Source: RecordBatch.
+    `header` and the batch's bytes, `raw`. What a format doesn't have is -1, as Kafka's own classes say it.
+    Source: RecordBatch.
     """
 
-    position: int
-    size: int
-    magic: int
-    last_offset: int
-    partition_leader_epoch: int
-    crc: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    is_valid: bool
+    header: BatchHeader
     raw: bytes
-    header_base_offset: int | None
-    header_count: int | None
 
     @classmethod
     def parse(cls, raw: bytes, position: int, *, is_valid: bool) -> "Batch":
-        """The batch of these bytes, which must hold its header."""
-        if raw[MAGIC_POSITION] < 2 or raw[MAGIC_POSITION] > 127 or len(raw) < BATCH_HEADER_SIZE:
-            return cls._parse_entry(raw, position, is_valid)
-        (
-            base_offset,
-            _,
-            epoch,
-            magic,
-            crc,
-            attributes,
-            delta,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        ) = BATCH_HEADER_FIELDS.struct.unpack_from(raw)
-        return cls(
-            position,
-            len(raw),
-            magic,
-            base_offset + delta,
-            epoch,
-            crc,
-            attributes,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            is_valid,
-            raw,
-            base_offset,
-            count,
-        )
+        """The batch of these bytes, which stand at a position of a file and must hold its header."""
+        header = parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position, is_valid)
+        return cls(header if header.size == len(raw) else header._replace(size=len(raw)), raw)
 
-    @classmethod
-    def _parse_entry(cls, raw: bytes, position: int, is_valid: bool) -> "Batch":
-        offset = stored_offset(raw)
-        magic = signed_magic(raw)
-        timestamp = NO_TIMESTAMP
-        if magic == 1:
-            timestamp = int.from_bytes(raw[TIMESTAMP_POSITION : KEY_LENGTH_POSITION[1]], "big", signed=True)
-        attributes = raw[LEGACY_FLAGS_POSITION]
-        plain = attributes & CODEC_MASK == Codec.NONE
-        crc = int.from_bytes(raw[LEGACY_CRC_POSITION:MAGIC_POSITION], "big")
-        return cls(
-            position,
-            len(raw),
-            magic,
-            offset,
-            partition_leader_epoch=-1,
-            crc=crc,
-            attributes=attributes,
-            base_timestamp=timestamp,
-            max_timestamp=timestamp,
-            producer_id=-1,
-            producer_epoch=-1,
-            base_sequence=-1,
-            is_valid=is_valid,
-            raw=raw,
-            header_base_offset=offset if plain else None,
-            header_count=1 if plain else None,
-        )
+    @property
+    def position(self) -> int:
+        """Where it begins, in bytes of the file."""
+        return self.header.position
+
+    @property
+    def size(self) -> int:
+        """Its bytes, the first 12 included."""
+        return self.header.size
+
+    @property
+    def magic(self) -> int:
+        """Its format: 0, 1 or 2."""
+        return self.header.magic
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record as written."""
+        return self.header.last_offset
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        """The leader epoch in which it was written."""
+        return self.header.partition_leader_epoch
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum."""
+        return self.header.crc
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the checksum holds."""
+        return bool(self.header.is_valid)
+
+    @property
+    def attributes(self) -> int:
+        """Codec, timestamp type and flags, as they stand in the header."""
+        return self.header.attributes
+
+    @property
+    def base_timestamp(self) -> int:
+        """What the records' times count from; a message's or wrapper's own time."""
+        return self.header.base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest time of its records, milliseconds since 1970."""
+        return self.header.max_timestamp
+
+    @property
+    def producer_id(self) -> int:
+        """The idempotent or transactional producer."""
+        return self.header.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """That producer's epoch."""
+        return self.header.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        """Sequence of the first record."""
+        return self.header.base_sequence
 
     @property
     def is_legacy(self) -> bool:
         """Whether it is a v0 or v1 entry."""
-        return self.magic < 2
+        return self.header.is_legacy
 
     @property
     def codec(self) -> int:
         """Bits 0-2 of the attributes, see Codec; 5 to 7 are unknown to Kafka."""
-        return self.attributes & CODEC_MASK
+        return self.header.codec
 
     @property
     def timestamp_type(self) -> TimestampType:
         """Who set the timestamps."""
-        if self.magic < 1:
-            return TimestampType.NO_TIMESTAMP_TYPE
-        return TimestampType(int(bool(self.attributes & TIMESTAMP_TYPE_MASK)))
+        return self.header.timestamp_type
 
     @property
     def is_transactional(self) -> bool:
         """Whether it belongs to a transaction."""
-        return not self.is_legacy and bool(self.attributes & TRANSACTIONAL_MASK)
+        return self.header.is_transactional
 
     @property
     def is_control(self) -> bool:
         """Whether it holds a control record."""
-        return not self.is_legacy and bool(self.attributes & CONTROL_MASK)
+        return self.header.is_control
 
     @property
     def delete_horizon_ms(self) -> int | None:
         """When tombstones and markers in it may go, if that is set."""
-        is_set = not self.is_legacy and bool(self.attributes & DELETE_HORIZON_MASK)
-        return self.base_timestamp if is_set else None
+        return self.header.delete_horizon_ms
 
     @property
     def base_offset(self) -> int:
         """Offset of the first record as written; of a wrapper the first inner one's, for which it is decompressed."""
-        if self.header_base_offset is not None:
-            return self.header_base_offset
+        if self.header.base_offset is not None:
+            return self.header.base_offset
         return next((record.offset for record in self.records(on_damage="skip")), self.last_offset)
 
     @property
     def count(self) -> int:
         """Records that it says it has; of a wrapper those that are in it, for which it is decompressed."""
-        return self._columns.count if self.header_count is None else self.header_count
+        return self._columns.count if self.header.records_count is None else self.header.records_count
 
     @property
     def next_offset(self) -> int:
@@ -283,9 +259,9 @@ class Batch:
 
     def __repr__(self) -> str:
         """What its header tells, in one line: nothing is decompressed for it."""
-        codec = Codec(self.codec).name.lower() if self.codec in set(Codec) else self.codec
-        first = "" if self.header_base_offset is None else f"base_offset={self.header_base_offset}, "
-        count = "" if self.header_count is None else f"count={self.header_count}, "
+        codec = codec_name(self.codec) or self.codec
+        first = "" if self.header.base_offset is None else f"base_offset={self.header.base_offset}, "
+        count = "" if self.header.records_count is None else f"count={self.header.records_count}, "
         return (
             f"Batch(position={self.position}, size={self.size}, magic={self.magic}, {first}"
             f"last_offset={self.last_offset}, {count}codec={codec}, is_valid={self.is_valid})"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs import DEFAULT_LIMIT, LARGEST_RATIO_FREE, UNKNOWN_CODEC, Body, decompress, library_functions
+from kseg.codecs.body import UNKNOWN_CODEC, Body, decompress, library_functions
+from kseg.codecs.bounds import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
 from kseg.reading.log_file import Damage, Run
@@ -39,8 +40,6 @@ _ROWS_MORE = 8
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
 _QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
 """Codecs that cost less than handing the work to a thread."""
-_OF_KERNEL = 1 << Codec.LZ4 | 1 << Codec.ZSTD
-"""Codecs that the kernel decompresses by itself."""
 _NO_VALUE = Body(b"", "a wrapper without a value")
 
 
@@ -181,9 +180,7 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
         return piece
     run, first, last = piece.run, piece.first, piece.last
     bodies = kernel.load().Bodies(last - first)
-    last, left = bodies.decompress(
-        run.buffer, run.rows, first, library_functions(run.codecs & _OF_KERNEL), min(limit, free), enough
-    )
+    last, left = bodies.decompress(run.buffer, run.rows, first, library_functions(run.codecs), min(limit, free), enough)
     damages: list[tuple[int, Damage]] = []
     size = wasted = 0
     for row, codec, magic, start, end in left:
@@ -202,11 +199,21 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
 
 # --- what is wrong inside a batch -------------------------------------------------------------------------------------
 
-PROBLEMS: dict[Problem, tuple[DamageKind, str]] = {
-    Problem.BAD_RECORD: (DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
-    Problem.BAD_COUNT: (DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"),
-    Problem.BAD_CONTROL: (DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
-    Problem.BAD_MESSAGE: (DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
+
+class ProblemText(NamedTuple):
+    """The kind of damage that a problem with a batch's records is, and what is wrong in words."""
+
+    kind: DamageKind
+    detail: str
+
+
+PROBLEMS: dict[Problem, ProblemText] = {
+    Problem.BAD_RECORD: ProblemText(DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
+    Problem.BAD_COUNT: ProblemText(
+        DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"
+    ),
+    Problem.BAD_CONTROL: ProblemText(DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
+    Problem.BAD_MESSAGE: ProblemText(DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),
 }
 
 

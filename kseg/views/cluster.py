@@ -1,6 +1,7 @@
 """A cluster as values: topics, partitions, brokers, controllers, configurations, features."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -133,3 +134,11 @@ class ClusterMetadata:
     def partitions(self) -> tuple[Partition, ...]:
         """All partitions, by topic and number."""
         return tuple(partition for topic in self.topics for partition in topic.partitions)
+
+    def notes(self) -> Iterator[str]:
+        """What couldn't be read, or isn't there."""
+        yield from (unreadable.line() for unreadable in self.unreadable)
+        if self.missing_before is not None:
+            yield f"records before offset {self.missing_before} are missing, and no checkpoint has them: incomplete"
+        if self.unapplied:
+            yield f"{self.unapplied} records belong to what isn't known, or to a transaction that has not ended"

@@ -1,5 +1,6 @@
 """A cluster's metadata at an offset or time, replayed from `__cluster_metadata` and its newest usable checkpoint."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.reading.batch import Batch, Record
 from kseg.reading.segment import open_segment
+from kseg.times import parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import MetadataReplay
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
@@ -23,11 +25,24 @@ if TYPE_CHECKING:
     from kseg.reading.log_file import Damage
 
 
+LARGEST_OFFSET_DIGITS = 12
+"""A number of more digits is a time: milliseconds since 1970 have had 13 since 2001."""
+
+
 class Until(NamedTuple):
     """How far records are taken: up to and with an offset, or a time (milliseconds since 1970); None: all."""
 
     offset: int | None = None
     timestamp_ms: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Until":
+        """Of an offset, or of a time as `kseg.times` reads it; None: all. Raises UsageError for anything else."""
+        if text is None:
+            return cls()
+        if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
+            return cls(offset=int(text))
+        return cls(timestamp_ms=parse_time(text))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
         """Whether a record lies behind it."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from kseg import kernel
+from kseg.codecs.body import check_level
+from kseg.errors import RecordError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CONTROL_MASK,
@@ -16,9 +18,8 @@ from kseg.formats.codes import (
     TimestampType,
 )
 from kseg.kernel.contract import Appended, Encoded
-from kseg.writer.batch import BatchFields, build_batch
-from kseg.writer.compress import check_level
-from kseg.writer.errors import RecordError
+from kseg.reading.header import NEW_HEADER, BatchHeader
+from kseg.writer.batch import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message
@@ -208,7 +209,7 @@ class RecordsBuilder:
         last_offset = self.next_offset - 1
         check_offset(last_offset)
         if self.magic == 2:
-            return MemoryRecords(build_batch(self._fields(last_offset), body, self.level))
+            return MemoryRecords(build_batch(self._header(last_offset), body, self.level))
         if self.codec == Codec.NONE:
             return MemoryRecords(body)
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -217,19 +218,19 @@ class RecordsBuilder:
         wrapper = encode_wrapper(last_offset, self.magic, attributes, body, timestamp=timestamp, level=self.level)
         return MemoryRecords(wrapper)
 
-    def _fields(self, last_offset: int) -> BatchFields:
+    def _header(self, last_offset: int) -> BatchHeader:
         is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        return BatchFields(
-            self.base_offset,
-            last_offset,
-            self._attributes(),
-            NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
-            self.log_append_time if is_append_time else self._encoded.max_timestamp,
-            len(self._encoded),
-            self.producer_id,
-            self.producer_epoch,
-            self.base_sequence,
-            self.partition_leader_epoch,
+        return NEW_HEADER._replace(
+            base_offset=self.base_offset,
+            partition_leader_epoch=self.partition_leader_epoch,
+            attributes=self._attributes(),
+            last_offset=last_offset,
+            base_timestamp=NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            max_timestamp=self.log_append_time if is_append_time else self._encoded.max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            records_count=len(self._encoded),
         )
 
     def _attributes(self) -> int:

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.names import FileKind, parse_file_name
+from kseg.reading.header import NEW_HEADER
 from kseg.writer.builder import LAST_SEQUENCE
 from kseg.writer.record import HeaderPair
 from kseg.writer.source import (
@@ -142,9 +143,9 @@ class _Reader:
         if self._count and not records:
             raise SourceError(batch.line, self._lacking())
         is_cut = len(records) != self._count
-        first = records[0].offset if is_cut else batch.base_offset
+        first = records[0].offset if is_cut else batch.header.first_offset
         assert first is not None
-        yield from self._start_of_segment(None if self._begins_file and first == batch.base_offset else first)
+        yield from self._start_of_segment(None if self._begins_file and first == batch.header.first_offset else first)
         if not is_cut:
             yield batch._replace(records=records)
             return
@@ -200,17 +201,17 @@ def _check_fields(members: Members, kind: str, line: int) -> None:
 
 def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
     """The batch with some of its records alone: its offsets, its first sequence and its largest time are theirs."""
+    header = batch.header
     offsets = [record.offset for record in records if record.offset is not None]
     first, last = offsets[0], offsets[-1]
-    sequence = batch.base_sequence
+    sequence = header.base_sequence
     if sequence >= 0:
-        sequence = (sequence + first - batch.base_offset) & LAST_SEQUENCE
-    largest = batch.max_timestamp
-    if not batch.attributes & TIMESTAMP_TYPE_MASK:
+        sequence = (sequence + first - header.first_offset) & LAST_SEQUENCE
+    largest = header.max_timestamp
+    if not header.attributes & TIMESTAMP_TYPE_MASK:
         largest = max((record.timestamp for record in records if record.timestamp is not None), default=largest)
-    return batch._replace(
-        base_offset=first, last_offset=last, base_sequence=sequence, max_timestamp=largest, records=records
-    )
+    cut = header._replace(base_offset=first, last_offset=last, base_sequence=sequence, max_timestamp=largest)
+    return batch._replace(header=cut, records=records)
 
 
 def _batch(members: Members, line: int) -> SourceBatch:
@@ -221,20 +222,19 @@ def _batch(members: Members, line: int) -> SourceBatch:
 
     magic = integer(members, "magic", range(3), line)
     max_timestamp = number("maxTimestamp", INT64)
-    return SourceBatch(
-        line,
-        magic,
-        integer(members, "baseOffset", INT64, line),
-        integer(members, "lastOffset", INT64, line),
-        number("attributes", range(-(1 << 15), 1 << 16), 0),
-        number("baseTimestamp", INT64, max_timestamp),
-        max_timestamp,
-        number("producerId", INT64),
-        number("producerEpoch", INT16),
-        number("baseSequence", INT32),
-        number("partitionLeaderEpoch", INT32),
-        (),
+    header = NEW_HEADER._replace(
+        magic=magic,
+        base_offset=integer(members, "baseOffset", INT64, line),
+        last_offset=integer(members, "lastOffset", INT64, line),
+        attributes=number("attributes", range(-(1 << 15), 1 << 16), 0),
+        base_timestamp=number("baseTimestamp", INT64, max_timestamp),
+        max_timestamp=max_timestamp,
+        producer_id=number("producerId", INT64),
+        producer_epoch=number("producerEpoch", INT16),
+        base_sequence=number("baseSequence", INT32),
+        partition_leader_epoch=number("partitionLeaderEpoch", INT32),
     )
+    return SourceBatch(line, header, ())
 
 
 def _record(members: Members, line: int) -> SourceRecord:

@@ -3,10 +3,18 @@
 from struct import error as struct_error
 from zlib import crc32
 
-from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK, Codec, TimestampType
+from kseg.codecs.body import compress
+from kseg.errors import RecordError
+from kseg.formats.codes import (
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    Codec,
+    TimestampType,
+    codec_name,
+)
 from kseg.formats.fixed import LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
-from kseg.writer.compress import compress
-from kseg.writer.errors import RecordError
 from kseg.writer.record import LARGEST_SIZE
 
 _HEADERS = {0: LOG_ENTRY_HEADER_V0_FIELDS.struct, 1: LOG_ENTRY_HEADER_V1_FIELDS.struct}
@@ -55,6 +63,6 @@ def encode_wrapper(
     """A wrapper of entries, compressed by the attributes' codec."""
     codec = attributes & 0x07
     if codec in (Codec.NONE, Codec.ZSTD):
-        raise RecordError(f"no wrapper of format {magic} has the codec {Codec(codec).name.lower()}")
+        raise RecordError(f"no wrapper of format {magic} has the codec {codec_name(codec)}")
     value = compress(codec, entries, magic=magic, level=level)
     return encode_entry(last_offset, magic, attributes, None, value, timestamp)

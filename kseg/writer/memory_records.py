@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import BinaryIO
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
+from kseg.errors import RecordError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -20,7 +21,6 @@ from kseg.formats.codes import (
 )
 from kseg.formats.positions import size_field
 from kseg.reading.batch import Batch, Record
-from kseg.writer.errors import RecordError
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry
 

@@ -1,9 +1,8 @@
 """Batches rebuilt without some of their records, which else stay byte for byte as they are."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
 from kseg.errors import KsegError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
@@ -21,7 +20,7 @@ from kseg.formats.codes import (
 from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import varint
 from kseg.reading.batch import Batch, Record
-from kseg.writer.batch import BatchFields, build_batch
+from kseg.writer.batch import build_batch
 from kseg.writer.legacy import encode_wrapper
 
 _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
@@ -41,7 +40,7 @@ def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
         return empty_batch(batch)
     pieces = _cut_records(_body(batch), len(records))
     kept = b"".join(piece for piece, record in zip(pieces, records, strict=True) if record.offset not in offsets)
-    return build_batch(replace(_fields(batch, len(left)), max_timestamp=_largest(batch, left)), kept)
+    return build_batch(batch.header._replace(records_count=len(left), max_timestamp=_largest(batch, left)), kept)
 
 
 def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int | None = None) -> bytes:
@@ -62,13 +61,13 @@ def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int
     kept = (_timed(piece, each, base) for piece, each in zip(pieces, records, strict=True) if each.offset in offsets)
     body = b"".join(kept)
     flags = batch.attributes & (CODEC_MASK | _CLEANED_FLAGS)
-    fields = replace(
-        _fields(batch, len(left)),
+    header = batch.header._replace(
         attributes=flags if delete_horizon_ms is None else flags | DELETE_HORIZON_MASK,
         base_timestamp=base,
         max_timestamp=_largest(batch, left),
+        records_count=len(left),
     )
-    return build_batch(fields, body)
+    return build_batch(header, body)
 
 
 def empty_batch(batch: Batch) -> bytes:
@@ -77,7 +76,8 @@ def empty_batch(batch: Batch) -> bytes:
     Source: DefaultRecordBatch.writeEmptyHeader.
     """
     attributes = batch.attributes & _CLEANED_FLAGS
-    return build_batch(replace(_fields(batch, 0), attributes=attributes, base_timestamp=NO_TIMESTAMP), b"")
+    header = batch.header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0)
+    return build_batch(header, b"")
 
 
 def _readable_records(batch: Batch) -> list[Record]:
@@ -106,21 +106,6 @@ def _varint_end(raw: bytes, at: int) -> int:
     while raw[at] >= 0x80:
         at += 1
     return at + 1
-
-
-def _fields(batch: Batch, count: int) -> BatchFields:
-    return BatchFields(
-        batch.base_offset,
-        batch.last_offset,
-        batch.attributes,
-        batch.base_timestamp,
-        batch.max_timestamp,
-        count,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.partition_leader_epoch,
-    )
 
 
 def _largest(batch: Batch, left: list[Record]) -> int:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from kseg.errors import RecordError
 from kseg.formats.varint_bytes import varint, varint_size
-from kseg.writer.errors import RecordError
 
 LARGEST_SIZE = 2**31 - 1
 """Bytes that a record or a batch can have at most."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from kseg.formats.codes import CONTROL_MASK
 from kseg.redaction import Redaction, Redactor
 from kseg.writer.source import SourceBatch, SourceItem, SourceRecord
 
@@ -13,7 +12,7 @@ def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterato
     for item in items:
         if isinstance(item, SourceRecord):
             yield _redacted(item, redaction, redactor)
-        elif isinstance(item, SourceBatch) and not (item.magic >= 2 and item.attributes & CONTROL_MASK):
+        elif isinstance(item, SourceBatch) and not item.header.is_control:
             records = tuple(_redacted(record, redaction, redactor) for record in item.records)
             yield item._replace(records=records)
         else:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kseg.errors import KsegError
-from kseg.formats.codes import CODEC_MASK, ControlType
+from kseg.formats.codes import ControlType
+from kseg.reading.header import BatchHeader
 from kseg.writer.record import HeaderPair
 
 INT8, INT16, INT32, INT64 = (range(-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64))
@@ -37,25 +38,11 @@ class SourceRecord(NamedTuple):
 
 
 class SourceBatch(NamedTuple):
-    """A whole batch, wrapper or v0 or v1 message, with the fields of its header; -1 where a format has none."""
+    """A whole batch, wrapper or v0 or v1 message; its header's position, size and CRC aren't known."""
 
     line: int
-    magic: int
-    base_offset: int
-    last_offset: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    partition_leader_epoch: int
+    header: BatchHeader
     records: tuple[SourceRecord, ...]
-
-    @property
-    def codec(self) -> int:
-        """Bits 0-2 of the attributes, see Codec."""
-        return self.attributes & CODEC_MASK
 
 
 class SegmentStart(NamedTuple):

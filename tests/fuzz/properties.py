@@ -9,7 +9,7 @@ from typing import NamedTuple
 from construct import ConstructError
 
 from kseg import kernel as kernels
-from kseg.codecs import decompress
+from kseg.codecs.body import decompress
 from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
 from kseg.formats.batch import RECORD_BATCH
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD

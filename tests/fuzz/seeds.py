@@ -6,7 +6,8 @@ from random import Random
 from typing import NamedTuple
 
 from kseg.formats.codes import TimestampType
-from kseg.writer.batch import BatchFields, build_batch
+from kseg.reading.header import NEW_HEADER
+from kseg.writer.batch import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper
 from tests import golden
 from tests.fuzz.pieces import cut
@@ -80,18 +81,18 @@ def _batch(random: Random, number: int, codec: int) -> bytes:
     records = [Record(b"k%d" % n, _text(random), headers, n, n) for n in range(count)]
     base = 20 * number
     is_transactional = number % 4 == 1
-    fields = BatchFields(
-        base,
-        base + count - 1,
-        codec | (0x10 if is_transactional else 0) | (0x08 if number % 7 == 0 else 0),
-        1_700_000_000_000 + number,
-        1_700_000_000_000 + number + count - 1,
-        count,
+    header = NEW_HEADER._replace(
+        base_offset=base,
+        last_offset=base + count - 1,
+        attributes=codec | (0x10 if is_transactional else 0) | (0x08 if number % 7 == 0 else 0),
+        base_timestamp=1_700_000_000_000 + number,
+        max_timestamp=1_700_000_000_000 + number + count - 1,
+        records_count=count,
         producer_id=7 if is_transactional else -1,
         producer_epoch=0 if is_transactional else -1,
         base_sequence=base if is_transactional else -1,
     )
-    return build_batch(fields, b"".join(record.encoded() for record in records))
+    return build_batch(header, b"".join(record.encoded() for record in records))
 
 
 def _wrapper(random: Random, number: int, magic: int, codec: int) -> bytes:

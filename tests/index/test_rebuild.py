@@ -6,13 +6,14 @@ from struct import pack
 
 import pytest
 
-from kseg.index.headers import BatchHeader, checked_headers
+from kseg.index.headers import checked_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import IndexBuilder, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
+from kseg.reading.header import NEW_HEADER, BatchHeader
 from kseg.reading.log_file import LogFile
 from tests import golden
 
@@ -115,8 +116,15 @@ def test_transaction_indexes_are_rebuilt_as_the_broker_wrote_them() -> None:
 
 
 def batch(base_offset: int, count: int, size: int, max_timestamp: int) -> BatchHeader:
-    last = base_offset + count - 1
-    return BatchHeader(0, size, 2, 0, base_offset, last, 0, max_timestamp, max_timestamp, -1, -1, -1, count, True)
+    return NEW_HEADER._replace(
+        base_offset=base_offset,
+        size=size,
+        last_offset=base_offset + count - 1,
+        base_timestamp=max_timestamp,
+        max_timestamp=max_timestamp,
+        records_count=count,
+        is_valid=True,
+    )
 
 
 def test_first_batch_has_no_entry_and_an_entry_names_the_last_offset_of_its_batch() -> None:

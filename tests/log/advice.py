@@ -242,6 +242,12 @@ def raise_time(data: bytes) -> bytes:
     return (int.from_bytes(data[:8], "big") + 1).to_bytes(8, "big") + data[8:]
 
 
+def leave_old_time(data: bytes) -> bytes:
+    """What a running broker leaves after its own entries: one that no longer matches, and zeros."""
+    written = -(-len(data.rstrip(b"\0")) // 12) * 12
+    return data[:written] + (1 << 42).to_bytes(8, "big") + (5000).to_bytes(4, "big") + bytes(1200)
+
+
 def lose_block(place: Place) -> None:
     assert place.disk is not None
     place.disk.lose_blocks(place.middle, range(400, 500))
@@ -410,6 +416,7 @@ CASES = [
     Case("index-entry", "removed", content(0, ".index", move_entry), remove_index),
     Case(SPARSE, "reindex", content(0, ".index", lambda data: data[:8]), reindex),
     Case("index-preallocated", "nothing", lengthen(0, ".index", 800), nothing),
+    Case("index-old-entries", "nothing", content(-1, ".timeindex", leave_old_time), nothing),
     Case("time-index-entry", "reindex", content(0, ".timeindex", raise_time), reindex),
     Case("time-index-entry", "removed", content(0, ".timeindex", raise_time), remove_index),
     Case("time-index-ends-early", "reindex", empty(0, ".timeindex"), reindex),

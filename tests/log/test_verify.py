@@ -104,6 +104,14 @@ def cut_first_time_index(partition: Path) -> None:
     os.truncate(index, index.stat().st_size - 12)
 
 
+def leave_old_entries(partition: Path) -> None:
+    """As a broker that is running leaves them: after its own entries, and before zeros."""
+    for suffix, size, entry in (".index", 8, (5000, 1 << 20)), (".timeindex", 12, (1 << 42, 5000)):
+        path = edits.logs(partition)[-1].with_suffix(suffix)
+        old = b"".join(number.to_bytes(width, "big") for number, width in zip(entry, (size - 4, 4), strict=True))
+        path.write_bytes(path.read_bytes() + old + bytes(10 * size))
+
+
 def empty_transaction_index(partition: Path) -> None:
     os.truncate(sorted(partition.glob("*.txnindex"))[0], 0)
 
@@ -149,6 +157,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "index-missing": ("3.6.2/plain-1", lambda partition: edits.logs(partition)[0].with_suffix(".index").unlink()),
     "index-sparse": ("3.6.2/plain-1", lengthen_log),
     "index-preallocated": ("3.6.2/plain-1", lengthen_first_index),
+    "index-old-entries": ("3.6.2/plain-1", leave_old_entries),
     "time-index-ends-early": ("3.6.2/plain-1", cut_first_time_index),
     "transaction-unindexed": ("2.3.1/txn-1", empty_transaction_index),
     "transaction-unfounded": ("2.3.1/txn-1", add_transaction),
@@ -190,6 +199,14 @@ def test_small_edit_trips_its_check(finding_id: str, tmp_path: Path) -> None:
     assert finding_id not in ids(partition)
     edit(partition)
     assert finding_id in ids(partition)
+
+
+def test_old_entries_in_the_indexes_of_an_active_segment_are_a_note_for_each(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, WITHOUT_ANY)
+    leave_old_entries(partition)
+    verified = verify_partition(PartitionLog(partition))
+    assert verified.is_well
+    assert [finding.file.suffix for finding in verified.findings] == [".index", ".timeindex"]
 
 
 def test_epoch_of_a_producer_that_falls_is_told_with_the_one_before(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_headers_may_be_an_object() -> None:
 def test_records_belong_to_the_batch_before_them() -> None:
     (batch,) = read(BATCH, {"offset": 5, "value": "v"})
     assert isinstance(batch, SourceBatch)
-    assert (batch.line, batch.base_offset, [record.line for record in batch.records]) == (1, 5, [2])
+    assert (batch.line, batch.header.base_offset, [record.line for record in batch.records]) == (1, 5, [2])
 
 
 def test_a_new_file_begins_a_segment() -> None:
@@ -132,8 +132,8 @@ def test_a_batch_is_cut_to_the_records_that_follow() -> None:
     lines = [{"offset": 6, "timestamp": 20}, {"offset": 8, "timestamp": 30}]
     batch, note = read({**header, "baseTimestamp": 10}, *lines, {"type": "summary"})
     assert isinstance(batch, SourceBatch)
-    assert (batch.base_offset, batch.last_offset, batch.base_sequence) == (6, 8, 0)
-    assert (batch.base_timestamp, batch.max_timestamp, len(batch.records)) == (10, 30, 2)
+    assert (batch.header.base_offset, batch.header.last_offset, batch.header.base_sequence) == (6, 8, 0)
+    assert (batch.header.base_timestamp, batch.header.max_timestamp, len(batch.records)) == (10, 30, 2)
     assert isinstance(note, Note)
     assert note.line == 1
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kseg.errors import RecordError
 from kseg.formats.batch import RECORD, RECORD_BATCH
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, Codec, ControlType, TimestampType
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.varint import VARLONG
 from kseg.formats.varint_bytes import varint, varint_size
 from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
-from kseg.writer.errors import RecordError
 from kseg.writer.record import encode_record, record_size
 from tests.writer.cases import Case, cases
 

@@ -9,7 +9,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 WIDTH = 26
 SCHEMAS = "Kafka's message schemas as tables, written by tools/read_schemas.py"
-COMPILED = {"fast.pyx": "the compiled reader (Cython)", "crc.h": "CRC-32 and CRC-32C for it"}
+COMPILED = {
+    "fast.pyx": "The compiled kernel (Cython), joined from its parts",
+    "fast": "The parts of the compiled kernel",
+    "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
+}
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""
 
@@ -28,7 +32,7 @@ def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
     places = [path for path in folder.iterdir() if is_listed(path)]
     for path in sorted(places, key=lambda path: rank(path, layers)):
         if path.is_dir():
-            about = SCHEMAS if path.name == "schemas" else first_line(path / "__init__.py")
+            about = SCHEMAS if path.name == "schemas" else COMPILED.get(path.name) or first_line(path / "__init__.py")
             yield line(depth, f"{path.name}/", about)
             if path.name != "schemas":
                 yield from lines(path, depth + 2, [])
@@ -39,10 +43,10 @@ def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
 def is_listed(path: Path) -> bool:
     """Whether a module or folder has a line of its own."""
     if path.is_dir():
-        return (path / "__init__.py").exists()
+        return path.name in COMPILED or (path / "__init__.py").exists()
     if path.name == "__init__.py":
         return path.read_text(encoding="utf-8").count("\n") >= SHORTEST_PACKAGE
-    return path.suffix == ".py" or path.name in COMPILED
+    return path.suffix in (".py", ".pxi") or path.name in COMPILED
 
 
 def rank(path: Path, layers: list[str]) -> tuple[int, str]:
@@ -54,7 +58,9 @@ def rank(path: Path, layers: list[str]) -> tuple[int, str]:
 
 
 def first_line(path: Path) -> str:
-    """What a module says of itself, without the full stop."""
+    """What a module says of itself, without the full stop; a part of the kernel says it in a comment."""
+    if path.suffix == ".pxi":
+        return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").rstrip(".")
     about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return about.splitlines()[0].rstrip(".") if about else ""
 

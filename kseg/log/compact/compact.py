@@ -12,7 +12,6 @@ from typing import BinaryIO, NamedTuple
 
 from kseg.errors import DamagedError, KsegError
 from kseg.formats.codes import DamageKind
-from kseg.index.headers import parse_header
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
 from kseg.log.compact.filter import BatchCleaner, Gone, Retention
@@ -23,6 +22,7 @@ from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFil
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.select.isolation import read_committed
 from kseg.reading.batch import Batch
+from kseg.reading.header import parse_header
 from kseg.reading.log_file import Damage
 from kseg.reading.segment import Segment
 from kseg.system.new_directory import copy_file

@@ -5,12 +5,11 @@ As Kafka goes it, with each step checked against the log. Source: LocalLog.read,
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.lookup.segment_search import (
     SCANNED,
-    FoundBatch,
     Match,
     SegmentStep,
     Wanted,
@@ -24,6 +23,9 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.reading.batch import Record
 from kseg.selection import Selection
+
+if TYPE_CHECKING:
+    from kseg.reading.header import BatchHeader
 
 
 class SpecialTime(StrEnum):
@@ -114,7 +116,7 @@ class Lookup:
         self.local_start_offset = self.log_start_offset if tier is None else tier.local_start_offset
         self.log_end_offset: int | None = None
         self.offset: int | None = None
-        self.batch: FoundBatch | None = None
+        self.batch: BatchHeader | None = None
         self.record: Record | None = None
         self.absence: Absence | None = None
         self.previous: Record | None = None

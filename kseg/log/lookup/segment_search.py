@@ -10,16 +10,17 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from kseg.codecs import DEFAULT_LIMIT, limit_for
+from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
-from kseg.index.headers import BatchHeader, checked_headers, is_intact, walk_headers
+from kseg.index.headers import checked_headers, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex, SlotRange
 from kseg.index.time_index import TimeIndex
 from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
 from kseg.reading.batch import Batch, Record
 from kseg.reading.bodies import BodyBounds
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 
 SHOWN_BATCHES = 6
@@ -29,19 +30,6 @@ SLOTS_AROUND = 2
 STALE_SIZE = 4 << 20
 """Bytes of log behind the last index entry that no append can bring at once: the index ends too early."""
 SCANNED = "the log is scanned instead; `kseg reindex` rebuilds it"
-
-
-class FoundBatch(NamedTuple):
-    """A batch on the way: its bytes in the log and its offsets as written.
-
-    base_offset: None for a wrapper that was only passed: it lies in its compressed value.
-    """
-
-    position: int
-    size: int
-    base_offset: int | None
-    last_offset: int
-    max_timestamp: int
 
 
 class IndexView(NamedTuple):
@@ -74,9 +62,9 @@ _offset_of = attrgetter("offset")
 
 
 class Match(NamedTuple):
-    """The first record that was looked for, and its batch."""
+    """The first record that was looked for, and its batch, a wrapper too with the offset that it begins at."""
 
-    batch: FoundBatch
+    batch: BatchHeader
     record: Record
 
 
@@ -95,7 +83,7 @@ class SegmentStep:
         self.time_entry: TimeIndexEntry | None = None
         self.index_entry: OffsetIndexEntry | None = None
         self.scan_position = 0
-        self.passed: deque[FoundBatch] = deque(maxlen=SHOWN_BATCHES)
+        self.passed: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
         self.passed_count = 0
         self.damages: list[Damage] = []
         self.is_blocked = False
@@ -116,7 +104,7 @@ class SegmentStep:
 
     def take_passed(self, header: BatchHeader) -> None:
         """Remembers an intact batch that doesn't hold what is looked for."""
-        self.passed.append(_found(header, header.base_offset))
+        self.passed.append(header)
         self.passed_count += 1
         self.is_blocked = False
 
@@ -131,10 +119,6 @@ class SegmentStep:
         if damage.kind is not DamageKind.ZERO_TAIL:
             self.damages.append(damage)
             self.is_blocked = True
-
-
-def _found(header: BatchHeader, base_offset: int | None) -> FoundBatch:
-    return FoundBatch(header.position, header.size, base_offset, header.last_offset, header.max_timestamp)
 
 
 # --- scanning ---------------------------------------------------------------------------------------------------------
@@ -194,7 +178,7 @@ def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted:
     step.opened.append((content.base_offset, header.last_offset))
     record = wanted.first_in(content.records)
     if record is not None:
-        return Match(_found(header, content.base_offset), record)
+        return Match(header._replace(base_offset=content.base_offset), record)
     if content.problem is not None:
         step.take_unreadable(header, content.problem)
     return None

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from kseg.index.headers import BatchHeader
 from kseg.index.producer_state import CompletedTransaction, EndMarker, ProducerState, ProducerStates
+from kseg.reading.header import BatchHeader
 
 _FIELDS = ("epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 

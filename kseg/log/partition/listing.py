@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kseg.codecs import DEFAULT_LIMIT, decompress
+from kseg.codecs.body import decompress
+from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
-from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.headers import is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
@@ -37,6 +38,7 @@ from kseg.log.partition.roll import (
 from kseg.log.select.selected import SelectedSums, selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import TRUSTED_SIZE, Damage, LogFile
 from kseg.selection import Selection
 from kseg.system.page_cache import cached_size

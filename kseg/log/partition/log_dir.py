@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 from kseg.log.partition.partition_log import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
@@ -192,6 +192,14 @@ def partitions_at(path: str | os.PathLike[str], refuse: Refuse | None = None) ->
         raise NoPartitionError(path)
     for log_dir in found:
         yield from log_dir.partitions(refuse)
+
+
+def only_partition(path: str | os.PathLike[str], refuse: Refuse | None = None) -> PartitionLog:
+    """The one partition at a path. Raises UsageError if there are several; else as `partitions_at` does."""
+    partitions = list(partitions_at(path, refuse))
+    if len(partitions) != 1:
+        raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
+    return partitions[0]
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
-from kseg.index.headers import BatchHeader, intact_header, walk_headers
+from kseg.index.headers import intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 from kseg.system.regular_file import read_text_file
 
@@ -356,7 +357,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
     header = intact_header(log_file, position)
     if header is None:
         return f"the entry {offset} → {position} points at no intact batch"
-    first = header.base_offset if header.base_offset is not None else header.last_offset
+    first = header.first_offset
     if header.base_offset is None and first > offset:
         first = _wrapper_base(log_file, header)
     if first > offset:

@@ -10,12 +10,12 @@ from kseg.formats.fixed import (
     OFFSET_INDEX_ENTRY_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
 )
-from kseg.index.headers import BatchHeader, parse_header
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
 from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kseg.log.partition.roll import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import LogFile
 
 _WRITE_BUFFER = 1 << 18
@@ -161,7 +161,7 @@ class PartitionWriter:
     def _add_epoch(self, header: BatchHeader) -> None:
         epoch = header.partition_leader_epoch
         if epoch >= 0 and (not self._epochs or epoch > self._epochs[-1][0]):
-            first_offset = header.last_offset if header.base_offset is None else header.base_offset
+            first_offset = header.first_offset
             self._epochs.append((epoch, first_offset))
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
-from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.headers import walk_headers
 from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.log.partition.known_producers import KnownProducers
@@ -26,6 +26,7 @@ from kseg.log.partition.partition_log import (
     read_small_file,
     read_tail,
 )
+from kseg.reading.header import BatchHeader
 
 
 class Reason(StrEnum):
@@ -126,7 +127,7 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
                     continue
                 if header.partition_leader_epoch > latest:
                     latest = header.partition_leader_epoch
-                    first = header.last_offset if header.base_offset is None else header.base_offset
+                    first = header.first_offset
                     yield latest, max(first, log_start)
 
 
@@ -200,7 +201,7 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
                     if header.kind not in TAIL_KINDS:
                         return wrong
                     continue
-                first = header.last_offset if header.base_offset is None else header.base_offset
+                first = header.first_offset
                 wrong.update(_compared(partition, known, left, first))
                 if header.base_offset is not None and expected not in (None, first):
                     return wrong

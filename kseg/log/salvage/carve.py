@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
 from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
-from kseg.index.headers import BatchHeader, headers_of, intact_header
+from kseg.index.headers import headers_of, intact_header
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
 
 SEARCH_COST_LIMIT = 32

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from kseg.errors import OpenError
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
-from kseg.index.headers import BatchHeader, walk_headers
+from kseg.index.headers import walk_headers
 from kseg.log.partition.partition_log import COMPACTED_TOPICS, FoundFile, PartitionLog
 from kseg.log.salvage.carve import Loss, intact_batches
 from kseg.log.verify.checked_batches import InnerProblem, inner_problems
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 
 PENDING = 20_000

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from kseg.errors import KsegError, UnreadableError
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.positions import size_field
-from kseg.index.headers import parse_header
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.rebuild import rebuild
@@ -20,6 +19,7 @@ from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_
 from kseg.log.partition.side_files import build_metadata
 from kseg.log.salvage.extents import Extent, credible_epochs
 from kseg.log.salvage.salvage import Salvage, plan_salvage
+from kseg.reading.header import parse_header
 from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import WriteError, copy_file
 

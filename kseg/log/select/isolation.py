@@ -14,11 +14,12 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import AbortedTransaction
-from kseg.index.headers import BatchHeader, is_intact, walk_headers
+from kseg.index.headers import is_intact, walk_headers
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import LEAST, MOST
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Damage, LogFile
 
 Span = tuple[int, int]
@@ -156,7 +157,7 @@ class _Reading:
                     self.begun.pop(header.producer_id, None)
                     self.aborted[header.producer_id].append((header.first_offset, header.last_offset))
                     continue
-                first = header.last_offset if header.base_offset is None else header.base_offset
+                first = header.first_offset
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
@@ -246,7 +247,7 @@ def _headers_and_lost_aborts(
             is_damaged = True
             yield item
             continue
-        first = item.last_offset if item.base_offset is None else item.base_offset
+        first = item.first_offset
         yield from index.entries_below(first, is_damaged=is_damaged)
         is_damaged = False
         yield item

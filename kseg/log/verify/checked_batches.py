@@ -7,35 +7,27 @@ from operator import ge
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.formats.codes import MAGIC_POSITION, NO_TIMESTAMP, DamageKind
-from kseg.index.headers import BatchHeader, parse_header
+from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.producer_state import EndMarker, is_control_record, parse_end_marker
-from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, Problem
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
 from kseg.reading.batch import Batch
-from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.bodies import PROBLEMS, Slice, with_bodies
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import Damage, LogFile
-
-_KIND_OF_PROBLEM = {
-    Problem.BAD_RECORD: DamageKind.BAD_RECORD,
-    Problem.BAD_COUNT: DamageKind.BAD_COUNT,
-    Problem.BAD_CONTROL: DamageKind.BAD_RECORD,
-    Problem.BAD_MESSAGE: DamageKind.BAD_RECORD,
-}
 
 
 class CheckedBatch(NamedTuple):
     """A batch whose CRC holds, and what its records say.
 
-    base_offset: of the header, or a wrapper's first record's. offsets: of the records that could be read. crc: the
-    stored bytes. largest_timestamp: of the records, -1 if there are none. begins_keyed, ends_keyed: whether the first
-    and the last record have a key; None without records. marker: the transaction's end, in a control batch that is one.
-    damage: why not all records could be read.
+    base_offset: of the header, or a wrapper's first record's. offsets: of the records that could be read.
+    largest_timestamp: of the records, -1 if there are none. begins_keyed, ends_keyed: whether the first and the last
+    record have a key; None without records. marker: the transaction's end, in a control batch that is one. damage: why
+    not all records could be read.
     """
 
     header: BatchHeader
     base_offset: int
     offsets: list[int]
-    crc: bytes
     largest_timestamp: int
     begins_keyed: bool | None
     ends_keyed: bool | None
@@ -147,13 +139,12 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
             yield Damage(damage.kind, damage.position, size, damage.detail, damage.next_offset)
             continue
         header = parse_header(run.buffer, start, run.position + start, is_valid=True)
-        crc_at = start + (17 if header.magic >= 2 else MAGIC_POSITION - 4)
         marker, problem = None, None
         if header.is_control:
             raw = bytes(run.buffer[start : start + size])
             marker = parse_end_marker(raw) if header.producer_id >= 0 else None
             problem = _control_problem(raw, header)
-        batch = records.batch(row, header, bytes(run.buffer[crc_at : crc_at + 4]), marker)
+        batch = records.batch(row, header, marker)
         yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
 
 
@@ -179,13 +170,13 @@ class _RecordColumns:
         self._next = 0
         self._damages = {
             problem.position: Damage(
-                _KIND_OF_PROBLEM[problem.problem], problem.position, 0, f"{problem.records_read} records can be read"
+                PROBLEMS[problem.problem].kind, problem.position, 0, f"{problem.records_read} records can be read"
             )
             for problem in columns.problems
         }
         self._damages |= {damage.position: damage for _, damage in piece.damages}
 
-    def batch(self, row: int, header: BatchHeader, crc: bytes, marker: EndMarker | None) -> CheckedBatch:
+    def batch(self, row: int, header: BatchHeader, marker: EndMarker | None) -> CheckedBatch:
         """The batch of a row; rows come in order."""
         start = bisect_left(self._rows, row, self._next)
         end = self._next = bisect_left(self._rows, row + 1, start)
@@ -197,7 +188,6 @@ class _RecordColumns:
             header,
             base_offset,
             offsets.tolist(),
-            crc,
             max(self._timestamps[start:end], default=NO_TIMESTAMP),
             self._is_keyed(start) if end > start else None,
             self._is_keyed(end - 1) if end > start else None,

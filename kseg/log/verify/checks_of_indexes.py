@@ -138,6 +138,37 @@ class TimeIndexCheck:
         self._entry = next(self._entries, None)
 
 
+class ActiveIndexCheck:
+    """Compares the preallocated index of an active segment: what doesn't match the log there is one note.
+
+    Where a broker recovers or truncates a log, it starts the index again without clearing what stood there. Only its
+    memory knows where its own entries end; those after that go when it closes the file, or recovers again.
+    """
+
+    def __init__(self, check: OffsetIndexCheck | TimeIndexCheck, found: Findings, findings: Findings) -> None:
+        """Takes a check that adds to `found`; what comes of that is added to `findings`."""
+        self._check, self._found, self._findings = check, found, findings
+
+    def take_damage(self, damage: Damage) -> None:
+        """Passes a damage on."""
+        self._check.take_damage(damage)
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Passes the log's next batch on."""
+        self._check.take(batch)
+
+    def finish(self) -> None:
+        """Reports the first entry that doesn't match the log."""
+        self._check.finish()
+        first = next(self._found.all(is_compacted=False), None)
+        if first is not None:
+            offsets = (first.first_offset, first.last_offset)
+            self._findings.add("index-old-entries", first.file, first.sentence, offsets=offsets)
+
+
+IndexCheck = OffsetIndexCheck | TimeIndexCheck | ActiveIndexCheck
+
+
 def _rising_offsets(index: OffsetIndex, findings: Findings) -> Iterator[OffsetIndexEntry]:
     """The entries as long as they rise; where they don't is found, and ends the comparison."""
     previous: OffsetIndexEntry | None = None

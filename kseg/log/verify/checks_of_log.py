@@ -40,7 +40,7 @@ class LogChecks:
         self._next_base: int | None = None
         self._is_last = False
         self._ends_keyed: bool | None = None
-        self._recent: deque[tuple[int, int, bytes]] = deque(maxlen=REMEMBERED_BATCHES)
+        self._recent: deque[tuple[int, int, int]] = deque(maxlen=REMEMBERED_BATCHES)
         self._is_behind_damage = False
         self._gaps = self._missing = 0
         self._first_gap: tuple[Path, int] | None = None
@@ -101,7 +101,7 @@ class LogChecks:
         self._check_epoch(batch)
         if batch.is_sparse or (batch.header.magic >= 2 and batch.header.attributes & DELETE_HORIZON_MASK):
             self.is_compacted = True
-        self._recent.append((batch.base_offset, batch.last_offset, batch.crc))
+        self._recent.append((batch.base_offset, batch.last_offset, batch.header.crc))
         self.next_offset = max(self.next_offset or 0, batch.last_offset + 1)
         self.largest_timestamp = max(self.largest_timestamp, batch.header.max_timestamp)
         self._ends_keyed = None if batch.header.is_control else batch.ends_keyed
@@ -124,7 +124,7 @@ class LogChecks:
             self._take_gap(batch, expected)
         if first >= expected or first < self._segment.base_offset:
             return  # offsets below the base are found as such
-        if (first, batch.last_offset, batch.crc) in self._recent:
+        if (first, batch.last_offset, batch.header.crc) in self._recent:
             finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} comes again"
         else:
             finding_id, sentence = "offsets-fall", f"the batch begins with offset {first}, {expected} should follow"

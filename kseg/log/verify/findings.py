@@ -287,6 +287,13 @@ FINDINGS: dict[str, FindingKind] = {
         "None: readers stop at the zeros. It takes room.",
         "Nothing, or `kseg reindex PATH -o DIR`.",
     ),
+    "index-old-entries": FindingKind(
+        _NOTE,
+        "Entries of the active segment's preallocated .index or .timeindex don't match the log. A broker that recovers"
+        " or truncates a log starts its index again, and leaves old entries after those that it uses.",
+        "None: the broker knows where its own entries end, and rebuilds the index if it is killed.",
+        "Nothing: the broker cuts them off when it rolls the segment or stops.",
+    ),
     "time-index-entry": FindingKind(
         _WARNING,
         "An entry of a .timeindex gives a time that isn't the largest one up to its offset.",

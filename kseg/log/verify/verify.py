@@ -16,6 +16,8 @@ from kseg.log.partition.log_dir import (
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import checked_batches
 from kseg.log.verify.checks_of_indexes import (
+    ActiveIndexCheck,
+    IndexCheck,
     OffsetIndexCheck,
     TimeIndexCheck,
     check_index_file,
@@ -158,9 +160,9 @@ def _check_segment(
 
 def _index_checks(
     partition: PartitionLog, segment: SegmentFiles, findings: Findings, stack: ExitStack, *, is_closed: bool
-) -> list[OffsetIndexCheck | TimeIndexCheck]:
+) -> list[IndexCheck]:
     """The comparisons to be made while a segment is read, after a look at its indexes as files."""
-    checks: list[OffsetIndexCheck | TimeIndexCheck] = []
+    checks: list[IndexCheck] = []
     base = segment.base_offset
     path = segment.path
     is_missing = segment.offset_index is None and partition.has_indexes
@@ -171,12 +173,20 @@ def _index_checks(
         with unreadable_index(segment.offset_index.path, findings):
             index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
             check_index_file(index.file, index.count, findings, is_closed=is_closed)
-            checks.append(OffsetIndexCheck(index, findings))
+            if is_closed or index.count == index.capacity:
+                checks.append(OffsetIndexCheck(index, findings))
+            else:
+                found = Findings()
+                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, found), found, findings))
     if segment.time_index is not None:
         with unreadable_index(segment.time_index.path, findings):
             times = stack.enter_context(TimeIndex(segment.time_index.path, base))
             check_index_file(times.file, times.count, findings, is_closed=is_closed)
-            checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+            if is_closed or times.count == times.capacity:
+                checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+            else:
+                found = Findings()
+                checks.append(ActiveIndexCheck(TimeIndexCheck(times, found, is_closed=False), found, findings))
     if segment.transaction_index is not None:
         with (
             unreadable_index(segment.transaction_index.path, findings),

@@ -1,4 +1,4 @@
-"""Rows of views as text, JSON, CSV or rich tables."""
+"""Rows of any kind as text, JSON, CSV or rich tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,22 @@ NOT_SHOWN = ""
 
 @dataclass(frozen=True)
 class Section(Generic[Row]):
-    """One kind of rows: `type` in JSON, `title` for people, and its columns."""
+    """One kind of rows: `type` in JSON, `title` for people, None for no title, and its columns.
+
+    shown: the columns for people, if they aren't those of `columns` that have a title.
+    """
 
     type: str
-    title: str
+    title: str | None
     columns: Sequence[TableColumn[Row]]
     style: Callable[[Row], str] | None = None
+    shown: Sequence[TableColumn[Row]] | None = None
 
     @property
-    def shown_columns(self) -> list[TableColumn[Row]]:
+    def shown_columns(self) -> Sequence[TableColumn[Row]]:
         """Those for people."""
+        if self.shown is not None:
+            return self.shown
         return [column for column in self.columns if column.title != NOT_SHOWN]
 
     def as_object(self, row: Row) -> dict[str, object]:
@@ -46,7 +52,7 @@ def _flat(value: object) -> object:
 
 
 class RowWriter:
-    """Writes sections in one form; in CSV there may be only one. count: rows written so far."""
+    """Writes sections in one form; in CSV there may be only one. form: its name; count: rows written so far."""
 
     def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False) -> None:
         """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide.
@@ -55,28 +61,28 @@ class RowWriter:
         """
         check_csv_safe(csv_safe, form)
         self.count = 0
-        self._form = form
+        self.form = form
         self._color = color
         self._csv_safe = csv_safe
 
     @property
     def is_for_people(self) -> bool:
         """Whether it is text or a table."""
-        return self._form in ("text", "table")
+        return self.form in ("text", "table")
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Writes a section; for people it has a title, and is left out if it is empty."""
+        """Writes a section. For people one that has a title is left out if it is empty."""
         rows = self._counted(rows)
-        if self._form == "json":
+        if self.form == "json":
             from kseg.output.json_lines import write_json
 
             for row in rows:
                 write_json(section.as_object(row))
-        elif self._form == "csv":
+        elif self.form == "csv":
             writer = CsvWriter((column.name for column in section.columns), is_safe=self._csv_safe)
             for row in rows:
                 writer.write(section.as_values(row))
-        elif found := list(rows):
+        elif (found := list(rows)) or section.title is None:
             self._write_for_people(section, found)
 
     def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -85,9 +91,10 @@ class RowWriter:
             yield row
 
     def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
-        if self._form == "table":
+        if self.form == "table":
             write_rich_table(section.shown_columns, rows, title=section.title, color=self._color, style=section.style)
             return
-        write_line(f"{section.title}:")
+        if section.title is not None:
+            write_line(f"{section.title}:")
         for line in aligned_lines(section.shown_columns, rows):
             write_line(f"  {line}")

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.codecs import decompress
+from kseg.codecs.body import compress, decompress
+from kseg.errors import RecordError
 from kseg.formats.codes import Codec
-from kseg.writer.compress import compress
-from kseg.writer.errors import RecordError
 
 CODECS = [codec for codec in Codec if codec]
 

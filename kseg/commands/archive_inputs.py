@@ -1,0 +1,121 @@
+"""Lets a command's paths lead into archives, or be standard input."""
+
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from kseg.archive.paths import MAX_UNPACKED, leads_inside
+from kseg.commands.options import Command
+from kseg.commands.parameters import Number
+
+if TYPE_CHECKING:
+    from kseg.archive.inputs import Inputs
+
+
+def reads_archives(*parameters: str) -> Callable[[Command], Command]:
+    """Lets paths lead into archives or be `-`; adds `--max-unpacked` and `--as`. Must stand last of the decorators.
+
+    The command gets paths that it can read. Ends with 2 where something couldn't be unpacked.
+    """
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--max-unpacked",
+            type=Number(1, _LARGEST_UNPACKED),
+            show_default=f"{MAX_UNPACKED}, but no more than a quarter of what is free in TMPDIR",
+            help="Bytes that archives and standard input may become; they are kept in TMPDIR meanwhile.",
+        )
+        @click.option(
+            "--as",
+            "input_name",
+            metavar="KIND",
+            default="log",
+            show_default=True,
+            help="What - is: log, index, timeindex, txnindex, snapshot, checkpoint, or a file's whole name.",
+        )
+        @wraps(command)
+        def reading(*arguments: Any, max_unpacked: int | None, input_name: str, **options: Any) -> Any:
+            if not any(_leads_inside(options[name]) for name in parameters):
+                return command(*arguments, **options)
+            return _with_inputs(partial(command, *arguments), parameters, options, max_unpacked, input_name)
+
+        return cast(Command, reading)
+
+    return decorate
+
+
+_LARGEST_UNPACKED = 1 << 50
+
+
+def _leads_inside(value: Any) -> bool:
+    """Whether a path, or one of several, is `-` or may lead into an archive."""
+    if isinstance(value, tuple):
+        return any(map(_leads_inside, value))
+    return value is not None and any(map(leads_inside, str(value).split(",")))
+
+
+def _with_inputs(
+    command: Callable[..., Any],
+    parameters: tuple[str, ...],
+    options: dict[str, Any],
+    max_unpacked: int | None,
+    input_name: str,
+) -> Any:
+    from kseg.archive.inputs import Inputs
+    from kseg.archive.shown_paths import shown
+    from kseg.errors import KsegError, UsageError
+    from kseg.output.talk import talk
+
+    unpacking = Inputs(
+        talk,
+        max_unpacked=max_unpacked,
+        standard_input=None if sys.stdin is None else sys.stdin.buffer,
+        input_name=input_name,
+        beside="__cluster_metadata-0" if "cluster_metadata" in options else "",
+    )
+    with unpacking as inputs:
+        local = {name: _local(options[name], inputs) for name in parameters}
+        if inputs.is_used and options.get("is_followed"):
+            raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
+        status = 0
+        try:
+            command(**{**options, **local})
+        except click.exceptions.Exit as ended:
+            status = ended.exit_code
+        except KsegError as error:
+            # It is told when the names of what was unpacked are forgotten.
+            error.message = shown(error.message)
+            error.path = None if error.path is None else shown(error.path)
+            raise
+        raise click.exceptions.Exit(max(status, 2) if inputs.problems else status)
+
+
+def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
+    """Of several paths those that can be had; the others are said. Raises OpenError if that is none."""
+    from kseg.errors import OpenError
+
+    found, refused = [], []
+    for value in values:
+        try:
+            found.append(_local(value, inputs))
+        except OpenError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    for each in refused:
+        inputs.refuse(each)
+    return tuple(found)
+
+
+def _local(value: Any, inputs: "Inputs") -> Any:
+    if isinstance(value, tuple):
+        return _several(value, inputs)
+    if isinstance(value, Path):
+        # A path that ends in a slash is the same to pathlib.
+        return Path(inputs.local(str(value)))
+    # Several names may stand together, as in --files.
+    return value if value is None else ",".join(inputs.local(name) for name in value.split(","))

@@ -1,0 +1,210 @@
+# Records column by column, for Arrow and numpy.
+
+cdef int add_int32(Growing column, int64_t value) except -1 nogil:
+    (<int32_t*>column.add(4))[0] = <int32_t>value
+    return 0
+
+
+cdef int add_int64(Growing column, int64_t value) except -1 nogil:
+    (<int64_t*>column.add(8))[0] = value
+    return 0
+
+
+@cython.final
+cdef class Texts:
+    """A column of byte strings: offsets, a bit for each that isn't null, and the bytes."""
+
+    cdef Growing offsets, validity, data
+    cdef int64_t count
+
+    def __cinit__(self):
+        self.offsets, self.validity, self.data = Growing(), Growing(), Growing()
+        self.count = 0
+        add_int32(self.offsets, 0)
+        self.validity.add(0)
+        self.data.add(0)
+
+    cdef int add(self, Bytes text) except -1 nogil:
+        cdef uint8_t* last
+        if self.count & 7 == 0:
+            self.validity.add(1)[0] = 0
+        if text.size >= 0:
+            last = self.validity.memory + (self.count >> 3)
+            last[0] = last[0] | (1 << (self.count & 7))
+            memcpy(self.data.add(text.size), text.at, text.size)
+        if self.data.used > 2147483647LL:
+            with gil:
+                raise OverflowError("more than 2 GiB of keys or values in one piece")
+        add_int32(self.offsets, self.data.used)
+        self.count += 1
+        return 0
+
+
+@cython.final
+cdef class Columns:
+    """Records of a run of batches, column by column; see the contract."""
+
+    cdef readonly int64_t count
+    cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
+    cdef Texts keys, values, header_keys, header_values
+    cdef readonly list problems
+    cdef Line line
+
+    def __cinit__(self):
+        self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
+        self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
+        self.timestamp_types, self.control = Growing(), Growing()
+        self.keys, self.values, self.header_keys, self.header_values = Texts(), Texts(), Texts(), Texts()
+        self.problems = []
+        add_int32(self.header_offsets, 0)
+
+    @property
+    def header_count(self):
+        return self.header_keys.count
+
+    @property
+    def key_offsets(self):
+        return self.keys.offsets
+
+    @property
+    def key_validity(self):
+        return self.keys.validity
+
+    @property
+    def key_data(self):
+        return self.keys.data
+
+    @property
+    def value_offsets(self):
+        return self.values.offsets
+
+    @property
+    def value_validity(self):
+        return self.values.validity
+
+    @property
+    def value_data(self):
+        return self.values.data
+
+    @property
+    def header_key_offsets(self):
+        return self.header_keys.offsets
+
+    @property
+    def header_key_data(self):
+        return self.header_keys.data
+
+    @property
+    def header_value_offsets(self):
+        return self.header_values.offsets
+
+    @property
+    def header_value_validity(self):
+        return self.header_values.validity
+
+    @property
+    def header_value_data(self):
+        return self.header_values.data
+
+    cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
+        self.problems.append(
+            RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
+        )
+        return 0
+
+    cdef int add(self, int64_t row) except -1 nogil:
+        """The line's record."""
+        cdef Line* line = &self.line
+        cdef Cursor headers = line.headers
+        cdef int64_t i
+        add_int32(self.rows, row)
+        add_int64(self.offsets, line.slots[OFFSET])
+        add_int64(self.timestamps, line.slots[TIMESTAMP])
+        add_int32(self.sequences, line.slots[SEQUENCE])
+        add_int64(self.checksums, line.slots[RECORD_CRC])
+        self.valid.add(1)[0] = line.slots[RECORD_IS_VALID]
+        self.control.add(1)[0] = line.slots[IS_CONTROL]
+        add_int32(self.timestamp_types, line.slots[TIMESTAMP_TYPE])
+        self.keys.add(line.texts[0])
+        self.values.add(line.texts[1])
+        for i in range(line.slots[HEADER_COUNT]):
+            self.header_keys.add(sized(&headers, varint(&headers)))
+            self.header_values.add(sized(&headers, varint(&headers)))
+        add_int32(self.header_offsets, self.header_keys.count)
+        self.count += 1
+        return 0
+
+    cdef int add_batch(self, int64_t row, Bytes bytes_of_records) except -1 nogil:
+        cdef Cursor body
+        cdef int64_t i
+        body.at = bytes_of_records.at
+        body.end = end_of(bytes_of_records)
+        body.failed = False
+        if self.line.slots[COUNT] < 0:
+            return self.problem(Problem.BAD_COUNT, 0, 0)
+        for i in range(self.line.slots[COUNT]):
+            if body.at == body.end:
+                return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
+            if not read_record(&body, &self.line):
+                return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
+            self.add(row)
+        if body.at != body.end:
+            return self.problem(Problem.BAD_COUNT, self.line.slots[COUNT], body.at - bytes_of_records.at)
+        return 0
+
+    cdef int add_entry(self, int64_t row, bint readable, Bytes body) except -1 nogil:
+        """A message, or the messages of a wrapper."""
+        cdef Line* line = &self.line
+        cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
+        cdef Inner inner
+        cdef int64_t shift, size, index = 0
+        cdef const uint8_t* at = body.at
+        cdef const uint8_t* end = end_of(body)
+        if line.slots[CODEC] == 0:
+            return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
+        if body.size < 0:
+            return 0
+        inner = survey(at, end)
+        shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
+        if inner.count == 0 or (shift < 0 and magic == 1):
+            return self.problem(Problem.BAD_RECORD, 0, 0)
+        while end - at >= LOG_OVERHEAD:
+            size = next_inner(at, end, magic, shift, line)
+            if size < 0:
+                return self.problem(Problem.BAD_RECORD, index, at - body.at)
+            if size == 0:
+                return 0
+            self.add(row)
+            index += 1
+            at += size
+        return 0
+
+
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
+    """The records of rows first … last - 1, control records too; see the contract."""
+    cdef Columns result = Columns()
+    cdef const uint8_t* base = &buffer[0]
+    cdef Py_ssize_t i
+    check_rows(buffer.shape[0], rows, first, last)
+    cdef Bytes* given = take_bodies(bodies, 0, last - first)
+    try:
+        with nogil:
+            for i in range(first, last):
+                columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
+                           position + rows[i * ROW], i, given[i - first])
+    finally:
+        free(given)
+    return result
+
+
+cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid, int64_t position, int64_t row,
+                    Bytes body) except -1 nogil:
+    cdef bint readable
+    if <int8_t>at[MAGIC_AT] < 2 or size < BATCH_HEADER:
+        readable = fill_entry(at, size, valid, position, &result.line)
+        return result.add_entry(row, readable, body)
+    fill_batch(at, size, valid, position, &result.line)
+    if result.line.slots[CODEC] == 0:
+        body.at = at + BATCH_HEADER
+        body.size = size - BATCH_HEADER
+    return 0 if body.size < 0 else result.add_batch(row, body)

@@ -1,0 +1,124 @@
+# A contract.RecordFilter in C's types, and the headers that it looks at.
+
+cdef inline bint is_part(const uint8_t* at, int64_t size, const uint8_t* part, int64_t part_size) noexcept nogil:
+    """Whether some bytes hold others."""
+    cdef const uint8_t* end = at + size - part_size + 1
+    if part_size == 0:
+        return True
+    while at < end:
+        at = <const uint8_t*>memchr(at, part[0], end - at)
+        if at == NULL:
+            return False
+        if memcmp(at, part, part_size) == 0:
+            return True
+        at += 1
+    return False
+
+
+cdef inline bint is_same(Bytes* text, Bytes* other) noexcept nogil:
+    return text.size == other.size and (text.size <= 0 or memcmp(text.at, other.at, text.size) == 0)
+
+
+cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
+    """The number's bits mixed evenly: splitmix64."""
+    number += 0x9E3779B97F4A7C15U
+    number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9U
+    number = (number ^ (number >> 27)) * 0x94D049BB133111EBU
+    return number ^ (number >> 31)
+
+
+@cython.final
+cdef class Filter:
+    """A contract.RecordFilter in C's types; keeps what it points to alive."""
+
+    cdef int64_t first_offset, last_offset, first_timestamp, last_timestamp
+    cdef bint has_share, asks_python
+    cdef uint64_t share
+    cdef Bytes key, key_part, value_part
+    cdef Bytes* headers  # name and value of each; a value of size -1 asks nothing
+    cdef Py_ssize_t header_count
+    cdef object predicate, owner
+
+    def __cinit__(self, wanted):
+        self.owner = wanted
+        self.first_offset, self.last_offset = wanted.first_offset, wanted.last_offset
+        self.first_timestamp, self.last_timestamp = wanted.first_timestamp, wanted.last_timestamp
+        self.has_share = wanted.share is not None
+        self.share = wanted.share if self.has_share else 0
+        self.key = bytes_or_null(wanted.key)
+        self.key_part = bytes_or_null(wanted.key_part)
+        self.value_part = bytes_or_null(wanted.value_part)
+        self.header_count = len(wanted.headers)
+        self.headers = <Bytes*>malloc((2 * self.header_count + 1) * sizeof(Bytes))
+        if self.headers == NULL:
+            raise MemoryError()
+        for i, (name, value) in enumerate(wanted.headers):
+            self.headers[2 * i] = from_object(name)
+            self.headers[2 * i + 1] = bytes_or_null(value)
+        self.predicate = wanted.predicate
+        self.asks_python = self.predicate is not None
+
+    def __dealloc__(self):
+        free(self.headers)
+
+    cdef bint takes(self, Line* line) except -1 nogil:
+        cdef int64_t offset = line.slots[OFFSET], timestamp = line.slots[TIMESTAMP]
+        if offset < self.first_offset or offset > self.last_offset:
+            return False
+        if timestamp < self.first_timestamp or timestamp > self.last_timestamp:
+            return False
+        if self.has_share and mixed(<uint64_t>offset) >= self.share:
+            return False
+        if self.key.size >= 0 and not (
+                line.texts[0].size == self.key.size and memcmp(line.texts[0].at, self.key.at, self.key.size) == 0):
+            return False
+        if not self.has_part(&line.texts[0], &self.key_part) or not self.has_part(&line.texts[1], &self.value_part):
+            return False
+        if self.header_count and not self.has_headers(line):
+            return False
+        if not self.asks_python:
+            return True
+        with gil:
+            return bool(self.predicate(to_object(line.texts[0]), to_object(line.texts[1])))
+
+    cdef inline bint has_part(self, Bytes* text, Bytes* part) noexcept nogil:
+        return part.size < 0 or (text.size >= part.size and is_part(text.at, text.size, part.at, part.size))
+
+    cdef bint has_headers(self, Line* line) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.header_count):
+            if not self.has_header(line, &self.headers[2 * i], &self.headers[2 * i + 1]):
+                return False
+        return True
+
+    cdef bint has_header(self, Line* line, Bytes* name, Bytes* value) noexcept nogil:
+        cdef Cursor headers = line.headers
+        cdef Bytes found_name, found_value
+        cdef int64_t i
+        for i in range(line.slots[HEADER_COUNT]):
+            found_name = sized(&headers, varint(&headers))
+            found_value = sized(&headers, varint(&headers))
+            if is_same(&found_name, name) and (value.size < 0 or is_same(&found_value, value)):
+                return True
+        return False
+
+
+cdef object headers_of(Line* line):
+    """A record's headers as (key, value); very many are read when they are asked for."""
+    cdef Cursor headers = line.headers
+    cdef int64_t i
+    cdef list found = []
+    if line.slots[HEADER_COUNT] > MANY_HEADERS:
+        from kseg.kernel.twin_headers import ManyHeaders
+
+        return ManyHeaders((<const char*>headers.at)[:headers.end - headers.at], 0, line.slots[HEADER_COUNT])
+    for i in range(line.slots[HEADER_COUNT]):
+        key = to_object(sized(&headers, varint(&headers)))
+        found.append((key, to_object(sized(&headers, varint(&headers)))))
+    return found
+
+
+def has_csv_headers(program):
+    """Whether a template of the program shows headers as a field of CSV."""
+    templates = [*program.batch, *program.record, *(program.control or ())]
+    return any(CSV_HEADERS in template.ops[::3] for template in templates if template is not None)

@@ -1,0 +1,230 @@
+# The buffer that text is collected in; integers and times as text.
+
+@cython.final
+cdef class Output:
+    """Collects bytes and hands them to `write` in large pieces."""
+
+    cdef uint8_t* buffer
+    cdef Py_ssize_t used, capacity
+    cdef object sink, storage
+
+    def __init__(self, write, Py_ssize_t capacity):
+        self.sink = write
+        self.capacity = max(capacity, 2 * PIECE * WIDEST)
+        self.storage = bytearray(self.capacity + SHORT)
+        self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
+
+    def write(self, bytes text):
+        """Adds bytes behind what was rendered."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
+        if size > self.capacity:
+            self.flush()
+            self.sink(memoryview(text))
+            return
+        self.need(size)
+        memcpy(self.buffer + self.used, PyBytes_AS_STRING(text), size)
+        self.used += size
+
+    def flush(self):
+        """Hands over what is collected."""
+        self._flush()
+
+    cdef int _flush(self) except -1:
+        cdef Py_ssize_t used = self.used
+        self.used = 0
+        if used:
+            self.sink(memoryview(self.storage)[:used])
+        return 0
+
+    cdef inline int need(self, Py_ssize_t size) except -1 nogil:
+        """Makes room for `size` bytes, at most the capacity, and SHORT more."""
+        return self.make_room() if size > self.capacity - self.used else 0
+
+    cdef int make_room(self) except -1 with gil:
+        return self._flush()
+
+
+@cython.final
+cdef class Doubling:
+    """Puts text into an output with its quotes doubled."""
+
+    cdef Output out
+
+    def __init__(self, Output out):
+        self.out = out
+
+    def write(self, const uint8_t[::1] text):
+        """Takes some text."""
+        cdef const uint8_t* at = &text[0]
+        cdef const uint8_t* end = at + text.shape[0]
+        cdef const uint8_t* stop
+        while at < end:
+            stop = min(at + PIECE, end)
+            self.out.need(PIECE * WIDEST)
+            self.out.used += put_doubled(self.out.buffer + self.out.used, at, stop)
+            at = stop
+
+
+cdef extern from *:
+    """
+    static const char two_digits[] =
+        "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+        "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+    """
+    const char* two_digits
+
+
+cdef inline void put_four(uint8_t* out, uint32_t value) noexcept nogil:
+    memcpy(out, two_digits + 2 * (value // 100), 2)
+    memcpy(out + 2, two_digits + 2 * (value % 100), 2)
+
+
+cdef inline void put_eight(uint8_t* out, uint32_t value) noexcept nogil:
+    """Halves that don't wait for each other."""
+    put_four(out, value // 10000)
+    put_four(out + 4, value % 10000)
+
+
+cdef inline uint8_t* put_small(uint8_t* out, uint32_t value) noexcept nogil:
+    """Up to 8 digits. They are written where they belong: copying them from elsewhere would wait for these writes."""
+    if value < 10:
+        out[0] = c"0" + <uint8_t>value
+        return out + 1
+    if value < 100:
+        memcpy(out, two_digits + 2 * value, 2)
+        return out + 2
+    if value < 1000:
+        out[0] = c"0" + <uint8_t>(value // 100)
+        memcpy(out + 1, two_digits + 2 * (value % 100), 2)
+        return out + 3
+    if value < 10000:
+        put_four(out, value)
+        return out + 4
+    out = put_small(out, value // 10000)
+    put_four(out, value % 10000)
+    return out + 4
+
+
+cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
+    """Decimal digits."""
+    cdef uint64_t rest = <uint64_t>value
+    if value < 0:
+        out[0] = c"-"
+        out += 1
+        rest = -rest
+    if rest < 100000000:
+        return put_small(out, <uint32_t>rest)
+    if rest < 10000000000000000ULL:
+        out = put_small(out, <uint32_t>(rest // 100000000))
+    else:
+        out = put_small(out, <uint32_t>(rest // 10000000000000000ULL))
+        put_eight(out, <uint32_t>(rest // 100000000 % 100000000))
+        out += 8
+    put_eight(out, <uint32_t>(rest % 100000000))
+    return out + 8
+
+
+cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
+    # unsafe: literals have SHORT bytes behind them, and the output has room for them
+    if size <= SHORT:
+        memcpy(out, literal, SHORT)
+    else:
+        memcpy(out, literal, size)
+    return out + size
+
+
+cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nogil:
+    cdef int i
+    for i in range(width - 1, -1, -1):
+        out[i] = c"0" + value % 10
+        value //= 10
+    return out + width
+
+
+cdef int64_t END_OF_YEAR_9999 = 253402300799999
+cdef int64_t ZONE_CYCLE_START = 4102444800000  # as the contract has them
+cdef int64_t ZONE_CYCLE = 146097 * <int64_t>86400000
+
+
+cdef struct Zone:
+    int64_t* starts  # milliseconds, rising
+    int32_t* offsets  # seconds east of UTC from there on
+    Py_ssize_t count  # 0: UTC
+
+
+cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
+    """Seconds east of UTC at a time that isn't negative."""
+    cdef Py_ssize_t low = 0, high = zone.count, middle
+    if zone.count == 0:
+        return 0
+    if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
+        ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
+    while high - low > 1:
+        middle = (low + high) // 2
+        if zone.starts[middle] <= ms:
+            low = middle
+        else:
+            high = middle
+    return zone.offsets[low]
+
+
+cdef inline bint has_time(Zone* zone, int64_t ms) noexcept nogil:
+    """Whether ISO 8601 has a year of four digits for it."""
+    return 0 <= ms <= END_OF_YEAR_9999 and ms + 1000LL * zone_offset(zone, ms) <= END_OF_YEAR_9999
+
+
+cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
+    """A JSON string, or null."""
+    if not has_time(zone, ms):
+        memcpy(out, b"null", 4)
+        return out + 4
+    out[0] = c'"'
+    out = put_time(out + 1, zone, ms)
+    out[0] = c'"'
+    return out + 1
+
+
+cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
+    """ISO 8601. Civil date from days, Gregorian."""
+    cdef int32_t offset = zone_offset(zone, ms)
+    cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
+    cdef uint8_t* at = out
+    ms += 1000LL * offset + 719468 * 86400000LL  # from 0000-03-01
+    days = ms // 86400000
+    rest = ms % 86400000
+    era = days // 146097
+    day_of_era = days % 146097
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month = (5 * day_of_year + 2) // 153
+    year = year_of_era + era * 400 + (1 if month >= 10 else 0)
+    at = put_digits(at, <int>year, 4)
+    at[0] = c"-"
+    at = put_digits(at + 1, <int>(month + 3 if month < 10 else month - 9), 2)
+    at[0] = c"-"
+    at = put_digits(at + 1, <int>(day_of_year - (153 * month + 2) // 5 + 1), 2)
+    at[0] = c"T"
+    at = put_digits(at + 1, <int>(rest // 3600000), 2)
+    at[0] = c":"
+    at = put_digits(at + 1, <int>(rest // 60000 % 60), 2)
+    at[0] = c":"
+    at = put_digits(at + 1, <int>(rest // 1000 % 60), 2)
+    at[0] = c"."
+    at = put_digits(at + 1, <int>(rest % 1000), 3)
+    if zone.count:
+        return put_offset(at, offset)
+    at[0] = c"Z"
+    return at + 1
+
+
+cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:
+    """Hours and minutes east of UTC; and seconds, where a zone had such."""
+    at[0] = c"-" if offset < 0 else c"+"
+    offset = -offset if offset < 0 else offset
+    at = put_digits(at + 1, offset // 3600, 2)
+    at[0] = c":"
+    at = put_digits(at + 1, offset // 60 % 60, 2)
+    if offset % 60:
+        at[0] = c":"
+        at = put_digits(at + 1, offset % 60, 2)
+    return at

@@ -1,0 +1,197 @@
+"""The columns of a cluster's metadata, for JSON, CSV and tables."""
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from kseg.archive.shown_paths import shown
+from kseg.output.row_writer import NOT_SHOWN, Section
+from kseg.output.table import TableColumn
+from kseg.times import iso_time
+from kseg.views.cluster import (
+    Broker,
+    ClusterMetadata,
+    Config,
+    Controller,
+    Endpoint,
+    Feature,
+    Partition,
+    SupportedFeature,
+    Topic,
+)
+from kseg.views.column_kinds import (
+    column,
+    number_column,
+    numbers_text,
+    unless_negative,
+)
+from kseg.views.replica_places import ReplicaPlace, ReplicaPlaces
+
+HIDDEN_VALUE = "(hidden)"
+"""In the place of passwords."""
+
+
+def _endpoint_text(endpoints: tuple[Endpoint, ...]) -> str:
+    return " ".join(f"{one.name}://{one.host}:{one.port}" for one in endpoints)
+
+
+def _endpoint_objects(endpoints: tuple[Endpoint, ...]) -> list[dict[str, object]]:
+    return [
+        {"name": one.name, "host": one.host, "port": one.port, "securityProtocol": one.security_protocol}
+        for one in endpoints
+    ]
+
+
+def _feature_objects(features: tuple[SupportedFeature, ...]) -> list[dict[str, object]]:
+    return [{"name": one.name, "minimum": one.minimum, "maximum": one.maximum} for one in features]
+
+
+def _broker_state(broker: Broker) -> str:
+    if broker.is_in_controlled_shutdown:
+        return "fenced, shut down" if broker.is_fenced else "shutting down"
+    return "fenced" if broker.is_fenced else "active"
+
+
+class PartitionRow(NamedTuple):
+    """A partition, and where its replicas lie."""
+
+    partition: Partition
+    places: tuple[ReplicaPlace, ...]
+
+
+def _place_object(place: ReplicaPlace) -> dict[str, object]:
+    path = None if place.path is None else shown(str(place.path))
+    return {"replica": place.replica, "directoryId": place.directory_id, "path": path}
+
+
+def _partition_style(row: PartitionRow) -> str:
+    if row.partition.leader < 0:
+        return "red"
+    return "yellow" if len(row.partition.isr) < len(row.partition.replicas) else ""
+
+
+FEATURES: Section[Feature] = Section(
+    "feature",
+    "Features",
+    (column("name", "FEATURE", lambda row: row.name), number_column("level", "LEVEL", lambda row: row.level)),
+)
+BROKERS: Section[Broker] = Section(
+    "broker",
+    "Brokers",
+    (
+        number_column("brokerId", "BROKER", lambda row: row.broker_id),
+        column("state", "STATE", _broker_state),
+        number_column("epoch", "EPOCH", lambda row: row.epoch),
+        column("rack", "RACK", lambda row: row.rack),
+        column("incarnationId", NOT_SHOWN, lambda row: row.incarnation_id),
+        column("isFenced", NOT_SHOWN, lambda row: row.is_fenced),
+        column("isInControlledShutdown", NOT_SHOWN, lambda row: row.is_in_controlled_shutdown),
+        column(
+            "endpoints",
+            "ENDPOINTS",
+            lambda row: _endpoint_objects(row.endpoints),
+            lambda row: _endpoint_text(row.endpoints),
+        ),
+        column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
+        column("logDirs", "LOG DIRECTORIES", lambda row: list(row.log_dirs), lambda row: ",".join(row.log_dirs)),
+    ),
+    lambda row: "yellow" if row.is_fenced else "",
+)
+CONTROLLERS: Section[Controller] = Section(
+    "controller",
+    "Controllers",
+    (
+        number_column("controllerId", "CONTROLLER", lambda row: row.controller_id),
+        column("incarnationId", "INCARNATION", lambda row: row.incarnation_id),
+        column(
+            "endpoints",
+            "ENDPOINTS",
+            lambda row: _endpoint_objects(row.endpoints),
+            lambda row: _endpoint_text(row.endpoints),
+        ),
+        column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
+    ),
+)
+TOPICS: Section[Topic] = Section(
+    "topic",
+    "Topics",
+    (
+        column("topic", "TOPIC", lambda row: row.name),
+        column("topicId", "ID", lambda row: row.topic_id),
+        number_column("partitions", "PARTITIONS", lambda row: len(row.partitions)),
+    ),
+)
+
+
+def _broker_ids(name: str, title: str, value: Callable[[PartitionRow], tuple[int, ...]]) -> TableColumn[PartitionRow]:
+    return column(name, title, lambda row: list(value(row)), lambda row: numbers_text(value(row)))
+
+
+PARTITIONS: Section[PartitionRow] = Section(
+    "partition",
+    "Partitions",
+    (
+        column("topic", "TOPIC", lambda row: row.partition.topic),
+        column("topicId", NOT_SHOWN, lambda row: row.partition.topic_id),
+        number_column("partition", "PART", lambda row: row.partition.partition),
+        column(
+            "leader",
+            "LEADER",
+            lambda row: unless_negative(row.partition.leader),
+            lambda row: "none" if row.partition.leader < 0 else str(row.partition.leader),
+        ),
+        number_column("leaderEpoch", "EPOCH", lambda row: row.partition.leader_epoch),
+        number_column("partitionEpoch", NOT_SHOWN, lambda row: row.partition.partition_epoch),
+        _broker_ids("replicas", "REPLICAS", lambda row: row.partition.replicas),
+        _broker_ids("isr", "ISR", lambda row: row.partition.isr),
+        _broker_ids("eligibleLeaderReplicas", "ELR", lambda row: row.partition.elr),
+        column("lastKnownElr", NOT_SHOWN, lambda row: list(row.partition.last_known_elr)),
+        _broker_ids("addingReplicas", "ADDING", lambda row: row.partition.adding_replicas),
+        _broker_ids("removingReplicas", "REMOVING", lambda row: row.partition.removing_replicas),
+        column("isRecovering", NOT_SHOWN, lambda row: row.partition.is_recovering),
+        column(
+            "directories",
+            "DIRECTORIES",
+            lambda row: [*map(_place_object, row.places)],
+            lambda row: " ".join(filter(None, (shown(place.text()) for place in row.places))),
+        ),
+    ),
+    _partition_style,
+)
+CONFIGS: Section[Config] = Section(
+    "config",
+    "Configs",
+    (
+        column("resourceType", "TYPE", lambda row: row.resource_type),
+        column("resource", "RESOURCE", lambda row: row.resource),
+        column("name", "NAME", lambda row: row.name),
+        column("value", "VALUE", lambda row: HIDDEN_VALUE if row.is_secret else row.value),
+    ),
+)
+METADATA: Section[ClusterMetadata] = Section(
+    "metadata",
+    None,
+    (
+        number_column("offset", "OFFSET", lambda row: unless_negative(row.offset)),
+        number_column("timestamp", "TIMESTAMP", lambda row: unless_negative(row.timestamp)),
+        column("time", "TIME", lambda row: iso_time(row.timestamp)),
+        column("checkpoint", "CHECKPOINT", lambda row: row.checkpoint),
+        number_column("missingBefore", "MISSING BEFORE", lambda row: row.missing_before),
+        number_column("unapplied", "UNAPPLIED", lambda row: row.unapplied),
+    ),
+)
+"""What is told of a cluster's metadata as a whole, in JSON alone."""
+
+
+def cluster_sections(
+    found: ClusterMetadata, places: ReplicaPlaces, topic: str
+) -> Iterator[tuple[str, Section[Any], list[Any]]]:
+    """All kinds of rows by the names that users choose them by, and the rows of topics that match a glob."""
+    yield "features", FEATURES, [*found.features]
+    yield "controllers", CONTROLLERS, [*found.controllers]
+    yield "brokers", BROKERS, [*found.brokers]
+    yield "topics", TOPICS, [row for row in found.topics if fnmatchcase(row.name, topic)]
+    partitions = (row for row in found.partitions if fnmatchcase(row.topic, topic))
+    yield "partitions", PARTITIONS, [PartitionRow(row, places.of(row)) for row in partitions]
+    configs = (row for row in found.configs if row.resource_type != "topic" or fnmatchcase(row.resource, topic))
+    yield "configs", CONFIGS, [*configs]

@@ -116,7 +116,7 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
 
 
 def _compare(path: Path) -> str:
-    """Whether kseg's dump and the real tool's are the same bytes. A tool that fails is no difference: it is told."""
+    """Whether kseg's dump and the real tool's are the same bytes. If a tool fails, this says so instead."""
     try:
         return "yes" if _digest(command(TEXT, path)) == _digest(command(KAFKA_TEXT, path)) else "no"
     except CommandFailed as failure:

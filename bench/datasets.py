@@ -72,6 +72,6 @@ def make_segment(data_set: DataSet, size: int) -> Segment:
 
 
 def _arguments(data_set: DataSet, size: int) -> list[str]:
-    """MakeData's arguments behind the file's name."""
+    """MakeData's arguments after the file's name."""
     shape = (data_set.batch_size, *data_set.value_sizes, data_set.header_count)
     return [str(argument) for argument in (size, data_set.magic, data_set.codec, *shape)]

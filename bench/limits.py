@@ -28,7 +28,7 @@ XERIAL_HEADER_SIZE = 16
 
 
 def iter_bodies(data: bytes) -> Iterator[bytes]:
-    """Each batch's bytes behind its header; the codec is `codec_of`'s."""
+    """Each batch's bytes after its header; `codec_of` gives the codec."""
     start = BODY_POSITION[data[16]]
     position = 0
     while position < len(data):

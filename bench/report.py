@@ -57,7 +57,7 @@ def report(
 
 
 RATIO_NOTE = (
-    "Seconds of the first ÷ seconds of the second, repetition by repetition; the median is held against the target."
+    "Seconds of the first ÷ seconds of the second, for each repetition; the median is compared with the target."
 )
 RATIO_COLUMNS = ("data set", "first", "second", "seconds", "min", "median", "max", "target", "reached")
 
@@ -84,7 +84,7 @@ def _ratio_row(result: DataSetResult, comparison: Comparison) -> Row:
 
 PEAK_NOTE = (
     f"Bound: {PEAK_SIZE // MIB} MiB + {PEAK_BATCHES} times the file's largest batch, for the commands that print. "
-    "A figure below the benchmark's own memory can't be seen: `python pass` shows it."
+    "A figure can't be lower than the benchmark's own memory, which `python pass` shows."
 )
 PEAK_COLUMNS = ("data set", "run", "largest batch KiB", "peak MiB", "bound MiB", "reached")
 
@@ -100,8 +100,8 @@ def _peak_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
 
 
 DATA_NOTE = (
-    "Made by Kafka 4.3.1's own record classes; in v1 each log entry is a batch. "
-    "Equal: kseg's text is Kafka 4.3.1's, byte for byte."
+    "Written by Kafka 4.3.1's own record classes; in v1 each log entry is a batch. "
+    "Equal: kseg's text is the same as Kafka 4.3.1's, byte for byte."
 )
 DATA_COLUMNS = ("data set", "magic", "codec", "MiB", "batches", "records", "largest batch KiB", "equal")
 
@@ -112,7 +112,7 @@ def _data_row(result: DataSetResult) -> Row:
     return data_set.name, str(data_set.magic), data_set.codec, _mib(segment.size), *counts, result.comparison
 
 
-LIMIT_NOTE = "CPU seconds that no reader can go below; what each is stands in `bench/limits.py`."
+LIMIT_NOTE = "CPU seconds that every reader needs at least; `bench/limits.py` says what each one is."
 
 
 def _limit_row(result: DataSetResult) -> Row:
@@ -120,7 +120,7 @@ def _limit_row(result: DataSetResult) -> Row:
 
 
 RUN_NOTE = (
-    "Medians. Output: bytes given to write(), by Kafka also those of the codecs' native libraries that it unpacks "
+    "Medians. Output: bytes passed to write(). Kafka's include the codecs' native libraries that it unpacks "
     "(up to 1 MiB)."
 )
 RUN_COLUMNS = ("data set", "run", "CPU s", "wall s", "peak MiB", "output MiB", "records per CPU s")
@@ -142,12 +142,12 @@ def _run_figures(result: DataSetResult, run: Run, measurements: Sequence[Measure
 
 
 BUILD_NOTE = (
-    "Records of 200 bytes, 75 a batch, into batches in memory, after a run that isn't measured. "
-    "`kseg` is given record by record as the peers are, `at once` a batch's records together."
+    "Records of 200 bytes, 75 per batch, are built into batches in memory, after a run that isn't measured. "
+    "`kseg` gets one record at a time, like the peers; `at once` gets all records of a batch together."
 )
 BUILD_COLUMNS = ("codec", "builder", "records per CPU s", "ratios", "targets", "reached")
 
-IMPORT_NOTE = "Python's own among them; each module without what it imports itself."
+IMPORT_NOTE = "Python's own modules are included; each module's time is without what it imports itself."
 IMPORT_COLUMNS = ("program", "all ms", "slowest, ms")
 
 

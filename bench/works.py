@@ -61,7 +61,7 @@ class Comparison(NamedTuple):
         return measurement.cpu_seconds if self.unit == "CPU" else measurement.wall_seconds
 
 
-# How each family of readers is told its work.
+# The command-line arguments for each work, by family of readers.
 KSEG_WORKS = {
     "batches": ("dump", "--like", "4.3", "--files", FILE),
     "text": ("dump", "--like", "4.3", "--print-data-log", "--files", FILE),

@@ -141,6 +141,11 @@ def short_time(timestamp: int | None, zone: tzinfo = UTC) -> str:
     return text[: len("2026-11-01T03:00:00.000")].replace("T", " ")
 
 
+def time_text(timestamp: int | None, zone: tzinfo = UTC) -> str:
+    """The same to the second."""
+    return short_time(timestamp, zone).split(".")[0]
+
+
 def duration_text(duration_ms: int | None) -> str:
     """A duration for people: `35ms`, `1.204s`, `12m03s`, `3h07m`, `5d02h`."""
     if duration_ms is None:

@@ -31,7 +31,7 @@ public final class WriteSample {
     private static final int LONG_DELTA_MS = 64;
     private static final int NEVER = Integer.MAX_VALUE;
 
-    /** One batch. startsRun: the producer was started anew. longDeltaFrom: the record from which times are late. */
+    /** One batch. startsRun: the producer was started again. longDeltaFrom: the first record whose time is late. */
     private record Batch(int count, boolean startsRun, int longDeltaFrom, boolean hasIndexEntry) {}
 
     private final ByteArrayOutputStream log = new ByteArrayOutputStream();

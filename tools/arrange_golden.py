@@ -1,7 +1,7 @@
 """Arranges recorded cases and their files as golden data, or adds them to what is there.
 
     python tools/arrange_golden.py SOURCE DEST    add SOURCE to DEST, which may be new
-    python tools/arrange_golden.py DEST           write DEST's indexes (cases, outputs, counts, MANIFEST) anew
+    python tools/arrange_golden.py DEST           rewrite DEST's indexes (cases, outputs, counts, MANIFEST)
 
 SOURCE is a directory as tools/make_golden.py leaves it, or a recording: logs/, docs/, damaged/, sizes.json, cases.jsonl
 (a case a line) and expected.zip (an entry per output, named by its SHA-256). The same input gives the same bytes.

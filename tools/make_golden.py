@@ -83,7 +83,7 @@ class Dump(NamedTuple):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The command line behind the program's name."""
+        """The command line after the program's name."""
         return (*self.options, "--files", self.path)
 
 

@@ -112,7 +112,7 @@ TABLES = (
     Table(
         "cluster_metadata_2_8",
         "2.8.2",
-        "`__cluster_metadata` as the 2.8 preview wrote it, behind frame version 0",
+        "`__cluster_metadata` as the 2.8 preview wrote it, after frame version 0",
         lambda jar, _: jar == "kafka-metadata",
     ),
 )
@@ -134,7 +134,7 @@ def read_schemas(folder: Path, release: str) -> Iterator[tuple[str, Schema]]:
             for path in sorted(archive.namelist()):
                 if SCHEMA_PATH.fullmatch(path):
                     text = COMMENT.sub("", archive.read(path).decode()).lstrip()
-                    # 2.8 has files with stray text behind the schema; Kafka's own reader stops at its end too.
+                    # 2.8 has files with stray text after the schema; Kafka's own reader stops at its end too.
                     yield jar.name.removesuffix(f"-{release}.jar"), json.JSONDecoder().raw_decode(text)[0]
 
 

@@ -126,25 +126,24 @@ def lookup(
 
 def _tier_of(place: PartitionLog, target: int | SpecialTime) -> "RemoteTier | None":
     from kseg.views.metadata_beside import MetadataBeside
-    from kseg.views.remote_tiers import find_tier, with_highest_offset
+    from kseg.views.remote_tiers import RemoteCopies, find_tier
     from kseg.views.topic_retention import CHEAP_METADATA
 
     tier = find_tier(place, MetadataBeside(CHEAP_METADATA))
-    is_wanted = tier is not None and target is SpecialTime.LATEST_TIERED
-    return with_highest_offset(place, tier) if is_wanted and tier is not None else tier
+    if tier is None or target is not SpecialTime.LATEST_TIERED:
+        return tier
+    return tier._replace(highest_offset=RemoteCopies().highest_offset(place))
 
 
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
-    import json
-
     from kseg.dump.record_line import record_json
-    from kseg.output.json_lines import write_json
+    from kseg.output.json_lines import JsonText, write_json
 
     record = None
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch = answer.step.segment.path, answer.batch
-        line = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
-        record = json.loads(line)
+        text = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
+        record = JsonText(text)
     write_json(lookup_object(answer, record))
 
 

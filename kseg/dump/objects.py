@@ -10,12 +10,11 @@ from kseg.errors import KsegError
 from kseg.formats import checkpoint
 from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
 )
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
+from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.time_index import TimeIndex
 from kseg.output.csv import quoted
 from kseg.system.regular_file import read_text_file
@@ -159,16 +158,9 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
         "coordinatorEpoch",
         "currentTxnFirstOffset",
     )
-    fields = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
-    with EntryFile(path, PRODUCER_ENTRY_FIELDS, start=fields.size) as snapshot:
-        header = snapshot.read(0, fields.size)
-        if len(header) < fields.size:
-            return
-        _, _, count = fields.unpack(header)
-        for piece in snapshot.pieces(count):
-            for entry in piece:
-                members = dict(zip(names, entry, strict=True))
-                yield {"file": path, **members, "time": None}
+    with ProducerSnapshot(path) as snapshot:
+        for entry in snapshot.entries():
+            yield {"file": path, **dict(zip(names, entry, strict=True)), "time": None}
 
 
 def _offset_checkpoint(path: str) -> Iterator[Members]:

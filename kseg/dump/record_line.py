@@ -56,7 +56,7 @@ def record_json(
     from kseg.layouts.json import json_program
     from kseg.layouts.zones import zone_table
 
-    program = zoned_program(json_program("", batches=False), zone_table(zone))
+    program = zoned_program(json_program(None, batches=False), zone_table(zone))
     return _rendered(path, position, size, offset, program, redaction, keeps_raw=True).removesuffix(b"\n")
 
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from kseg.formats.fixed import (
     PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     PRODUCER_SNAPSHOT_VERSION,
     FixedFields,
 )
-from kseg.index.entry_file import EntryFile
-from kseg.index.producer_snapshot import LARGEST_READ
+from kseg.index.producer_snapshot import LARGEST_READ, ProducerSnapshot
+from kseg.index.producer_state import ProducerState
 from kseg.layouts import snapshots as layout
 from kseg.releases import Release, at
 
@@ -25,7 +24,7 @@ _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
 def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
     """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
     like = context.options.like
-    with EntryFile(path, _ENTRY, start=_HEADER.struct.size) as snapshot:
+    with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, like or layout.NAMES_FIELDS)
         if failure is not None and like is None:
             context.add_problem(path, failure)
@@ -35,16 +34,12 @@ def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
             context.output.flush()
             context.talk(failure)
             return
-        header = snapshot.read(0, _HEADER.struct.size)
-        if len(header) < _HEADER.struct.size:
-            return  # the file was cut while it was read
-        _, _, count = _HEADER.struct.unpack(header)
         line = _ProducerLine(context.options.release)
-        for piece in snapshot.pieces(count):
+        for piece in snapshot.pieces():
             context.output.write("".join(map(line.text, piece)).encode())
 
 
-def _failure(snapshot: EntryFile, release: Release) -> str | None:
+def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     """What the release's tool says of a snapshot that it doesn't read; None if it does."""
     if at(layout.VERSION_COMES_FIRST, release):
         failure = _version_failure(snapshot, release) or _schema_failure(snapshot, release)
@@ -53,32 +48,28 @@ def _failure(snapshot: EntryFile, release: Release) -> str | None:
     return failure or _crc_failure(snapshot, release)
 
 
-def _version_failure(snapshot: EntryFile, release: Release) -> str | None:
-    field = snapshot.read(0, 2)
-    version = int.from_bytes(field, "big", signed=True)
-    if len(field) < 2 or version == PRODUCER_SNAPSHOT_VERSION:
+def _version_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
+    if snapshot.header_size < _HEADER.position("crc") or snapshot.version == PRODUCER_SNAPSHOT_VERSION:
         return None
-    return at(layout.UNKNOWN_VERSION, release).format(version=version)
+    return at(layout.UNKNOWN_VERSION, release).format(version=snapshot.version)
 
 
-def _schema_failure(snapshot: EntryFile, release: Release) -> str | None:
+def _schema_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     reason = _schema_reason(snapshot, at(layout.SCHEMA_REASONS, release))
     return None if reason is None else layout.WRONG_SCHEMA.format(reason=reason)
 
 
-def _schema_reason(snapshot: EntryFile, reasons: layout.SchemaReasons) -> str | None:
-    header = snapshot.read(0, _HEADER.struct.size)
-    if len(header) < _HEADER.struct.size:
-        field = _cut_field(_HEADER, len(header)).replace("entries_count", "producer_entries")
+def _schema_reason(snapshot: ProducerSnapshot, reasons: layout.SchemaReasons) -> str | None:
+    if snapshot.is_cut:
+        field = _cut_field(_HEADER, snapshot.header_size).replace("entries_count", "producer_entries")
         return reasons.cut_field.format(field=field)
-    _, _, count = _HEADER.struct.unpack(header)
-    available = snapshot.size - _HEADER.struct.size
+    count, available = snapshot.count, snapshot.size - _HEADER.struct.size
     if count < 0:
         return reasons.negative_count.format(count=count)
     if count > available:
         return reasons.large_count.format(count=count, available=available)
-    if count > snapshot.capacity:
-        return reasons.cut_producer.format(field=_cut_field(_ENTRY, snapshot.trailing))
+    if count > snapshot.file.capacity:
+        return reasons.cut_producer.format(field=_cut_field(_ENTRY, snapshot.file.trailing))
     return None
 
 
@@ -89,14 +80,13 @@ def _cut_field(fields: FixedFields, available: int) -> str:
     return next(name for name, end in zip(fields.names, ends, strict=True) if end > available)
 
 
-def _crc_failure(snapshot: EntryFile, release: Release) -> str | None:
+def _crc_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     if snapshot.size > LARGEST_READ:
         return f"{snapshot.size} bytes, the tool reads at most {LARGEST_READ}"
-    stored = int.from_bytes(snapshot.read(2, 4), "big")
-    computed = snapshot.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
-    if stored == computed:
+    computed = snapshot.compute_crc()
+    if snapshot.crc == computed:
         return None
-    return at(layout.WRONG_CRC, release).format(path=snapshot.name, stored=stored, computed=computed)
+    return at(layout.WRONG_CRC, release).format(path=snapshot.file.name, stored=snapshot.crc, computed=computed)
 
 
 class _ProducerLine:
@@ -108,24 +98,23 @@ class _ProducerLine:
         self._always_shows_last_batch = at(layout.ALWAYS_SHOWS_LAST_BATCH, release)
         self._sequence_wraps = at(layout.SEQUENCE_WRAPS, release)
 
-    def text(self, entry: tuple[int, ...]) -> str:
-        """A producer's line; takes the fields of PRODUCER_ENTRY_FIELDS."""
-        producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = entry
+    def text(self, entry: ProducerState) -> str:
+        """A producer's line."""
         template = self._line.producer
-        if last_offset >= 0 or self._always_shows_last_batch:
+        if entry.last_offset >= 0 or self._always_shows_last_batch:
             template += self._line.last_batch
-        optional = self._optional.present if first_offset >= 0 else self._optional.missing
+        optional = self._optional.present if entry.current_txn_first_offset >= 0 else self._optional.missing
         line = template.format(
-            producerId=producer_id,
-            producerEpoch=epoch,
-            coordinatorEpoch=coordinator_epoch,
-            currentTxnFirstOffset=optional.format(first_offset),
-            firstSequence=self._first_sequence(last_sequence, offset_delta),
-            lastSequence=last_sequence,
-            firstOffset=last_offset - offset_delta,
-            lastOffset=last_offset,
-            offsetDelta=offset_delta,
-            timestamp=timestamp,
+            producerId=entry.producer_id,
+            producerEpoch=entry.epoch,
+            coordinatorEpoch=entry.coordinator_epoch,
+            currentTxnFirstOffset=optional.format(entry.current_txn_first_offset),
+            firstSequence=self._first_sequence(entry.last_sequence, entry.offset_delta),
+            lastSequence=entry.last_sequence,
+            firstOffset=entry.last_offset - entry.offset_delta,
+            lastOffset=entry.last_offset,
+            offsetDelta=entry.offset_delta,
+            timestamp=entry.timestamp,
         )
         return line + "\n"
 

@@ -3,17 +3,16 @@
 from base64 import b64encode
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from json import dumps
 
 from kseg.explain.field import Bits, Content, Field
 from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.times import iso_time
 
 SHOWN_WHOLE = 1 << 10
 """Bytes that are shown whole, as text or in hex."""
 PIECE = 3 << 18
 """Bytes of a large content that are worked on at once; a multiple of 3, as Base64 needs it."""
-_YEAR_9999_MS = 253_402_300_800_000
 _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
 """Fields whose numbers have names."""
 _VARINTS = ("uvarint", "varint", "varlong")
@@ -70,9 +69,8 @@ def shown_bits(bits: Bits) -> str:
 
 
 def _in_words(name: str, value: int) -> str:
-    if name.endswith("timestamp") and 0 <= value < _YEAR_9999_MS:
-        moment = datetime.fromtimestamp(value // 1000, UTC)
-        return f"({moment:%Y-%m-%dT%H:%M:%S}.{value % 1000:03}Z)"
+    if name.endswith("timestamp") and (time := iso_time(value)) is not None:
+        return f"({time})"
     names = _NAMES.get(name)
     if names is None:
         return ""

@@ -23,23 +23,31 @@ LARGEST_READ = 2**31 - 1
 class ProducerSnapshot:
     """A .snapshot, open for reading; a context manager.
 
-    end_offset: up to which (not including) the log was seen, of the file's name; None if it has none. count: entries
-    that the file says it has; `whole_count` those that are there. Source: ProducerStateManager.
+    end_offset: up to which (not including) the log was seen, of the file's name; None if it has none. header_size:
+    bytes of the header that are there; in a cut one version, crc and count are 0 as far as they are missing. count:
+    entries that the file says it has; `whole_count` those that are there. Source: ProducerStateManager.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the file. Raises OpenError if it can't be opened, KsegError if it is too short for its header."""
+        """Opens the file. Raises OpenError if it can't be opened or its header not be read."""
         header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
         self.file = EntryFile(path, PRODUCER_ENTRY_FIELDS, header.size)
         self.path = Path(path)
         self.end_offset = parse_file_name(path).base_offset
         self.size = self.file.size
-        fields = self.file.read(0, header.size)
-        if len(fields) < header.size:
+        try:
+            fields = self.file.read(0, header.size)
+        except KsegError:
             self.close()
-            raise KsegError(f"{len(fields)} bytes, a producer snapshot has at least {header.size}", path)
-        self.version, self.crc, self.count = header.unpack(fields)
+            raise
+        self.header_size = len(fields)
+        self.version, self.crc, self.count = header.unpack(fields.ljust(header.size, b"\0"))
         self.whole_count = max(min(self.count, self.file.capacity), 0)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file is too short for its header."""
+        return self.header_size < PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
 
     def close(self) -> None:
         """Closes the file."""
@@ -53,8 +61,13 @@ class ProducerSnapshot:
 
     def entries(self) -> Iterator[ProducerState]:
         """The producers, in file order; in a cut file those that are whole."""
+        for piece in self.pieces():
+            yield from piece
+
+    def pieces(self) -> Iterator[list[ProducerState]]:
+        """The same in lists, as they are read."""
         for piece in self.file.pieces(self.whole_count):
-            yield from map(ProducerState._make, piece)
+            yield list(map(ProducerState._make, piece))
 
     def compute_crc(self) -> int:
         """The CRC-32C that the file's bytes give."""
@@ -62,6 +75,9 @@ class ProducerSnapshot:
 
     def problem(self) -> str | None:
         """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
+        if self.is_cut:
+            least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
+            return f"{self.header_size} bytes, a producer snapshot has at least {least}"
         if self.version != PRODUCER_SNAPSHOT_VERSION:
             return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
         if self.size > LARGEST_READ:
@@ -71,6 +87,15 @@ class ProducerSnapshot:
         if self.count != self.whole_count:
             return f"{self.count} producers are announced, {self.whole_count} are there"
         return None
+
+
+def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
+    """Why a broker wouldn't take a .snapshot, one that can't be opened too; None if it would."""
+    try:
+        with ProducerSnapshot(path) as snapshot:
+            return snapshot.problem()
+    except KsegError as error:
+        return error.message
 
 
 def build_producer_snapshot(states: ProducerStates) -> bytes:

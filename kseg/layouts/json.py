@@ -21,18 +21,24 @@ _NOTHING = compile_template("")
 """For records that are read, so that what is wrong with them is found, but not printed."""
 
 
-def json_program(path: str, *, batches: bool = True, records: bool = True, file_on_records: bool = False) -> Program:
-    """Objects of type batch and record; `file_on_records` where several files are read."""
-    program = _program(batches=batches, records=records, file_on_records=file_on_records)
+def json_program(
+    path: str | None, *, batches: bool = True, records: bool = True, file_on_records: bool = False
+) -> Program:
+    """Objects of type batch and record; no `file` without a path, `file_on_records` where several files are read."""
+    program = _program(
+        file_on_batches=path is not None, batches=batches, records=records, file_on_records=file_on_records
+    )
+    if path is None:
+        return program
     return fill_program(program, PATH, json_escaped(json.dumps(shown(path), ensure_ascii=False)))
 
 
 @cache
-def _program(*, batches: bool, records: bool, file_on_records: bool) -> Program:
+def _program(*, file_on_batches: bool, batches: bool, records: bool, file_on_records: bool) -> Program:
     """The program of all files, with PATH in the place of the path."""
     file = f'"file":{PATH},'
-    on_record = file if file_on_records else ""
-    batch = tuple(_batch(file, magic) if batches else None for magic in range(3))
+    on_batch, on_record = file if file_on_batches else "", file if file_on_records else ""
+    batch = tuple(_batch(on_batch, magic) if batches else None for magic in range(3))
     if not records:
         return Program((batch[0], batch[1], batch[2]), (_NOTHING, _NOTHING, _NOTHING), None)
     record = tuple(_record(on_record, magic, "") for magic in range(3))

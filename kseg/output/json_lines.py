@@ -1,10 +1,17 @@
 """JSON, one object a line, keys in the order given."""
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.output.stdout import write_stdout
+
+
+class JsonText(NamedTuple):
+    """What is JSON already, as the kernel prints it of records: it stands in a line as it is."""
+
+    text: bytes
 
 
 def json_line(members: Mapping[str, object]) -> bytes:
@@ -13,6 +20,19 @@ def json_line(members: Mapping[str, object]) -> bytes:
 
 
 def _json(value: object) -> bytes:
+    if isinstance(value, JsonText):
+        return value.text
+    try:
+        return _encoded(value)
+    except TypeError:  # there is JSON in it, or what can't be JSON
+        if isinstance(value, list):
+            return b"[" + b",".join(map(_json, value)) + b"]"
+        if isinstance(value, dict):
+            return b"{" + b",".join(_encoded(name) + b":" + _json(member) for name, member in value.items()) + b"}"
+        raise
+
+
+def _encoded(value: object) -> bytes:
     import json
 
     text = shown(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from kseg.formats.codes import codec_name
@@ -12,6 +12,7 @@ from kseg.output.json_lines import write_json
 from kseg.output.row_writer import RowWriter, Section
 from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, bar
+from kseg.times import time_text
 
 OK = "ok"
 _CACHE_BAR = 5
@@ -23,17 +24,6 @@ class SegmentRow(NamedTuple):
     partition: PartitionListing
     segment: SegmentListing
     largest_size: int = 0
-
-
-def time_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time as people read it; empty for none, the number itself beyond the year 9999."""
-    if timestamp < 0:
-        return ""
-    try:
-        time = datetime.fromtimestamp(timestamp / 1000, zone)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp)
-    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _in_zone(column: TableColumn[SegmentRow], zone: tzinfo) -> TableColumn[SegmentRow]:

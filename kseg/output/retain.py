@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.retain import Retained, Written
 from kseg.output.table import TableColumn, aligned_lines
+from kseg.times import iso_time
 
 TIMELINE_WIDTH = 40
 
 
-def _time(ms: int | None) -> str:
-    if ms is None or not 0 <= ms < 253_402_300_800_000:
-        return ""
-    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}Z"
+def _time(timestamp: int | None) -> str:
+    text = iso_time(timestamp)
+    return "" if text is None else f"{text.split('.')[0]}Z"
 
 
 def _decision(each: Retained) -> str:

@@ -1,6 +1,5 @@
 """Record batches inside requests and responses, in the lines and objects that `kseg dump` prints of them."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
 from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
+from kseg.output.json_lines import JsonText, json_line
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.log_file import Damage, Run
 
@@ -39,16 +39,15 @@ def record_lines(
 
 def record_objects(
     records: bytes, *, deep: bool, redaction: "Redaction | None" = None
-) -> tuple[list[dict[str, object]], list[Damage]]:
-    """Objects as of `kseg dump -o json`, without a file's name, and what is wrong; each damage is an object too."""
+) -> tuple[JsonText, list[Damage]]:
+    """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these."""
     text = bytearray()
     slices = redacted_slices(_slices(records, deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=True)
-    damages = _render(slices, json_program("", records=deep), decoder, text)
-    objects = [json.loads(line) for line in bytes(text).split(b"\n")[:-1]]
-    for each in objects:
-        each.pop("file", None)
-    return [*objects, *map(damage_object, damages)], damages
+    damages = _render(slices, json_program(None, records=deep), decoder, text)
+    for damage in damages:
+        text += json_line(damage_object(damage))
+    return JsonText(b"[" + bytes(text).removesuffix(b"\n").replace(b"\n", b",") + b"]"), damages
 
 
 def _render(

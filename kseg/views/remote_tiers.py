@@ -1,7 +1,7 @@
 """Remote tiers of partitions, as the topics' settings and `__remote_log_metadata` beside them tell."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.log.partition.log_dir import LogDir
@@ -32,40 +32,65 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
 
 
-def with_highest_offset(partition: PartitionLog, tier: RemoteTier) -> RemoteTier:
-    """The same with the highest offset that was copied, if `__remote_log_metadata` beside the partition tells it."""
-    return tier._replace(highest_offset=_highest_offset(partition))
+class RemoteCopies:
+    """What was copied to remote tiers, as `__remote_log_metadata` beside partitions tells; each is read once."""
 
+    def __init__(self) -> None:
+        self._highest: dict[Path, dict[_Owner, int]] = {}
 
-def _highest_offset(partition: PartitionLog) -> int | None:
-    try:
-        topic_id = partition.read_topic_id()
-        places = list(LogDir(_log_dir(partition)).partitions(lambda _: None))
-    except KsegError:
-        return None
-    ends: dict[str, int] = {}
-    copied: set[str] = set()
-    for place in places:
-        if place.topic != REMOTE_LOG_TOPIC or place.state is not None:
-            continue
+    def highest_offset(self, partition: PartitionLog) -> int | None:
+        """The highest offset of a partition that was copied to its tier; None if nothing tells."""
+        log_dir = partition.path.absolute().parent
+        if log_dir not in self._highest:
+            self._highest[log_dir] = _highest_offsets(log_dir)
         try:
-            segments = _segments(place, partition, topic_id)
+            topic_id = partition.read_topic_id()
+        except KsegError:
+            return None
+        return max(
+            (
+                offset
+                for owner, offset in self._highest[log_dir].items()
+                if (owner.topic, owner.partition) == (partition.topic, partition.partition)
+                and topic_id in (None, owner.topic_id)
+            ),
+            default=None,
+        )
+
+
+class _Owner(NamedTuple):
+    """The partition that a remote segment belongs to."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+def _highest_offsets(log_dir: Path) -> dict[_Owner, int]:
+    try:
+        places = [each for each in LogDir(log_dir).partitions(lambda _: None) if each.topic == REMOTE_LOG_TOPIC]
+    except KsegError:
+        return {}
+    ends: dict[tuple[_Owner, str], int] = {}
+    copied: set[tuple[_Owner, str]] = set()
+    for place in places:
+        try:
+            segments = _segments(place) if place.state is None else []
         except KsegError:  # it has gone meanwhile
             continue
-        for fields in segments:
-            segment_id = fields["remoteLogSegmentId"]["id"]
+        for owner, fields in segments:
+            segment = (owner, fields["remoteLogSegmentId"]["id"])
             if "endOffset" in fields:
-                ends[segment_id] = fields["endOffset"]
-            (copied.add if fields["remoteLogSegmentState"] == COPIED else copied.discard)(segment_id)
-    return max((ends[segment_id] for segment_id in copied if segment_id in ends), default=None)
+                ends[segment] = fields["endOffset"]
+            (copied.add if fields["remoteLogSegmentState"] == COPIED else copied.discard)(segment)
+    highest: dict[_Owner, int] = {}
+    for segment in copied & ends.keys():
+        highest[segment[0]] = max(highest.get(segment[0], -1), ends[segment])
+    return highest
 
 
-def _log_dir(partition: PartitionLog) -> Path:
-    return partition.path.absolute().parent
-
-
-def _segments(place: PartitionLog, partition: PartitionLog, topic_id: str | None) -> "list[Fields]":
-    """The records of a partition's remote segments that can be read, in their order. Raises OpenError."""
+def _segments(place: PartitionLog) -> "list[tuple[_Owner, Fields]]":
+    """The records of remote segments that can be read, in their order, and whose they are. Raises OpenError."""
     from kseg.decode.framed import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import remote_log_metadata
@@ -80,8 +105,7 @@ def _segments(place: PartitionLog, partition: PartitionLog, topic_id: str | None
                 fields = parse_framed(remote_log_metadata.RECORDS, record.value).fields
             except MessageError:
                 continue
-            own = fields.get("remoteLogSegmentId", {}).get("topicIdPartition", {})
-            is_topic = own.get("name") == partition.topic and topic_id in (None, own.get("id"))
-            if is_topic and own.get("partition") == partition.partition:
-                found.append(fields)
+            owner = fields.get("remoteLogSegmentId", {}).get("topicIdPartition")
+            if owner is not None:
+                found.append((_Owner(owner["name"], owner["id"], owner["partition"]), fields))
     return found

@@ -7,10 +7,13 @@ from dataclasses import replace
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import UNLIMITED, RetentionSettings
 from kseg.views.metadata_beside import MetadataBeside, OnUnread
+from kseg.views.remote_tiers import RemoteCopies
 
 CHEAP_METADATA = 4 << 20
 """Bytes of metadata that are read in a few seconds."""
 _CLEANUP_POLICY = "cleanup.policy"
+_SAME_AS_TOTAL = -2
+"""Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
 
 
 class TopicRetention:
@@ -34,23 +37,33 @@ class TopicRetention:
         self._settings = settings
         self._given = given
         self.beside = MetadataBeside(largest_metadata, on_unread)
+        self._copies = RemoteCopies()
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
 
-        A partition that a cleaner has been over is compacted, whatever isn't known of its topic.
-        Source: UnifiedLog.deleteOldSegments, LogCleanerManager.
+        A partition that a cleaner has been over is compacted, whatever isn't known of its topic. Of a topic that is
+        copied to a remote tier, the local limits hold, and only what was copied goes.
+        Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
         found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
         policy = found.get(_CLEANUP_POLICY)
         if policy is not None and "delete" not in [each.strip() for each in policy.split(",")]:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+        is_copied = found.get("remote.storage.enable") == "true" and found.get("remote.log.copy.disable") != "true"
+        limit = self._local_limit if is_copied else self._limit
         return RetentionSettings(
             self._settings.now_ms,
-            self._limit("retention_ms", self._settings.retention_ms, found),
-            self._limit("retention_bytes", self._settings.retention_bytes, found),
+            limit("retention_ms", self._settings.retention_ms, found),
+            limit("retention_bytes", self._settings.retention_bytes, found),
             is_policy_unknown=policy is None and partition.checkpoints().clean_offset is not None,
+            highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
         )
+
+    def _local_limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
+        total = self._limit(field, otherwise, found)
+        local = self._limit(f"local_{field}", _SAME_AS_TOTAL, found)
+        return total if local == _SAME_AS_TOTAL or field in self._given else local
 
     def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
         value = found.get(field.replace("_", "."), "").removeprefix("+")

@@ -192,3 +192,31 @@ def test_log_without_a_tier_begins_where_it_is_local(tmp_path: Path) -> None:
         ran, answer = looked_up(tmp_path, "--timestamp", time)
         assert (ran.status, ran.stderr, answer["offset"]) == (0, b"", 30)
         assert "localStartOffset" not in answer
+
+
+@pytest.mark.parametrize(
+    ("configs", "copied", "decision"),
+    [
+        ({"remote_storage_enable": "true", "local_retention_ms": "1000"}, 31, "delete-time"),
+        ({"remote_storage_enable": "true", "local_retention_ms": "1000"}, 30, "keep"),
+        ({"remote_storage_enable": "true", "local_retention_ms": "-2"}, 31, "keep"),
+        ({"remote_storage_enable": "true", "local_retention_bytes": "0"}, 31, "delete-size"),
+        ({"local_retention_ms": "1000"}, 31, "keep"),
+        (
+            {"remote_storage_enable": "true", "remote_log_copy_disable": "true", "local_retention_ms": "1000"},
+            31,
+            "keep",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["retain --format json", "ls -o json"])
+def test_local_retention_is_that_of_topics_with_a_tier(
+    command: str, configs: dict[str, str], copied: int, decision: str, tmp_path: Path
+) -> None:
+    """The topic's own retention is longer than that of what is local; what wasn't copied stays."""
+    write_partition(tmp_path)
+    write_metadata(tmp_path, retention_ms="1000000", **configs)
+    write_remote_segments(tmp_path, ("A", copied, COPIED))
+    ran = kseg([*command.split(), "orders-0", "--now", "100000"], tmp_path)
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [row["retention"] for row in rows if row["type"] == "segment"] == [decision]

@@ -1,4 +1,4 @@
-"""Messages of `__cluster_metadata` as the 2.8 preview wrote it, behind frame version 0.
+"""Messages of `__cluster_metadata` as the 2.8 preview wrote it, after frame version 0.
 
 Written by tools/read_schemas.py from Kafka 2.8.2.
 """

@@ -60,12 +60,15 @@ class RetentionSettings:
     """A topic's settings for retention, -1 for none; `now_ms`: the time to judge by.
 
     is_policy_unknown: the topic is compacted, and nothing tells whether segments also go by age and size.
+    highest_remote_offset: of a tiered topic, the last offset that was copied to the remote tier; a segment beyond it
+    stays on the disk. None if the topic has no tier, or nothing tells.
     """
 
     now_ms: int
     retention_ms: int = RETENTION_MS
     retention_bytes: int = UNLIMITED
     is_policy_unknown: bool = False
+    highest_remote_offset: int | None = None
 
 
 class ClosedSegment(NamedTuple):
@@ -125,8 +128,8 @@ def retention_of(
     """What retention would do with each segment of a partition, oldest first, in one pass of a broker.
 
     As Kafka does it: by log start offset, then by size, then by time, each from the oldest segment that is left on
-    while the rule holds; never an empty last segment, nothing beyond the high watermark.
-    Source: UnifiedLog.deleteOldSegments.
+    while the rule holds; never an empty last segment, nothing beyond the high watermark, and by size and time nothing
+    that the remote tier lacks. Source: UnifiedLog.deleteOldSegments, isSegmentEligibleForDeletion.
     """
     decisions = [Retention.KEEP] * len(segments)
     excess = sum(segment.size for segment in segments) - settings.retention_bytes
@@ -137,15 +140,19 @@ def retention_of(
         below = high_watermark is None or segments[slot].end_offset <= high_watermark
         return below and not (is_last and segments[slot].size == 0)
 
+    def may_expire(slot: int) -> bool:
+        copied = settings.highest_remote_offset
+        return may_go(slot) and (copied is None or segments[slot].end_offset - 1 <= copied)
+
     while done < len(segments) - 1 and segments[done].end_offset <= log_start_offset and may_go(done):
         excess -= segments[done].size
         decisions[done] = Retention.DELETE_LOG_START
         done += 1
-    while settings.retention_bytes >= 0 and done < len(segments) and excess >= segments[done].size and may_go(done):
+    while settings.retention_bytes >= 0 and done < len(segments) and excess >= segments[done].size and may_expire(done):
         excess -= segments[done].size
         decisions[done] = Retention.DELETE_SIZE
         done += 1
-    while settings.retention_ms >= 0 and done < len(segments) and may_go(done):
+    while settings.retention_ms >= 0 and done < len(segments) and may_expire(done):
         if settings.now_ms - segments[done].largest_timestamp <= settings.retention_ms:
             break
         decisions[done] = Retention.DELETE_TIME

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.index.headers import walk_headers
-from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
+from kseg.index.producer_snapshot import build_producer_snapshot, snapshot_problem
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import (
@@ -161,7 +161,7 @@ def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tup
 
 
 def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
-    broken = {offset: detail for offset in partition.snapshots if (detail := _snapshot_problem(partition, offset))}
+    broken = {offset: detail for offset, file in partition.snapshots.items() if (detail := snapshot_problem(file.path))}
     wrong = _wrong_snapshots(partition, broken)
     for offset, detail in sorted((broken | wrong).items()):
         states = states_at(partition, offset, without=wrong)
@@ -174,15 +174,6 @@ def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
         states = states_at(partition, end)
         if states.producers:
             yield SideFile(f"{end:020}.snapshot", Reason.MISSING, build_producer_snapshot(states))
-
-
-def _snapshot_problem(partition: PartitionLog, offset: int) -> str | None:
-    """Why a broker wouldn't take a snapshot; None if it would."""
-    try:
-        with ProducerSnapshot(partition.snapshots[offset].path) as snapshot:
-            return snapshot.problem()
-    except KsegError as error:
-        return error.message
 
 
 def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
@@ -240,7 +231,7 @@ def states_at(partition: PartitionLog, offset: int, *, without: Container[int] =
     """
     start, states = 0, ProducerStates()
     for known in sorted((each for each in partition.snapshots if each <= offset), reverse=True):
-        is_usable = known not in without and not _snapshot_problem(partition, known)
+        is_usable = known not in without and not snapshot_problem(partition.snapshots[known].path)
         found = partition.read_producer_states(known) if is_usable else None
         if found is not None:
             start, states = known, found

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType, DamageKind
-from kseg.index.producer_snapshot import ProducerSnapshot
+from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
 from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition.known_producers import KnownProducers
@@ -255,15 +255,9 @@ def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tu
     """End offsets and paths of the snapshots that a broker would take; what is wrong with the others is found."""
     readable: deque[tuple[int, Path]] = deque()
     for end_offset, file in partition.snapshots.items():
-        try:
-            with ProducerSnapshot(file.path) as snapshot:
-                problem = snapshot.problem()
-        except KsegError as error:
-            if not file.path.exists():
-                continue  # a broker deleted it meanwhile
-            problem = error.message
+        problem = snapshot_problem(file.path)
         if problem is None:
             readable.append((end_offset, file.path))
-        else:
+        elif file.path.exists():  # else a broker deleted it meanwhile
             findings.add("snapshot-unreadable", file.path, problem)
     return readable

@@ -10,7 +10,7 @@ from kseg.decode.history import Messages
 from kseg.decode.parts import Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import Release
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -70,7 +70,7 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
     return json_text({rules.version_word: str(version), "data": shown})
 
 
-def read(message: Message, version: int, data: bytes, name: str) -> Fields:
+def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields:
     """A message that stands behind an int16."""
     try:
         return parse_message(message, version, data, 2).value
@@ -80,7 +80,7 @@ def read(message: Message, version: int, data: bytes, name: str) -> Fields:
         ) from error
 
 
-def show_embedded(member: Fields, name: str, message: Message, data: bytes) -> None:
+def show_embedded(member: Fields, name: str, message: MessageSchema, data: bytes) -> None:
     """Puts the JSON of a consumer protocol's message in the place of its bytes, if it can be read."""
     if len(data) < 2:
         return

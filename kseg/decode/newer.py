@@ -11,7 +11,7 @@ from kseg.formats.schemas import (
     share_group_state,
     transaction_state,
 )
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import NEWEST
 
 NEWER = f"newer than kseg knows, which is Kafka {NEWEST}"
@@ -42,7 +42,7 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
         return None
 
 
-def newer_part(message: Message, version: int, fields: Fields) -> str | None:
+def newer_part(message: MessageSchema, version: int, fields: Fields) -> str | None:
     """The version of a message, or its tagged fields, if the schema doesn't have them; None if it has."""
     if version > version_range(message.versions).last:
         return f"{message.name} version {version} is {NEWER}"

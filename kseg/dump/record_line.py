@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg import kernel
+from kseg.decode.record_decoders import redacting_decoder
 from kseg.dump.decoders import control_json
 from kseg.dump.log import new_output
-from kseg.dump.record_decoders import redacted_slices, redacting_decoder
+from kseg.dump.redacted import redacted_slices
 from kseg.errors import OpenError
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program

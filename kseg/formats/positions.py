@@ -69,13 +69,3 @@ def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
     size = size_field(buffer, at)
     least = MINIMUM_SIZE_FIELD.get(buffer[at + MAGIC_POSITION])
     return None if least is None or size < least else size + LOG_OVERHEAD
-
-
-def read_varint(raw: bytes) -> tuple[int, int]:
-    """The zig-zag varint that begins some bytes, as a record's length does, and its size; size 0 if they hold none."""
-    value = 0
-    for index, byte in enumerate(raw):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), index + 1
-    return 0, 0

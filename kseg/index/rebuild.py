@@ -15,8 +15,9 @@ from kseg.formats.fixed import (
 )
 from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 INDEX_INTERVAL_BYTES = 4096
 """`log.index.interval.bytes` / `index.interval.bytes`."""

@@ -436,6 +436,8 @@ class Columns(Protocol):
     "Headers of all records."
     rows: Buffer
     "int32: the row of the record's batch."
+    places: Buffer
+    "int32: with a filter the record's place among all that were read, the first is 0; else empty."
     offsets: Buffer
     "int64"
     timestamps: Buffer
@@ -510,8 +512,13 @@ class Kernel(Protocol):
         last: int,
         position: int,
         bodies: "_Bodies | Sequence[bytes | None] | None",
+        record_filter: RecordFilter | None = None,
     ) -> Columns:
-        """The records of rows first … last - 1, control records too; arguments as for Renderer.render."""
+        """The records of rows first … last - 1, control records too; arguments as for Renderer.render.
+
+        With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
+        reached.
+        """
 
     def replace_header_values(
         self, records: bytearray, start: int, end: int, count: int, replace: Callable[[bytes], bytes]

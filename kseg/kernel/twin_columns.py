@@ -1,11 +1,12 @@
 """Records of a run of batches, column by column, in buffers that Arrow can take: the twin's."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
 
-from kseg.kernel.contract import RecordProblem, Rows
+from kseg.kernel.contract import RecordFilter, RecordProblem, Rows
+from kseg.kernel.twin_filter import test_of
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import batch_pieces, read_batch
 from kseg.kernel.twin_rows import has_batch_header, take_rows
@@ -19,6 +20,7 @@ class Columns:
     count: int
     header_count: int
     rows: bytes
+    places: bytes
     offsets: bytes
     timestamps: bytes
     sequences: bytes
@@ -42,14 +44,22 @@ class Columns:
 
 
 def columns(
-    buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Sequence[bytes | None] | None
+    buffer: memoryview,
+    rows: Rows,
+    first: int,
+    last: int,
+    position: int,
+    bodies: Sequence[bytes | None] | None,
+    record_filter: RecordFilter | None = None,
 ) -> Columns:
     """The records of rows first … last - 1, control records too; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
-    table = _Table()
+    table = _Table(record_filter)
     for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first), first):
+        if table.is_full:
+            break
         if has_batch_header(buffer, at):
             batch = read_batch(buffer, at, size, is_valid, position + at)
             table.add(row, batch, batch_pieces(buffer, at, batch, body))
@@ -62,8 +72,14 @@ def columns(
 class _Table:
     """Columns that grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: RecordFilter | None) -> None:
+        self._takes = None if wanted is None else test_of(wanted)
+        self._to_skip = 0 if wanted is None else wanted.skip
+        self._limit = None if wanted is None else wanted.limit
+        self._read_count = 0
+        self.is_full = self._limit == 0
         self.problems: list[RecordProblem] = []
+        self.places = array("i")
         self.rows, self.timestamp_types, self.sequences = array("i"), array("i"), array("i")
         self.offsets, self.timestamps, self.checksums = array("q"), array("q"), array("q")
         self.valid, self.control = bytearray(), bytearray()
@@ -76,7 +92,21 @@ class _Table:
             if isinstance(piece, RecordProblem):
                 self.problems.append(piece)
             elif piece:
-                self._add(row, batch, piece)
+                self._add(row, batch, piece if self._takes is None else self._taken(piece, self._takes))
+                if self.is_full:
+                    return
+
+    def _taken(self, records: list[RecordValues], takes: Callable[[RecordValues], bool]) -> list[RecordValues]:
+        """Those that the filter takes, up to its limit."""
+        taken = [index for index, record in enumerate(records) if takes(record)]
+        skipped = min(self._to_skip, len(taken))
+        self._to_skip -= skipped
+        left = None if self._limit is None else self._limit - len(self.places)
+        taken = taken[skipped:][:left]
+        self.is_full = len(taken) == left
+        self.places.extend([self._read_count + index for index in taken])
+        self._read_count += len(records)
+        return [records[index] for index in taken]
 
     def _add(self, row: int, batch: BatchValues, records: list[RecordValues]) -> None:
         count = len(records)
@@ -101,6 +131,7 @@ class _Table:
             count=len(self.rows),
             header_count=len(self.header_keys.is_there),
             rows=self.rows.tobytes(),
+            places=self.places.tobytes(),
             offsets=self.offsets.tobytes(),
             timestamps=self.timestamps.tobytes(),
             sequences=self.sequences.tobytes(),

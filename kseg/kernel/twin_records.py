@@ -13,8 +13,9 @@ from kseg.formats.codes import (
     ControlType,
 )
 from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.formats.varint_bytes import LONGEST_VARINT
 from kseg.kernel.contract import Headers, Problem, RecordProblem
-from kseg.kernel.twin_headers import LONGEST_VARINT, ManyHeaders, header, nullable_bytes, varint, varlong
+from kseg.kernel.twin_headers import ManyHeaders, header, nullable_bytes, varint, varlong
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
     BASE_SEQUENCE,

@@ -25,8 +25,8 @@ from kseg.formats.positions import (
 )
 from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
 from kseg.reading.bodies import body_damage, problem_damage
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import Damage
 
 _NOTHING = Template((), b"", ())
 _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)

@@ -13,7 +13,7 @@ from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Record
@@ -252,7 +252,7 @@ def _entries(record: Record) -> Iterator[_Entry]:
     yield _Entry(message.name, fields, _value(number, message, version, value), record)
 
 
-def _value(number: int, message: Message, version: int, value: bytes) -> Fields:
+def _value(number: int, message: MessageSchema, version: int, value: bytes) -> Fields:
     try:
         return parse_message(message, version, value, 2).value
     except MessageError:
@@ -336,7 +336,7 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
     )
 
 
-def _embedded(message: Message, data: bytes) -> Fields | None:
+def _embedded(message: MessageSchema, data: bytes) -> Fields | None:
     """A message of the consumer protocol, which clients write as they like; None if it can't be read."""
     if len(data) < 2:
         return None
@@ -350,10 +350,10 @@ class _NewGroup(NamedTuple):
     """The messages of a type of groups that came with KIP-848 or later; `stable`: a member's state when it has all."""
 
     type: str
-    member: Message
-    assignment: Message
-    target_metadata: Message
-    target: Message
+    member: MessageSchema
+    assignment: MessageSchema
+    target_metadata: MessageSchema
+    target: MessageSchema
     stable: int = STABLE_MEMBER
 
 
@@ -387,7 +387,7 @@ def _new_group(kind: _NewGroup) -> "Describe":
     return describe
 
 
-def _by_member(entries: list[_Entry], message: Message) -> dict[str, Fields]:
+def _by_member(entries: list[_Entry], message: MessageSchema) -> dict[str, Fields]:
     return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message.name}
 
 

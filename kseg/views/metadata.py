@@ -22,7 +22,7 @@ from kseg.views.metadata_replay import MetadataReplay
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
 
 if TYPE_CHECKING:
-    from kseg.reading.log_file import Damage
+    from kseg.reading.damage import Damage
 
 
 LARGEST_OFFSET_DIGITS = 12

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from kseg.decode.topic import topic_partitions
 from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
 from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
@@ -18,8 +16,9 @@ from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.reading.batch import Record
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__transaction_state"
@@ -303,26 +302,6 @@ class CoordinatorView:
     last_timestamp: int
     later_count: int
     unreadable: tuple[Unreadable, ...]
-
-
-def read_coordinator_transactions(path: Path, at_ms: int | None = None) -> CoordinatorView:
-    """The latest state of each transactional id in a partition directory of `__transaction_state`, or in all of them.
-
-    Args:
-        path: the partition directory, or a log directory that has some.
-        at_ms: milliseconds since 1970; None: at the log's end.
-
-    Raises:
-        OpenError: there is no such directory, or no such topic in it.
-    """
-    views = [coordinator_transactions(partition, at_ms) for partition in topic_partitions(path, TOPIC)]
-    found = (transaction for view in views for transaction in view.transactions)
-    return CoordinatorView(
-        tuple(sorted(found, key=lambda transaction: transaction.transactional_id)),
-        max(view.last_timestamp for view in views),
-        sum(view.later_count for view in views),
-        tuple(unreadable for view in views for unreadable in view.unreadable),
-    )
 
 
 def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:

@@ -19,7 +19,7 @@ from kseg.formats.codes import (
 )
 from kseg.kernel.contract import Appended, Encoded
 from kseg.reading.header import NEW_HEADER, BatchHeader
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message

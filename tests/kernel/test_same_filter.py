@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import BatchFilter, Headers, RecordFilter
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
-from tests.kernel.runs import Options, program_of, render, rows_by_lengths
+from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 
 LINE = "{baseOffset}+{offset} {timestamp} {key:csv} {value:csv} {headers:csv} {time}\n"
 DECODED_LINE = LINE + "{keyDecoded:csv}{valueDecoded}{keyError?!{keyError}}{valueError!fine}{key:json}\n"
@@ -93,6 +93,22 @@ def test_filtered_renderings_are_equal(
     by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows, bodies, options) for kernel in (fast, twin))
     assert by_fast.text == by_twin.text
     assert by_fast == by_twin
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)), RECORD_FILTERS)
+def test_filtered_columns_are_equal_and_hold_what_is_printed(
+    content: bytes, bodies: list[bytes | None] | None, record_filter: RecordFilter
+) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    by_fast, by_twin = (table(kernel, content, rows, bodies, record_filter) for kernel in (fast, twin))
+    assert by_fast == by_twin
+    offsets = memoryview(by_fast["offsets"]).cast("q")  # type: ignore[arg-type]
+    printed = render(fast, program_of(None, "{offset} "), content, rows, bodies, Options(record_filter=record_filter))
+    assert [*offsets] == [*map(int, printed.text.split())]
+    every = memoryview(table(fast, content, rows, bodies)["offsets"]).cast("q")  # type: ignore[arg-type]
+    places = memoryview(by_fast["places"]).cast("i")  # type: ignore[arg-type]
+    assert [every[place] for place in places] == [*offsets]
 
 
 @settings(max_examples=200, deadline=None)

@@ -46,11 +46,24 @@ cdef class Columns:
 
     cdef readonly int64_t count
     cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
+    cdef readonly Growing places
     cdef Texts keys, values, header_keys, header_values
     cdef readonly list problems
     cdef Line line
+    cdef Filter filter
+    cdef bint has_filter, is_full
+    cdef int64_t to_skip, limit, read_count
 
-    def __cinit__(self):
+    def __cinit__(self, record_filter):
+        self.has_filter = record_filter is not None
+        self.to_skip = self.read_count = 0
+        self.limit = -1
+        if self.has_filter:
+            self.filter = Filter(record_filter)
+            self.to_skip = record_filter.skip
+            self.limit = -1 if record_filter.limit is None else record_filter.limit
+        self.is_full = self.limit == 0
+        self.places = Growing()
         self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
         self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
         self.timestamp_types, self.control = Growing(), Growing()
@@ -112,11 +125,25 @@ cdef class Columns:
         )
         return 0
 
+    cdef bint takes(self) except -1 nogil:
+        """Whether the line's record is wanted; its place is kept then."""
+        if self.is_full or not self.filter.takes(&self.line):
+            return False
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return False
+        add_int32(self.places, self.read_count - 1)
+        self.is_full = self.limit >= 0 and self.count + 1 >= self.limit
+        return True
+
     cdef int add(self, int64_t row) except -1 nogil:
-        """The line's record."""
+        """The line's record, if the filter takes it."""
         cdef Line* line = &self.line
         cdef Cursor headers = line.headers
         cdef int64_t i
+        self.read_count += 1
+        if self.has_filter and not self.takes():
+            return 0
         add_int32(self.rows, row)
         add_int64(self.offsets, line.slots[OFFSET])
         add_int64(self.timestamps, line.slots[TIMESTAMP])
@@ -148,6 +175,8 @@ cdef class Columns:
             if not read_record(&body, &self.line):
                 return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
             self.add(row)
+            if self.is_full:
+                return 0
         if body.at != body.end:
             return self.problem(Problem.BAD_COUNT, self.line.slots[COUNT], body.at - bytes_of_records.at)
         return 0
@@ -175,14 +204,17 @@ cdef class Columns:
             if size == 0:
                 return 0
             self.add(row)
+            if self.is_full:
+                return 0
             index += 1
             at += size
         return 0
 
 
-def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
+            record_filter=None):
     """The records of rows first … last - 1, control records too; see the contract."""
-    cdef Columns result = Columns()
+    cdef Columns result = Columns(record_filter)
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)
@@ -190,6 +222,8 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
     try:
         with nogil:
             for i in range(first, last):
+                if result.is_full:
+                    break
                 columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
                            position + rows[i * ROW], i, given[i - first])
     finally:

@@ -20,8 +20,9 @@ from kseg.index.time_index import TimeIndex
 from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
 from kseg.reading.batch import Batch, Record
 from kseg.reading.bodies import BodyBounds
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 SHOWN_BATCHES = 6
 """Of the batches that a scan passes only the last ones are kept."""

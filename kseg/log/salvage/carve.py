@@ -11,8 +11,10 @@ from typing import NamedTuple
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
 from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
 from kseg.index.headers import headers_of, intact_header
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
+from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, LogFile
+from kseg.reading.resync import HEADER_WINDOW
 
 SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""

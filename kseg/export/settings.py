@@ -12,8 +12,7 @@ from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.export.decoding import NOTHING, Decoding
 from kseg.redaction import Redaction
-from kseg.selection import EVERYTHING
-from kseg.selection import Selection as RecordSelection
+from kseg.selection import EVERYTHING, Selection
 
 MIB = 1 << 20
 
@@ -55,7 +54,7 @@ class OffsetRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LogSelection:
     """Which records are wanted.
 
     topics: globs, any of which a topic matches; none means all. offsets: for all partitions; offsets_of: for single
@@ -96,7 +95,7 @@ class ReadOptions:
     latest_per_key: Tombstones | None = None
     max_bytes: int = 16 * MIB
     max_decompressed: int = DEFAULT_LIMIT
-    selected: RecordSelection = EVERYTHING
+    selected: Selection = EVERYTHING
     redaction: Redaction | None = None
     decode: Decoding = NOTHING
 
@@ -130,7 +129,7 @@ class ReadOptions:
             "isolation": Isolation(members["isolation"]),
             "mode": Mode(members["mode"]),
             "latest_per_key": None if latest is None else Tombstones(latest),
-            "selected": RecordSelection.from_json(members.get("selected", {})),
+            "selected": Selection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
             "decode": Decoding(**members.get("decode", {})),
         }

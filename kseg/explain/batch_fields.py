@@ -6,7 +6,7 @@ from typing import Any
 from construct import Array
 
 from kseg.codecs.body import decompress
-from kseg.explain.field import Check, Field
+from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
@@ -14,7 +14,7 @@ from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
 from kseg.reading.batch import Batch
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 MOST_DECOMPRESSED = 1 << 24
 """Bytes of a body that are read: shown as they are, they take many times as much."""
@@ -23,7 +23,7 @@ DAMAGE_WALKED = 1 << 20
 _SHOWN = 64
 
 
-def batch_fields(batch: Batch) -> list[Field]:
+def batch_fields(batch: Batch) -> list[ExplainedField]:
     """The fields of a batch, up to its last byte."""
     fields = walk(_grammar(batch.raw), batch.raw, batch.position)
     for field in _all(fields):
@@ -44,20 +44,20 @@ def _grammar(raw: bytes) -> Any:
     return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
 
 
-def _all(fields: list[Field]) -> Iterator[Field]:
+def _all(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
     for field in fields:
         yield field
         yield from _all(field.children)
 
 
-def _check_crc(field: Field, batch: Batch) -> None:
+def _check_crc(field: ExplainedField, batch: Batch) -> None:
     start = batch.position + checksum_of(batch.magic).covers_from
     field.check = Check(batch.crc, batch.compute_crc(), start, batch.position + batch.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{batch.crc:08x}, computed 0x{field.check.computed:08x}"
 
 
-def _open_body(fields: list[Field], batch: Batch) -> None:
+def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
     """What is in the compressed records, or in a wrapper's value."""
     name = "message.value" if batch.is_legacy else "records"
     compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
@@ -72,7 +72,7 @@ def _open_body(fields: list[Field], batch: Batch) -> None:
         compressed.body = walk(Array(max(batch.header.records_count or 0, 0), RECORD), body.data, 0, name)
 
 
-def _entries(body: bytes) -> Iterator[Field]:
+def _entries(body: bytes) -> Iterator[ExplainedField]:
     """The log entries in a wrapper."""
     at, number = 0, 0
     while at < len(body):
@@ -83,7 +83,7 @@ def _entries(body: bytes) -> Iterator[Field]:
         number += 1
 
 
-def _open_control_records(fields: list[Field]) -> None:
+def _open_control_records(fields: list[ExplainedField]) -> None:
     contents = {field.path: field for field in _all(fields) if field.name in ("key", "value")}
     for path, key in contents.items():
         if not path.endswith("].key"):
@@ -97,7 +97,7 @@ def _open_control_records(fields: list[Field]) -> None:
             value.children = [*read[0].children, *read[1:]] if read[0].children else read
 
 
-def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
+def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """What can be read of a damaged stretch; `raw` is its beginning, DAMAGE_WALKED bytes at most."""
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
@@ -115,7 +115,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
     return read
 
 
-def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
+def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """The fields of the header where its length or magic is wrong, else of all that is there."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
@@ -127,6 +127,6 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
     return walk(_grammar(raw), raw[:size], damage.position)
 
 
-def _rest(damage: Damage, raw: bytes, at: int, path: str) -> Field:
+def _rest(damage: Damage, raw: bytes, at: int, path: str) -> ExplainedField:
     content = raw[at : at + _SHOWN]
-    return Field(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)
+    return ExplainedField(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)

@@ -463,7 +463,7 @@ def test_summary_on_stderr_counts_what_was_read_and_lost(singles: Log, tmp_path:
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("tail", [b"\0" * 50, b"\0" * 7 + b"\x01\0\0"])
-def test_bytes_behind_the_last_batch_are_told_as_the_tool_tells_them(tail: bytes, tmp_path: Path) -> None:
+def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(log(SINGLES[2]).content + tail)
     ran = run_kseg(["dump", NAME], tmp_path)
     assert ran.stdout.decode().endswith(f"\nFound {len(tail)} invalid bytes at the end of {NAME}\n")

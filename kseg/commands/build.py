@@ -26,7 +26,7 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
     type=click.Choice(["json", "csv", "text"]),
     default="json",
     show_default=True,
-    help="Of SOURCE: JSON lines, CSV with a line of names first, or a value per line.",
+    help="Form of SOURCE: JSON lines, CSV whose first line names the columns, or a value per line.",
 )
 @click.option("--key-separator", help="With --format text: what stands between key and value.")
 @build_options

@@ -182,7 +182,7 @@ class _IndexCheck(ABC):
 
     def tell_hidden(self, number: int) -> None:
         """Says that something follows a zero entry, which ends the dump, if something does."""
-        content = self.index.content_behind(number)
+        content = self.index.content_after(number)
         if content is not None:
             self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
 

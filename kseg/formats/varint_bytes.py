@@ -1,4 +1,4 @@
-"""Varints read and written without construct: the grammar in `formats.varint` defines them, tests hold both equal."""
+"""Varints read and written without construct: the grammar in `formats.varint` defines them, and tests compare both."""
 
 LONGEST_VARINT, LONGEST_VARLONG = 5, 10
 """Bytes of the longest varint and of the longest varlong."""

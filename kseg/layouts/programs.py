@@ -12,7 +12,7 @@ DOCUMENTED = Release((2, 1, 1))
 
 
 class LogOptions(NamedTuple):
-    """What of a log is to be printed: Kafka's options."""
+    """Kafka's options: which parts of a log to print."""
 
     deep: bool = False
     print_data: bool = False
@@ -45,7 +45,7 @@ def release_program(release: Release, options: LogOptions) -> Program:
 def documented_program(options: LogOptions) -> Program:
     """The documentation's lines, with control records as the latest release names them.
 
-    Unlike that release's, a record's `isvalid` tells whether its batch's CRC holds, and texts are given as they are.
+    Unlike in that release, a record's `isvalid` says whether its batch's CRC is right, and texts are unchanged.
     """
     return raw_program(_documented_lines(options))
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, cast
 
 from kseg.output.terminal import Terminal
-from kseg.system.interrupts import is_told_to_end
+from kseg.system.interrupts import was_asked_to_end
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
@@ -46,12 +46,12 @@ def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
     with suppress(BrokenPipeError):
         out.close()
     while True:
-        if is_told_to_end():
+        if was_asked_to_end():
             pager.terminate()
         try:
             pager.wait()
         except KeyboardInterrupt:
-            if is_told_to_end():
+            if was_asked_to_end():
                 raise
             continue  # the pager has its own use for Ctrl-C
         return

@@ -91,7 +91,7 @@ class LogFile:
     ) -> "LogFile":
         """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
 
-        Raises OpenError if it has gone, or is no regular file.
+        Raises OpenError if it has gone, or isn't a regular file.
         """
         try:
             return cls(path, limit, keep_cache=keep_cache)

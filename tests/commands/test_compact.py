@@ -50,10 +50,10 @@ def test_json_has_every_count(tmp_path: Path) -> None:
     assert told["segments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
 
 
-def test_records_without_a_key_are_told_of(tmp_path: Path) -> None:
+def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
     build(tmp_path, "1", "2", "3", "4", separator=False)
     ran = kseg(tmp_path, "t-0", "--dry-run")
-    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so that they go\n")
+    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so they are dropped\n")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_many_partitions_are_told_of_by_a_dry_run() -> None:
+def test_many_partitions_are_reported_of_by_a_dry_run() -> None:
     ran = kseg(golden.ROOT, "logs/0.10.2.2", "--dry-run", "--first-dirty-offset", "0")
     assert b"logs/0.10.2.2/compacted-0: " in ran.stdout

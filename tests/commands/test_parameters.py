@@ -43,7 +43,7 @@ def refusal(*arguments: str) -> str:
 def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:
     said = refusal(command, option, value, SAMPLE)
     assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
-    assert f"'{value}' is no whole number from {bounds}; " in said
+    assert f"'{value}' isn't a whole number from {bounds}; " in said
 
 
 def test_release_is_written_in_ascii_digits() -> None:
@@ -69,5 +69,5 @@ def test_times_before_all_records_select_all_of_them() -> None:
 def test_form_of_output_is_no_new_directory(command: str, hint: str, tmp_path: Path) -> None:
     ran = run.kseg([command, str(golden.ROOT / SAMPLE), "-o", "json"], tmp_path)
     assert ran.status == 2
-    assert f"-o names the new directory here: {hint}./json is a directory of that name;" in ran.stderr.decode()
+    assert f"-o is the new directory here: {hint}./json is a directory with that name;" in ran.stderr.decode()
     assert list(tmp_path.iterdir()) == []

@@ -469,7 +469,7 @@ def test_times_of_two_clocks_are_not_subtracted(tmp_path: Path) -> None:
     assert objects(["orders-4"], tmp_path)[0]["durationMs"] is None
 
 
-def test_damage_is_told_with_the_partitions_name_also_from_inside(tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_partitions_name_also_from_inside(tmp_path: Path) -> None:
     write_two(tmp_path)
     with next((tmp_path / "orders-4").glob("*.log")).open("ab") as log:
         log.write(b"\x07" * 70)

@@ -131,7 +131,7 @@ class TimeIndexCheck:
         self._last_timestamp = entry.timestamp
         if entry.timestamp < self._largest_of_records or (self._has_all_times and entry.timestamp > self._largest):
             sentence = (
-                f"the entry {entry.timestamp} → {entry.offset} isn't true:"
+                f"the entry {entry.timestamp} → {entry.offset} is wrong:"
                 f" the largest time up to that offset is {self._largest}"
             )
             self._findings.add("time-index-entry", self._path, sentence, offsets=(entry.offset, entry.offset))

@@ -15,7 +15,7 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan fuzz lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
+.PHONY: help demo demo-spark test test-asan test-install fuzz lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
     build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -37,7 +37,7 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 	@$(call run,$(SAMPLE),dump --print-data-log 00000000000000203000.log,head -8)
 	@echo; echo 'Its offset index:'
 	@$(call run,$(SAMPLE),dump 00000000000000203000.index,head -5)
-	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): what is behind the hole is read too.'
+	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): the batches after the hole are read too.'
 	@$(call run,$(DAMAGED),dump --shallow $(notdir $(wildcard $(DAMAGED)/*.log))) || true
 	@echo; echo 'More: $(VENV)/bin/kseg dump --help, README.md'
 
@@ -74,7 +74,10 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest -n auto tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
+
+test-install: $(KERNEL) ## Install kseg as users do, into empty environments, also without a compiler; needs the network
+	$(VENV_PYTHON) tools/try_installs.py
 
 SECONDS := 600
 SEED :=

@@ -21,7 +21,8 @@ from kseg.arrow import record_batches
 from kseg.index.headers import walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.rebuild import rebuild
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 
 PARTITIONS = 4
 PROCESSES = 2

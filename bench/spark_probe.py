@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection
+from kseg.export.copies import find_replicas
 from kseg.export.plan import Splitting, plan_orders
-from kseg.export.source import find_replicas
+from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 
 
 def plan(logs: str, target_size: int) -> None:
@@ -30,9 +30,9 @@ def read(logs: str, first: int, end: int) -> None:
 
 def read_range(logs: str, first: int, end: int) -> None:
     """Plans and reads."""
-    from kseg.export.reader import OrderReader
+    from kseg.export.order_reader import OrderReader
 
-    selection = Selection(offsets=OffsetRange(first, end))
+    selection = LogSelection(offsets=OffsetRange(first, end))
     (order,) = plan_orders(find_replicas([logs]), selection, Splitting(1 << 40))
     rows = sum(batch.num_rows for batch in OrderReader(order, ReadOptions()).batches())
     assert rows == end - first, rows

@@ -11,33 +11,47 @@ with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+    from kseg.formats.codes import Codec
     from kseg.reading.batch import Batch, Header, Record
-    from kseg.reading.log_file import Damage
+    from kseg.reading.damage import Damage
     from kseg.reading.segment import Segment, open_segment
+    from kseg.writer.builder import create_records
+    from kseg.writer.memory_records import MemoryRecords
+    from kseg.writer.message import InvalidMessageError, Message
 
 __all__ = [
     "Batch",
+    "Codec",
     "Damage",
     "DamagedError",
     "Header",
+    "InvalidMessageError",
     "KsegError",
+    "MemoryRecords",
+    "Message",
     "OpenError",
     "Record",
     "Segment",
     "UsageError",
+    "create_records",
     "open_segment",
 ]
 
 _HOMES = {
     "Batch": "kseg.reading.batch",
-    "Damage": "kseg.reading.log_file",
+    "Codec": "kseg.formats.codes",
+    "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
     "Header": "kseg.reading.batch",
+    "InvalidMessageError": "kseg.writer.message",
     "KsegError": "kseg.errors",
+    "MemoryRecords": "kseg.writer.memory_records",
+    "Message": "kseg.writer.message",
     "OpenError": "kseg.errors",
     "Record": "kseg.reading.batch",
     "Segment": "kseg.reading.segment",
     "UsageError": "kseg.errors",
+    "create_records": "kseg.writer.builder",
     "open_segment": "kseg.reading.segment",
 }
 

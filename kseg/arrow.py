@@ -191,7 +191,9 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
 
 
 def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
-    """A buffer of the kernel's as an array."""
+    """A buffer of the kernel's as an array; an empty one may have no memory, which Arrow doesn't take."""
+    if count == 0:
+        return pa.array([], kind)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
 
 

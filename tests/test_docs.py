@@ -16,7 +16,7 @@ from _pytest.mark import ParameterSet
 from kseg.cli import COMMANDS, cli
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
-from tools.pages.command_line import helps
+from tools.generators.command_line import helps
 
 ROOT = golden.ROOT.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

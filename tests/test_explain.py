@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kseg.explain import Field, Item, explain_file
+from kseg.explain import ExplainedField, Item, explain_file
 from kseg.explain.tables import FORMATS, format_rows, whole_page
 from kseg.formats.batch import BATCH_HEADER
 from kseg.formats.names import FileKind, parse_file_name
@@ -35,13 +35,13 @@ def name(path: Path) -> str:
     return str(path.relative_to(golden.ROOT))
 
 
-def leaves(path: Path) -> Iterator[Field]:
+def leaves(path: Path) -> Iterator[ExplainedField]:
     for item in explain_file(path):
         for field in item.fields:
             yield from field.leaves()
 
 
-def with_bodies(fields: list[Field]) -> Iterator[Field]:
+def with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
     for field in fields:
         for leaf in field.leaves():
             yield leaf

@@ -18,13 +18,14 @@ from zstandard import ZstdCompressor
 from kseg.codecs.body import decompress
 from kseg.codecs.bounds import LARGEST_RATIO, LARGEST_RATIO_FREE
 from kseg.explain import explain_file
-from kseg.explain.log import MOST_DECOMPRESSED
+from kseg.explain.batch_fields import MOST_DECOMPRESSED
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
 from kseg.log.lookup.lookup import lookup_offset
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import kseg
 

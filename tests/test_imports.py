@@ -146,7 +146,10 @@ def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
 def test_lookup_imports_nothing_that_it_does_not_use() -> None:
     sample = golden.ROOT / "docs" / "test-1-0"
     loaded = loaded_by(["lookup", str(sample), "--offset", "203500"])
-    assert loaded & {"construct", "kseg.log.select.selected", "kseg.log.salvage.salvage", "rich", "json"} == set()
+    assert (
+        loaded & {"construct", "kseg.log.select.record_picker", "kseg.log.salvage.salvage_plan", "rich", "json"}
+        == set()
+    )
 
 
 def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:

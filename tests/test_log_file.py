@@ -11,7 +11,8 @@ import pytest
 from kseg.errors import OpenError
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.kernel.made import BatchHeader, Message, Record, batch
 

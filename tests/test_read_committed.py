@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.export.options import Isolation
+from kseg.export.settings import Isolation
 from tests.export import exports
 from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kseg.reading.block_reader import UnreadableRange
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.failing_disk import BLOCK, FailingDisk
 from tests.log import edits

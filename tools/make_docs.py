@@ -1,27 +1,25 @@
-"""Writes every file in docs/ that is made from kseg itself, and the man pages.
+"""Writes every file that is generated from kseg itself, and the man pages.
 
-python tools/make_docs.py                    writes the files of PAGES
+python tools/make_docs.py                    writes the files of FILES
 python tools/make_docs.py --check            ends with 1 if one of them is out of date, and names it
 python tools/make_docs.py --man build/man    writes kseg.1, kseg-dump.1, … there, and nothing else
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
-from kseg.explain.tables import whole_page
-from tools.pages import command_line, findings, module_listing, picture
-
 ROOT = Path(__file__).resolve().parent.parent
-PAGES: dict[str, Callable[[], str]] = {
-    "docs/architecture.md": module_listing.page,
-    "docs/cli.md": command_line.page,
-    "docs/findings.md": findings.page,
-    "docs/formats.md": whole_page,
-    "docs/kseg.svg": picture.page,
+FILES = {
+    "docs/architecture.md": "tools.generators.module_listing:page",
+    "docs/cli.md": "tools.generators.command_line:page",
+    "docs/findings.md": "tools.generators.findings:page",
+    "docs/formats.md": "kseg.explain.tables:whole_page",
+    "docs/kseg.svg": "tools.generators.picture:page",
 }
-"""Each generated file, and what makes its content."""
+"""Each generated file, and the function that gives its text; a later one may need what an earlier one wrote."""
 
 
 def main() -> int:
@@ -31,17 +29,29 @@ def main() -> int:
     parser.add_argument("--man", type=Path, metavar="DIRECTORY", help="write man pages there, and nothing else")
     arguments = parser.parse_args()
     if arguments.man is not None:
-        command_line.write_man_pages(arguments.man)
+        from tools.generators.command_line import write_man_pages
+
+        write_man_pages(arguments.man)
         return 0
-    made = {ROOT / name: make().encode() for name, make in PAGES.items()}
-    stale = [path for path, content in made.items() if not path.exists() or path.read_bytes() != content]
-    for path in stale:
+    stale = 0
+    for name, text in stale_files():
+        stale += 1
         if arguments.check:
-            print(f"{path.relative_to(ROOT)} is out of date: run python tools/make_docs.py")
+            print(f"{name} is out of date: run python tools/make_docs.py")
         else:
-            path.write_bytes(made[path])
-            print(f"{path.relative_to(ROOT)} written")
-    return int(arguments.check and bool(stale))
+            (ROOT / name).write_text(text, encoding="utf-8")
+            print(f"{name} written")
+    return int(arguments.check and stale > 0)
+
+
+def stale_files() -> Iterator[tuple[str, str]]:
+    """The names of files that are out of date, and what they should hold."""
+    for name, place in FILES.items():
+        module, function = place.split(":")
+        text: str = getattr(import_module(module), function)()
+        path = ROOT / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield name, text
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ def message_source(schema: Schema) -> str:
         repr(schema.get("flexibleVersions", "none")),
         fields_source(schema.get("fields", []), structures),
     ]
-    return f"{constant_name(schema['name'])} = Message({', '.join(arguments)})\n"
+    return f"{constant_name(schema['name'])} = MessageSchema({', '.join(arguments)})\n"
 
 
 def register_source(schemas: list[Schema]) -> str:
@@ -217,7 +217,7 @@ def register_source(schemas: list[Schema]) -> str:
         entries = sorted((s["apiKey"], s["name"]) for s in schemas if s["type"] == kind and "apiKey" in s)
         if entries:
             lines = "".join(f"{number}: {constant_name(message)},\n" for number, message in entries)
-            text += f"\n{name}: dict[int, Message] = {{\n{lines}}}\n"
+            text += f"\n{name}: dict[int, MessageSchema] = {{\n{lines}}}\n"
     return text
 
 
@@ -225,7 +225,7 @@ def module_source(table: Table, schemas: list[Schema]) -> str:
     """A whole module."""
     schemas = sorted(schemas, key=lambda schema: (schema.get("apiKey", -1), schema["name"]))
     title = f'"""Messages of {table.title}.\n\nWritten by tools/read_schemas.py from Kafka {table.release}.\n"""'
-    imports = "from kseg.formats.schemas.schema import Field, Message"
+    imports = "from kseg.formats.schemas.schema import Field, MessageSchema"
     return "\n".join([title, "", imports, "", *map(message_source, schemas)]) + register_source(schemas)
 
 

@@ -28,6 +28,7 @@ from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.positions import stored_offset
 from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
 
@@ -350,5 +351,5 @@ def _file_name(wanted: str, first: bytes) -> str:
 
 def _base_offset(first: bytes) -> int:
     """The first offset of a log, from its first header; 0 if that is impossible."""
-    offset = int.from_bytes(first[:8], "big", signed=True)
+    offset = stored_offset(first)
     return offset if len(first) > MAGIC_POSITION and offset >= 0 and first[MAGIC_POSITION] == 2 else 0

@@ -1,102 +1,33 @@
 """`kseg compact`: cleans a partition like the log cleaner."""
 
-import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import cluster_metadata_option
-from kseg.commands.parameters import NewDirectory, int_number, long_number
+from kseg.commands.cleaner_options import cleaner_options, cleaner_settings
+from kseg.commands.options import cluster_metadata_option, new_directory_option, report_form_option
 from kseg.errors import UsageError
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
-from kseg.log.compact.compact import Compacted, compact_partition
+from kseg.log.compact.compact import compact_partition
 from kseg.log.compact.filter import Gone
-from kseg.log.compact.plan import (
-    DEDUPE_BUFFER_SIZE,
-    DELETE_RETENTION_MS,
-    PRODUCER_EXPIRATION_MS,
-    CompactSettings,
-)
-from kseg.log.partition.log_dir import partitions_at
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES
-from kseg.output.compact import compacted_lines, compacted_object
-from kseg.output.json_lines import write_json
+from kseg.log.partition.log_dir import only_partition, partitions_at
+from kseg.output.compact import compaction_notes, write_compacted
 from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.stdout import flush_stdout
 from kseg.output.talk import talk
 from kseg.system.new_directory import new_directory
-from kseg.times import parse_time
 from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "directory", type=NewDirectory("--format"), help="The new directory.")
+@new_directory_option(form_option="--format")
 @click.option("--dry-run", is_flag=True, help="Only tell how much would go.")
-@click.option(
-    "--delete-retention-ms",
-    type=long_number(),
-    default=DELETE_RETENTION_MS,
-    show_default=True,
-    help="Like delete.retention.ms: how long tombstones and markers stay.",
-)
-@click.option(
-    "--min-compaction-lag-ms",
-    type=long_number(),
-    default=0,
-    show_default=True,
-    help="Like min.compaction.lag.ms: the least age of records that are cleaned.",
-)
-@click.option(
-    "--first-dirty-offset", type=long_number(), help="Clean from here on; by default from the cleaner's checkpoint."
-)
-@click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")
-@click.option(
-    "--segment-bytes",
-    type=int_number(1),
-    default=SEGMENT_BYTES,
-    show_default=True,
-    help="Like segment.bytes: small segments are joined up to this size.",
-)
-@click.option(
-    "--index-max-bytes",
-    type=int_number(12),
-    default=SEGMENT_INDEX_BYTES,
-    show_default=True,
-    help="Like segment.index.bytes: the same for indexes.",
-)
-@click.option(
-    "--index-interval-bytes",
-    type=int_number(),
-    default=INDEX_INTERVAL_BYTES,
-    show_default=True,
-    help="Bytes between index entries.",
-)
-@click.option(
-    "--dedupe-buffer-size",
-    type=long_number(48),
-    default=DEDUPE_BUFFER_SIZE,
-    show_default=True,
-    help="Like log.cleaner.dedupe.buffer.size: memory of the offset map, 24 bytes per key; more keys need more passes.",
-)
-@click.option(
-    "--producer-id-expiration-ms",
-    type=long_number(1),
-    default=PRODUCER_EXPIRATION_MS,
-    show_default=True,
-    help="Like producer.id.expiration.ms: how long the last batch of an idle producer is kept.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of the report.",
-)
+@cleaner_options
+@report_form_option("text", "json")
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
 @cluster_metadata_option
 @reads_archives("path")
@@ -107,13 +38,10 @@ def compact(
     path: Path,
     directory: Path | None,
     dry_run: bool,
-    now: str | None,
-    index_max_bytes: int,
-    producer_id_expiration_ms: int,
     form: str,
     quiet: bool,
     cluster_metadata: Path | None,
-    **options: int | None,
+    **options: Any,
 ) -> None:
     """Clean a partition like the log cleaner: keep the last record of each key, at its offset.
 
@@ -130,38 +58,21 @@ def compact(
     """
     if dry_run == (directory is not None):
         raise UsageError("give either -o for a new directory, or --dry-run")
-    partitions = list(partitions_at(path, Refusals()))
-    if directory is not None and len(partitions) != 1:
-        raise UsageError(f"there are {len(partitions)} partitions here: give the directory of one", path)
-    if directory is not None:
+    if directory is None:
+        partitions = list(partitions_at(path, Refusals()))
+    else:
+        partitions = [only_partition(path, Refusals())]
         check_outside(directory, (path, cluster_metadata))
-    settings = CompactSettings(
-        now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now),
-        segment_index_bytes=index_max_bytes,
-        producer_expiration_ms=producer_id_expiration_ms,
-        **options,  # type: ignore[arg-type]  # click has checked them
-    )
-    without_key = 0
+    settings = cleaner_settings(options)
+    without_key, topic_ids = 0, TopicIds(cluster_metadata)
     for partition in partitions:
-        done = _compact(partition, settings, directory, cluster_metadata)
-        for note in done.notes:
+        new = nullcontext() if directory is None else new_directory(directory)
+        with new as unfinished:
+            topic_id = None if unfinished is None else topic_ids.lost_by(partition)
+            done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
+        for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")
-        if done.gone[Gone.NO_KEY]:
-            talk(f"kseg: {partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped")
         without_key += done.gone[Gone.NO_KEY]
-        if form == "json":
-            write_json(compacted_object(partition, done))
-        for line in compacted_lines(partition, done) if form == "text" and not quiet else ():
-            write_line(line)
+        write_compacted(partition, done, form, quiet=quiet)
     flush_stdout()
     command.exit(int(without_key > 0))
-
-
-def _compact(
-    partition: PartitionLog, settings: CompactSettings, directory: Path | None, cluster_metadata: Path | None
-) -> Compacted:
-    if directory is None:
-        return compact_partition(partition, settings)
-    with new_directory(directory) as unfinished:
-        topic_id = TopicIds(cluster_metadata).lost_by(partition)
-        return compact_partition(partition, settings, unfinished, topic_id=topic_id)

@@ -12,7 +12,7 @@ from kseg.commands.parameters import Number, int_number, long_number
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
-from kseg.layouts.options import INTERNAL_DECODERS
+from kseg.layouts.tool_options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
 from kseg.times import parse_zone

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.export_options import export_of, export_options, show_plan, show_report
+from kseg.commands.export_options import export_options
 from kseg.commands.options import redact_options, redaction_of
 from kseg.commands.parameters import int_number
+from kseg.commands.requested_export import export_of
 from kseg.errors import UsageError
 
 
@@ -42,6 +43,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     except ImportError as error:
         raise UsageError("pyarrow is missing: install kseg's extra `arrow`") from error
     from kseg.export.run import in_processes, plan_export, run_export
+    from kseg.output.export import write_plan, write_report
     from kseg.output.progress import ProgressBar
 
     count = processes or os.cpu_count() or 1
@@ -49,10 +51,11 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options["dry_run"]:
-        show_plan(plan_export(wanted), options["output"])
+        write_plan(plan_export(wanted), options["output"])
         return
     with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
-    command.exit(show_report(report, options["output"]))
+    write_report(report, options["output"])
+    command.exit(report.status)

@@ -1,6 +1,5 @@
 """`kseg lookup`: finds an offset or a time, and shows how."""
 
-import re
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,37 +18,17 @@ from kseg.commands.options import (
 from kseg.commands.parameters import long_number
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.errors import UsageError
-from kseg.log.lookup.lookup import (
-    SPECIAL_TIME_OF_CODE,
-    Lookup,
-    SpecialTime,
-    lookup_offset,
-    lookup_selected,
-    lookup_time,
-)
-from kseg.log.partition.log_dir import partitions_at
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.lookup.lookup import Lookup, SpecialTime, look_up, parse_target_time
+from kseg.log.partition.log_dir import partition_named
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line, write_stdout
-from kseg.output.talk import talk
-from kseg.times import parse_time, parse_zone
+from kseg.output.stdout import flush_stdout, write_lines, write_stdout
+from kseg.output.talk import note_unless, talk
+from kseg.times import parse_zone
+from kseg.views.remote_tiers import tier_for_lookup
 
 if TYPE_CHECKING:
-    from kseg.log.partition.remote_tier import RemoteTier
     from kseg.redaction import Redaction
-
-
-def _target_time(text: str, zone: tzinfo) -> int | SpecialTime:
-    """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
-    if text in list(SpecialTime):
-        return SpecialTime(text)
-    if re.fullmatch("-[0-9]{1,19}", text):
-        if int(text) not in SPECIAL_TIME_OF_CODE:
-            codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
-            raise UsageError(f"{text}: below 0 there are {codes}")
-        return SPECIAL_TIME_OF_CODE[int(text)]
-    return parse_time(text, zone)
 
 
 @click.command()
@@ -98,23 +77,18 @@ def lookup(
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    place = _one_partition(path, topic, partition)
+    place = partition_named(path, topic, partition, Refusals())
     zone = parse_zone(options["zone"])
     redaction = redaction_of(options)
     selection = selection_of(options)
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
-    target = offset if offset is not None else _target_time(timestamp or SpecialTime.EARLIEST, zone)
-    tier = _tier_of(place, target) if selection.is_everything else None
-    if not selection.is_everything:
-        answer = lookup_selected(place, target, selection, is_time=offset is None)
-    elif offset is not None:
-        answer = lookup_offset(place, offset, tier)
-    else:
-        answer = lookup_time(place, target, tier)
-    if not quiet:
-        for problem in dict.fromkeys(answer.problems):
-            talk(f"kseg: {problem}")
+    target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
+    tier = tier_for_lookup(place, target) if selection.is_everything else None
+    answer = look_up(place, target, selection, is_time=offset is None, tier=tier)
+    note = note_unless(quiet=quiet)
+    for problem in dict.fromkeys(answer.problems):
+        note(problem)
     if output == "json":
         _write_object(answer, redaction, zone)
     else:
@@ -123,17 +97,6 @@ def lookup(
     if answer.absence is not None:
         talk(f"kseg: {place.path}: {absence_line(answer)}")
         command.exit(1)
-
-
-def _tier_of(place: PartitionLog, target: int | SpecialTime) -> "RemoteTier | None":
-    from kseg.views.metadata_beside import MetadataBeside
-    from kseg.views.remote_tiers import RemoteCopies, find_tier
-    from kseg.views.topic_retention import CHEAP_METADATA
-
-    tier = find_tier(place, MetadataBeside(CHEAP_METADATA))
-    if tier is None or target is not SpecialTime.LATEST_TIERED:
-        return tier
-    return tier._replace(highest_offset=RemoteCopies().highest_offset(place))
 
 
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
@@ -151,27 +114,10 @@ def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -
 def _write_way(answer: Lookup, redaction: "Redaction | None", *, print_data: bool) -> None:
     from kseg.dump.record_line import record_line
 
-    for line in lookup_lines(answer):
-        write_line(line)
+    write_lines(lookup_lines(answer))
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
         text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)
         write_stdout(text)
     elif answer.offset is not None:
         write_stdout(f"offset: {answer.offset}\n".encode())
-
-
-def _one_partition(path: Path, topic: str | None, partition: int | None) -> PartitionLog:
-    """The chosen partition; if there are several replicas of it, the first one in use."""
-    refuse = Refusals()
-    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
-    found.sort(key=lambda place: place.state is not None)
-    if not found:
-        raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
-    if len({(place.topic, place.partition) for place in found}) > 1:
-        raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", path)
-    return found[0]
-
-
-def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> bool:
-    return (topic is None or place.topic == topic) and (partition is None or place.partition == partition)

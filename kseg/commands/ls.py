@@ -1,6 +1,5 @@
 """`kseg ls`: topics, partitions and segments."""
 
-import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.listing_options import broker_settings_options, listing_settings
 from kseg.commands.options import (
     color_option,
     csv_safe_option,
@@ -19,20 +19,11 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
 )
-from kseg.commands.parameters import int_number, is_given, long_number
+from kseg.commands.parameters import is_given
 from kseg.commands.selection_options import selection_of, selection_options
-from kseg.log.partition.listing import ListingSettings, PartitionListing
+from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import (
-    RETENTION_MS,
-    SEGMENT_BYTES,
-    SEGMENT_INDEX_BYTES,
-    SEGMENT_MS,
-    UNLIMITED,
-    RetentionSettings,
-    RollSettings,
-)
 from kseg.output.listing import ListingColumns, Totals, write_listings
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
@@ -59,30 +50,7 @@ SORT_KEYS = {
 @click.option("--topic", metavar="GLOB", help="Only topics that match, 'ord*' for example.")
 @click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the partitions; the directories' by itself.")
 @click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
-@click.option("--now", type=long_number(), metavar="MS", help="Time to judge retention by; the clock's by itself.")
-@click.option(
-    "--retention-ms",
-    type=long_number(-1),
-    default=RETENTION_MS,
-    show_default=True,
-    help="Like retention.ms; -1 for none.",
-)
-@click.option(
-    "--retention-bytes",
-    type=long_number(-1),
-    default=UNLIMITED,
-    show_default=True,
-    help="Like retention.bytes; -1 for none.",
-)
-@click.option("--segment-bytes", type=int_number(1), default=SEGMENT_BYTES, show_default=True, help="As segment.bytes.")
-@click.option("--segment-ms", type=long_number(1), default=SEGMENT_MS, show_default=True, help="As segment.ms.")
-@click.option(
-    "--segment-index-bytes",
-    type=int_number(4),
-    default=SEGMENT_INDEX_BYTES,
-    show_default=True,
-    help="As segment.index.bytes.",
-)
+@broker_settings_options
 @click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
@@ -133,7 +101,7 @@ def ls(
     is in the same log directory, and then Kafka's defaults.
     """
     writer = RowWriter(output, color, csv_safe=csv_safe)
-    settings = _settings(options)
+    settings = listing_settings(options)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     if gentle:
         give_way()
@@ -158,16 +126,3 @@ def ls(
 
 def _is_chosen(place: PartitionLog, topic: str | None) -> bool:
     return topic is None or fnmatchcase(place.topic or place.path.name, topic)
-
-
-def _settings(options: dict[str, Any]) -> ListingSettings:
-    now = options["now"]
-    return ListingSettings(
-        RetentionSettings(
-            int(time.time() * 1000) if now is None else now, options["retention_ms"], options["retention_bytes"]
-        ),
-        RollSettings(options["segment_bytes"], options["segment_ms"], options["segment_index_bytes"]),
-        options["deep"],
-        options["cache"] and tells_cache(),
-        options["keep_cache"],
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kseg.commands.parameters import int_number
+from kseg.commands.parameters import NewDirectory, int_number
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction
@@ -150,3 +150,29 @@ def zone_option(command: Command) -> Command:
         show_default=True,
         help="Time zone of given and printed times: Europe/Berlin, +02:00, local.",
     )(command)
+
+
+def new_directory_option(
+    help_text: str = "The new directory.", *, form_option: str | None = None, required: bool = False
+) -> Callable[[Command], Command]:
+    """`-o/--output` of a command that makes a directory; `form_option` names the form of its report, if it has one."""
+    return click.option(
+        "-o", "--output", "directory", required=required, type=NewDirectory(form_option), help=help_text
+    )
+
+
+def report_form_option(*forms: str) -> Callable[[Command], Command]:
+    """`--format`, one of some forms of a report; the first is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help="Of the report."
+    )
+
+
+def now_option(command: Command) -> Command:
+    """`--now`: the time that ages are judged by."""
+    return click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")(command)
+
+
+def quiet_writing_option(command: Command) -> Command:
+    """`-q/--quiet` of a command that tells what it wrote."""
+    return click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")(command)

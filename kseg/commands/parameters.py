@@ -1,4 +1,4 @@
-"""Types of options: numbers within bounds, and directories to create."""
+"""Types of options: numbers within bounds, sizes, pairs of names, and directories to create."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,8 @@ from click.core import ParameterSource
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
 FORMS = ("text", "json", "csv", "table")
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+_FOLDERS = ("topic", "partition", "date")
 
 
 class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
@@ -40,6 +42,58 @@ def long_number(least: int = 0) -> Number:
 
 ANY_LONG = long_number(-LARGEST_LONG - 1)
 """For damaged logs, whose batches may have any offset."""
+
+
+class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Bytes: a number, with B, KB, MB, GB, KiB, MiB or GiB if wanted."""
+
+    name = "SIZE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes; fails if they aren't more than none."""
+        match = re.fullmatch(r"([0-9]{1,18})\s*([KMG]I?|)B?", str(value).upper())
+        if match is None or int(match[1]) == 0:
+            self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
+        return int(match[1]) * _UNITS[match[2]]
+
+
+class DecoderName(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """key=NAME or value=NAME."""
+
+    name = "PART=NAME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The same; fails if the part isn't key or value."""
+        part, _, name = str(value).partition("=")
+        if part not in ("key", "value") or not name:
+            self.fail(f"{value!r} is neither key=NAME nor value=NAME.", param, ctx)
+        return str(value)
+
+
+class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Names of folders, separated by commas; `none` for none."""
+
+    name = "NAMES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names; fails if one isn't known."""
+        names = () if value == "none" else tuple(str(value).split(","))
+        if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
+            self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
+        return names
+
+
+class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Name and value."""
+        name, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} has no =.", param, ctx)
+        return name, text
 
 
 class NewDirectory(click.Path):

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import raw_option, redact_options, redaction_of
+from kseg.commands.options import output_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Number, int_number
-from kseg.protocol.report import ProtocolOptions, report_protocol
-from kseg.protocol.source import InputForm
+from kseg.protocol.frame_input import InputForm
+from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.splitter import MAX_FRAME
 
 _LARGEST_FRAME = (1 << 31) - 1
@@ -37,9 +37,7 @@ _LARGEST_FRAME = (1 << 31) - 1
     show_default=True,
     help="Largest frame, in bytes; a larger size is damage. Like Kafka's socket.request.max.bytes.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
-)
+@output_option("text", "json")
 @raw_option
 @redact_options
 @click.pass_context

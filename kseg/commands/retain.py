@@ -1,25 +1,21 @@
 """`kseg retain`: which segments retention would delete, and when."""
 
-import time
 from pathlib import Path
 
 import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import paths_argument
-from kseg.commands.parameters import NewDirectory, int_number, is_given, long_number
+from kseg.commands.options import new_directory_option, now_option, paths_argument, report_form_option
+from kseg.commands.parameters import int_number, is_given, long_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.roll import RETENTION_MS, UNLIMITED, RetentionSettings
-from kseg.log.retain import retain_partition, write_retained
-from kseg.output.json_lines import write_json
+from kseg.log.retain import copy_retained, retain_partition
 from kseg.output.refusals import Refusals
-from kseg.output.retain import COLUMNS, RetainedTotals, retained_object, timeline, written_line, written_object
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.table import aligned_lines
-from kseg.system.new_directory import new_directory
-from kseg.times import parse_time
+from kseg.output.retain import RetentionReport
+from kseg.output.stdout import flush_stdout
+from kseg.times import now_ms, parse_time
 from kseg.views.topic_retention import TopicRetention
 
 _HOUR_MS = 3_600_000
@@ -38,21 +34,10 @@ _HOUR_MS = 3_600_000
     show_default=True,
     help="Like retention.bytes; -1 for none.",
 )
-@click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "timeline"]),
-    default="text",
-    show_default=True,
-    help="Form of the report.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    type=NewDirectory("--format"),
-    help="The new directory, for a copy without the segments that would be deleted.",
+@now_option
+@report_form_option("text", "json", "timeline")
+@new_directory_option(
+    "The new directory, for a copy without the segments that would be deleted.", form_option="--format"
 )
 @reads_archives("paths")
 @click.pass_context
@@ -84,44 +69,33 @@ def retain(
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
     broker rolls it at the log end offset.
     """
-    given = {"retention_bytes"} if is_given(command, "retention_bytes") else set()
-    if retention_ms is not None or retention_hours is not None:
-        given.add("retention_ms")
-    if retention_ms is None:
-        hours = RETENTION_MS // _HOUR_MS if retention_hours is None else retention_hours
-        retention_ms = hours * _HOUR_MS if hours >= 0 else UNLIMITED
-    now_ms = time.time_ns() // 1_000_000 if now is None else parse_time(now)
-    topics = TopicRetention(RetentionSettings(now_ms, retention_ms, retention_bytes), given)
+    settings = RetentionSettings(
+        now_ms() if now is None else parse_time(now), _retention_ms(retention_ms, retention_hours), retention_bytes
+    )
+    is_known = {
+        "retention_ms": retention_ms is not None or retention_hours is not None,
+        "retention_bytes": is_given(command, "retention_bytes"),
+    }
+    topics = TopicRetention(settings, [name for name, is_told in is_known.items() if is_told])
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_outside(directory, paths)
-    written, totals = None, RetainedTotals()
+    copied, report = None, RetentionReport(form, settings.now_ms)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
-        totals.add(partition, retained)
-        if directory is not None:
-            with new_directory(directory) as unfinished:
-                written = write_retained(partition, retained, unfinished)
-        if form == "json":
-            for each in retained:
-                write_json(retained_object(partition, each))
-            continue
-        lines = aligned_lines(COLUMNS, retained) if form == "text" else timeline(retained, now_ms)
-        for line in (str(partition.path), *(f"  {line}" for line in lines)):
-            write_line(line)
-    if form == "json":
-        for sums in totals.objects():
-            write_json(sums)
-    else:
-        for line in totals.lines():
-            write_line(line)
-    if directory is not None and written is not None:
-        if form == "json":
-            write_json(written_object(directory, written))
-        else:
-            write_line(written_line(directory, written))
+        copied = None if directory is None else copy_retained(partition, retained, directory)
+        report.take(partition, retained)
+    report.finish(directory, copied)
     flush_stdout()
     command.exit(refuse.status)
+
+
+def _retention_ms(milliseconds: int | None, hours: int | None) -> int:
+    if milliseconds is not None:
+        return milliseconds
+    if hours is None:
+        return RETENTION_MS
+    return hours * _HOUR_MS if hours >= 0 else UNLIMITED

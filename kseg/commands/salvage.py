@@ -1,54 +1,39 @@
 """`kseg salvage`: saves the intact batches of damaged partitions into a new directory."""
 
-import shlex
-import time
-from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
-from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import cluster_metadata_option, gentle_options, paths_argument, progress_option
-from kseg.commands.parameters import NewDirectory
-from kseg.errors import UsageError
-from kseg.log.salvage.salvage import Salvage, find_replicas, plan_salvage
-from kseg.log.salvage.writer import Written, open_transactions, salvage_partition
-from kseg.output.json_lines import write_json
+from kseg.commands.new_directories import new_directory_of
+from kseg.commands.options import (
+    cluster_metadata_option,
+    gentle_options,
+    new_directory_option,
+    paths_argument,
+    progress_option,
+    report_form_option,
+)
+from kseg.log.salvage.salvage_plan import find_replicas
+from kseg.log.salvage.salvage_writer import salvage_partition
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
-from kseg.output.salvage import salvage_lines, salvage_object
-from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.salvage import write_run, write_salvaged
+from kseg.output.stdout import flush_stdout
 from kseg.system.gentle import give_way
-from kseg.system.new_directory import check_absent, new_directory
-from kseg.times import iso_time
 from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
 @paths_argument
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    type=NewDirectory("--format"),
-    help="The new directory: it must not exist yet, or be empty.",
-)
+@new_directory_option("The new directory: it must not exist yet, or be empty.", form_option="--format")
 @click.option(
     "--drop-unreadable",
     is_flag=True,
     help="Leave out batches whose CRC is right but whose records can't be read, where consumers would get stuck.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of the report.",
-)
+@report_form_option("text", "json")
 @gentle_options
 @progress_option
 @cluster_metadata_option
@@ -85,60 +70,28 @@ def salvage(
     them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
     them as lost.
     """
-    if directory is None and not dry_run:
-        raise UsageError("give -o DIRECTORY, or --dry-run")
-    if directory is not None:
-        check_absent(directory)
-        check_outside(directory, (*paths, cluster_metadata))
+    target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
     if gentle:
         give_way()
     refuse = Refusals()
     replicas = find_replicas(paths, refuse)
     if refuse.status > 1 and not replicas:
         command.exit(refuse.status)
-    is_whole, topic_ids = True, TopicIds(cluster_metadata)
-    new = nullcontext() if dry_run or directory is None else new_directory(directory)
-    with new as target, ProgressBar(progress) as bar:
-        if target is not None:
-            _report_run(command.find_root().obj or (), form)
+    topic_ids, is_whole = TopicIds(cluster_metadata), True
+    with target as unfinished, ProgressBar(progress) as bar:
+        if unfinished is not None:
+            write_run(command.find_root().obj or (), form)
         for name, partitions in replicas.items():
-            on_read = bar.counting(name, sum(partition.size for partition in partitions))
-            if target is None:
-                plan = plan_salvage(
-                    name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read
-                )
-                written = Written((), open_transactions(plan))
-            else:
-                topic_id = topic_ids.lost_by(partitions[0])
-                plan, written = salvage_partition(
-                    name,
-                    partitions,
-                    target,
-                    keep_cache=keep_cache,
-                    drop_unreadable=drop_unreadable,
-                    topic_id=topic_id,
-                    on_read=on_read,
-                )
+            plan, written = salvage_partition(
+                name,
+                partitions,
+                unfinished,
+                keep_cache=keep_cache,
+                drop_unreadable=drop_unreadable,
+                topic_id=None if unfinished is None else topic_ids.lost_by(partitions[0]),
+                on_read=bar.counting(name, sum(partition.size for partition in partitions)),
+            )
             is_whole &= plan.is_whole
-            _report(plan, written, form)
+            write_salvaged(plan, written, form)
     flush_stdout()
     command.exit(max(refuse.status, int(not is_whole)))
-
-
-def _report_run(arguments: Sequence[str], form: str) -> None:
-    """Prints the version of kseg, the time and the command."""
-    from importlib.metadata import version
-
-    run = {"type": "run", "version": version("kseg"), "time": iso_time(time.time_ns() // 1_000_000)}
-    if form == "json":
-        write_json({**run, "command": ["kseg", *arguments]})
-    else:
-        write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
-
-
-def _report(plan: Salvage, written: Written, form: str) -> None:
-    if form == "json":
-        write_json(salvage_object(plan, written))
-        return
-    for line in salvage_lines(plan, written):
-        write_line(line)

@@ -6,8 +6,8 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import cluster_metadata_option, zone_option
-from kseg.commands.parameters import NewDirectory, long_number
+from kseg.commands.options import cluster_metadata_option, new_directory_option, quiet_writing_option, zone_option
+from kseg.commands.parameters import long_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import only_partition
 from kseg.log.slice import SliceSettings, slice_partition
@@ -23,7 +23,7 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command("slice")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "directory", required=True, type=NewDirectory(), help="The new directory.")
+@new_directory_option(required=True)
 @click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
 @click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
@@ -33,7 +33,7 @@ from kseg.views.topic_ids import TopicIds
 @click.option(
     "--drop-key", multiple=True, help="Leave out all records with this key: text, hex:… or base64:…; may be repeated."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")
+@quiet_writing_option
 @cluster_metadata_option
 @reads_archives("path")
 @click.pass_context

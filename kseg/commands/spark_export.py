@@ -1,33 +1,20 @@
 """`kseg spark-export`: exports whole topics to Parquet files with Spark, on this machine or a cluster."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kseg.commands.export_options import export_of, export_options, own_arguments, show_plan, show_report
-from kseg.commands.parameters import int_number
+from kseg.commands.export_options import export_options
+from kseg.commands.parameters import Setting, int_number
+from kseg.commands.requested_export import export_of, own_arguments
 from kseg.errors import UsageError
-from kseg.output.stdout import write_line
+from kseg.output.stdout import write_line, write_lines
 
 if TYPE_CHECKING:
     from kseg.export.run import Export
     from kseg.spark.submit import Cluster
-
-
-class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """NAME=VALUE."""
-
-    name = "NAME=VALUE"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Name and value."""
-        name, equals, text = str(value).partition("=")
-        if not equals:
-            self.fail(f"{value!r} has no =.", param, ctx)
-        return name, text
 
 
 @click.command("spark-export")
@@ -72,22 +59,23 @@ def spark_export(
     SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names.
     """
     _require_spark()
-    from kseg.spark.submit import Cluster
+    from kseg.spark.submit import Cluster, submit, submit_with_environment
 
     if check:
-        _check()
+        _write_check()
         return
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).absolute())
     cluster = Cluster(master, deploy_mode, settings, packages, archive)
     is_here = master.startswith("local") or remote is not None or submitted
     if options["dry_run"]:
-        _show_dry_run(cluster, own_arguments(command, options), export_of(options, tasks or os.cpu_count() or 1))
+        _write_dry_run(cluster, own_arguments(command, options), export_of(options, tasks or os.cpu_count() or 1))
     elif is_here:
         place = (None if submitted else master, dict(settings), remote)
         command.exit(_run_here(options, place, tasks, verbose=verbose))
     else:
-        command.exit(_submit(cluster, own_arguments(command, options), ship_env=ship_env, verbose=verbose))
+        send = submit_with_environment if ship_env else submit
+        command.exit(send(cluster, own_arguments(command, options), verbose=verbose))
 
 
 def _require_spark() -> None:
@@ -98,29 +86,21 @@ def _require_spark() -> None:
         raise UsageError(f"{error.name} is missing: install kseg's extra `spark`") from error
 
 
-def _check() -> None:
-    import platform
+def _write_check() -> None:
+    from kseg.spark.java import versions
 
-    import pyarrow
-    import pyspark
-
-    from kseg.spark.java import find_java, problem
-
-    java = find_java()
-    wrong = problem(java, pyspark.__version__)
-    write_line(f"Spark {pyspark.__version__}")
-    write_line(f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})")
-    write_line(f"pyarrow {pyarrow.__version__}")
-    write_line("Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})")
+    lines, wrong = versions()
+    write_lines(lines)
     if wrong is not None:
         raise UsageError(wrong)
 
 
-def _show_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") -> None:
+def _write_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") -> None:
     from kseg.export.run import plan_export
+    from kseg.output.export import write_plan
     from kseg.spark.submit import quoted
 
-    show_plan(plan_export(wanted), "text")
+    write_plan(plan_export(wanted), "text")
     write_line(quoted(cluster, arguments))
 
 
@@ -128,6 +108,7 @@ def _run_here(
     options: dict[str, Any], place: tuple[str | None, dict[str, str], str | None], tasks: int | None, *, verbose: bool
 ) -> int:
     from kseg.export.run import run_export
+    from kseg.output.export import write_report
     from kseg.output.progress import ProgressBar
     from kseg.spark.job import by_spark
     from kseg.spark.session import QUICK_START, open_session, parallelism_of
@@ -145,16 +126,5 @@ def _run_here(
             bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
         report = run_export(wanted, by_spark(spark, wanted.parallelism, progress))
-    return show_report(report, options["output"])
-
-
-def _submit(cluster: "Cluster", arguments: list[str], *, ship_env: bool, verbose: bool) -> int:
-    from dataclasses import replace
-
-    from kseg.spark.submit import pack_environment, submit
-    from kseg.system.scratch import scratch_directory
-
-    with scratch_directory() as scratch:
-        if ship_env:
-            cluster = replace(cluster, archive=str(pack_environment(scratch / "environment.tar.gz")))
-        return submit(cluster, arguments, verbose=verbose)
+    write_report(report, options["output"])
+    return report.status

@@ -1,6 +1,5 @@
 """`kseg verify`: checks partitions and disks."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,13 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import int_number
 from kseg.commands.selection_options import selection_of, selection_options
-from kseg.errors import UsageError
-from kseg.log.verify.findings import FINDINGS, Finding, Severity, explanation
-from kseg.log.verify.plan import plan_verification
-from kseg.log.verify.verify import Verified, verify_paths
-from kseg.output.findings import counts_text, finding_object, passed_over_line, summary_object, write_findings
-from kseg.output.json_lines import write_json
+from kseg.log.verify.verification_plan import plan_verification
+from kseg.log.verify.verify import verify_paths
+from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.talk import talk
+from kseg.output.stdout import flush_stdout
+from kseg.output.talk import note_unless
 from kseg.system.gentle import give_way
 from kseg.views.judged_findings import FindingsJudge
 
@@ -79,56 +75,27 @@ def verify(
     directories.
     """
     if explain is not None:
-        _explain(explain)
+        write_explanation(explain)
         return
     if gentle:
         give_way()
     selection = selection_of(options)
-    refuse = Refusals()
+    refuse, note = Refusals(), note_unless(quiet=quiet)
     plan = plan_verification(paths, refuse)
-    for passed_over in () if quiet else plan.passed_over:
-        talk(f"kseg: {passed_over_line(passed_over)}")
-    counts: Counter[Severity] = Counter()
-    found: list[Finding] = []
-    done = 0
-    try:
-        with ProgressBar(progress) as bar:
-            on_read = bar.counting("verify", plan.size)
-            read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
-            for verified in map(FindingsJudge(plan).judged, read):
-                if output == "json":
-                    _write_objects(verified)
-                else:
-                    found += (finding for finding in verified.findings if verbose or finding.counts)
-                for note in () if quiet else verified.notes:
-                    talk(f"kseg: {note}")
-                counts.update(finding.severity for finding in verified.findings)
-                for problem in verified.problems:
-                    refuse(problem)
-                done += verified.size
-    finally:  # whoever stops it sees what was found so far
-        write_findings(found, color=color)
-    is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
-    if output == "json":
-        write_json(summary_object(counts, len(plan.orders), done, is_complete=not refuse.status))
-    elif is_well and not refuse.status:
-        write_stdout(b"ok\n")
+    for passed_over in plan.passed_over:
+        note(passed_over_line(passed_over))
+    report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)
+    with report, ProgressBar(progress) as bar:
+        on_read = bar.counting("verify", plan.size)
+        read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+        for verified in map(FindingsJudge(plan).judged, read):
+            report.take(verified)
+            for text in verified.notes:
+                note(text)
+            for problem in verified.problems:
+                refuse(problem)
+    report.finish(is_complete=not refuse.status)
     flush_stdout()
-    if not quiet and (not is_well or counts[Severity.NOTE]):
-        more = "; `kseg verify --explain ID` tells more"
-        hidden = "; -v lists the notes" if counts[Severity.NOTE] and not verbose and output != "json" else ""
-        talk(f"kseg: {counts_text(counts, len(plan.orders))}{'' if is_well else more}{hidden}")
-    command.exit(max(refuse.status, int(not is_well)))
-
-
-def _write_objects(verified: Verified) -> None:
-    for finding in verified.findings:
-        write_json(finding_object(finding))
-
-
-def _explain(name: str) -> None:
-    if name != "all" and name not in FINDINGS:
-        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(FINDINGS)}")
-    texts = [explanation(each) for each in ([*FINDINGS] if name == "all" else [name])]
-    write_stdout("\n".join(texts).encode())
-    flush_stdout()
+    if report.has_any:
+        note(report.counts_line())
+    command.exit(max(refuse.status, int(not report.is_well)))

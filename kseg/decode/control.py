@@ -9,7 +9,7 @@ from kseg.formats.schemas.control_records import (
     SNAPSHOT_HEADER_RECORD,
     VOTERS_RECORD,
 )
-from kseg.formats.schemas.schema import Message
+from kseg.formats.schemas.schema import MessageSchema
 
 
 def leader_change_json(value: bytes) -> str:
@@ -37,7 +37,7 @@ def kraft_voters_json(value: bytes) -> str:
     return control_json(VOTERS_RECORD, value)
 
 
-def control_json(message: Message, value: bytes) -> str:
+def control_json(message: MessageSchema, value: bytes) -> str:
     """The JSON of a control record's value.
 
     Kafka reads every version as version 0, and prints it as the version that the message gives: fields that only the

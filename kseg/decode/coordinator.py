@@ -9,8 +9,9 @@ from typing import NamedTuple
 from kseg.decode.history import Messages
 from kseg.decode.parts import Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import Release
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -58,7 +59,7 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
     if len(value) < 2:
         raise MessageError("Could not read version from value's buffer.")
     message = rules.messages[record_type][1]
-    version = int.from_bytes(value[:2], "big", signed=True)
+    version = VERSION.read(value)
     if rules.checks_versions and version not in version_range(message.versions):
         raise MessageError(f"Found an unknown record version {version} for {record_type} type")
     fields = read(message, version, value, "value")
@@ -70,7 +71,7 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
     return json_text({rules.version_word: str(version), "data": shown})
 
 
-def read(message: Message, version: int, data: bytes, name: str) -> Fields:
+def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields:
     """A message that follows an int16."""
     try:
         return parse_message(message, version, data, 2).value
@@ -80,11 +81,11 @@ def read(message: Message, version: int, data: bytes, name: str) -> Fields:
         ) from error
 
 
-def show_embedded(member: Fields, name: str, message: Message, data: bytes) -> None:
+def show_embedded(member: Fields, name: str, message: MessageSchema, data: bytes) -> None:
     """Replaces the bytes of a consumer protocol's message by its JSON, if it can be read."""
     if len(data) < 2:
         return
-    version = int.from_bytes(data[:2], "big", signed=True)
+    version = VERSION.read(data)
     # What can't be read stays base64, as in Kafka's tool.
     with suppress(MessageError):
         member[name] = json_value(message, version, parse_message(message, version, data, 2).value)

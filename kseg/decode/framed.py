@@ -8,8 +8,9 @@ from typing import NamedTuple
 from construct import ConstructError, Sequence
 
 from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.formats.varint import UVARINT
+from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 
 FRAME_VERSION = 1
 PREVIEW_FRAME_VERSION = 0
@@ -18,18 +19,19 @@ PREVIEW_TEXT = (
     "in 2.8 to newer versions are not supported."
 )
 MAXIMUM_INT16 = 0x7FFF
+_UINT32 = 0xFFFFFFFF
 HEADER_WORDS = ("frame version", "type", "version")
 
 
 class Framed(NamedTuple):
     """A framed record's message."""
 
-    message: Message
+    message: MessageSchema
     version: int
     fields: Fields
 
 
-def parse_framed(records: dict[int, Message], value: bytes | None) -> Framed:
+def parse_framed(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
     """The message of a record. Raises MessageError with Kafka's text if it can't be read."""
     data = value or b""
     frame_version, position = header_number(data, 0, 0)
@@ -50,7 +52,7 @@ def parse_framed(records: dict[int, Message], value: bytes | None) -> Framed:
     return Framed(records[number], version, fields)
 
 
-def is_newer(records: dict[int, Message], value: bytes | None) -> bool:
+def is_newer(records: dict[int, MessageSchema], value: bytes | None) -> bool:
     """Whether a record has a newer frame version, type or version than the known ones."""
     data = value or b""
     try:
@@ -64,7 +66,7 @@ def is_newer(records: dict[int, Message], value: bytes | None) -> bool:
     return number in records and version > version_range(records[number].versions).last
 
 
-def parse_preview(records: dict[int, Message], value: bytes | None) -> Framed:
+def parse_preview(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
     """The message of a record as the 2.8 preview reads it: frame version 0, and no complaint about extra bytes."""
     data = value or b""
     try:
@@ -91,11 +93,9 @@ def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
     """The header's number at a position, and the position of the next one."""
     word = HEADER_WORDS[index]
     try:
-        number: int = UVARINT.parse(data[position : position + 5])
-    except ConstructError as error:
+        number, end = read_uvarint(data, position, LONGEST_VARINT)
+    except EOFError as error:
         raise MessageError(f"Error while reading {word}") from error
-    if number > MAXIMUM_INT16:
+    if number & _UINT32 > MAXIMUM_INT16:
         raise MessageError(f"Value for {word} was too large.")
-    while data[position] >= 0x80:
-        position += 1
-    return number, position + 1
+    return number & _UINT32, end

@@ -9,6 +9,7 @@ from kseg.decode.coordinator import CONSUMER_PROTOCOL_TYPE
 from kseg.decode.history import message_as_of
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas.consumer_offsets import (
     GROUP_METADATA_KEY,
     GROUP_METADATA_VALUE,
@@ -16,11 +17,11 @@ from kseg.formats.schemas.consumer_offsets import (
     OFFSET_COMMIT_VALUE,
 )
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import Release, Since, value_in
 
 
-class Texts(NamedTuple):
+class GroupTexts(NamedTuple):
     """The texts of a line of releases; the fields of the message fill the holes."""
 
     offset_key: str
@@ -36,13 +37,15 @@ class Texts(NamedTuple):
 
 OLD_OFFSETS = ("offset::{group}:{topic}:{partition}", "{offset}", "{offset}:{metadata}")
 NEW_OFFSETS = ("offset_commit::group={group},partition={topic}-{partition}", "offset={offset}")
-TEXTS: Since[Texts] = (
-    ((0, 9), Texts(*OLD_OFFSETS, "metadata::{group}", False, False, False)),
-    ((1, 0), Texts(*OLD_OFFSETS, '{{"metadata":"{group}"}}', True, False, False)),
-    ((1, 1), Texts(*OLD_OFFSETS, '{{"metadata":{json}}}', True, True, False)),
+TEXTS: Since[GroupTexts] = (
+    ((0, 9), GroupTexts(*OLD_OFFSETS, "metadata::{group}", False, False, False)),
+    ((1, 0), GroupTexts(*OLD_OFFSETS, '{{"metadata":"{group}"}}', True, False, False)),
+    ((1, 1), GroupTexts(*OLD_OFFSETS, '{{"metadata":{json}}}', True, True, False)),
     (
         (2, 4, 1),
-        Texts(*NEW_OFFSETS, "offset={offset},metadata={metadata}", "group_metadata::group={group}", True, True, True),
+        GroupTexts(
+            *NEW_OFFSETS, "offset={offset},metadata={metadata}", "group_metadata::group={group}", True, True, True
+        ),
     ),
 )
 CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
@@ -69,7 +72,7 @@ def group_text_decoder(release: Release) -> Decoder:
     return decode
 
 
-def offset_parts(texts: Texts, release: Release, key: bytes, value: bytes | None) -> Parts:
+def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
     """The printed parts of an offset commit."""
     fields = read(OFFSET_COMMIT_KEY, release, key)
     key_text = texts.offset_key.format_map(fields)
@@ -80,7 +83,7 @@ def offset_parts(texts: Texts, release: Release, key: bytes, value: bytes | None
     return parts(key_text, template.format_map(commit))
 
 
-def group_parts(texts: Texts, release: Release, key: bytes, value: bytes | None) -> Parts:
+def group_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
     """The printed parts of a group's metadata."""
     group = read(GROUP_METADATA_KEY, release, key)["group"]
     key_text = texts.group_key.format(group=group, json=json_text(group))
@@ -96,7 +99,7 @@ def group_parts(texts: Texts, release: Release, key: bytes, value: bytes | None)
     return parts(key_text, group_text(texts, shown))
 
 
-def group_text(texts: Texts, shown: Fields) -> str:
+def group_text(texts: GroupTexts, shown: Fields) -> str:
     """The text of a group's value."""
     if texts.escapes_json:
         return json_text(shown)
@@ -134,13 +137,13 @@ def hex_text(release: Release, data: bytes) -> str:
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 
 
-def read(message: Message, release: Release, data: bytes, any_version: bool = False) -> Fields:
+def read(message: MessageSchema, release: Release, data: bytes, any_version: bool = False) -> Fields:
     """A message after its version, as a release knew it.
 
     Raises DecodeError for bytes that can't be read, and for versions that the release didn't know.
     """
     known = message_as_of(message, release)
-    version = int.from_bytes(data[:2], "big", signed=True)
+    version = VERSION.read(data)
     is_key = message.kind == "coordinator-key"
     if not any_version and not is_key and version not in version_range(known.versions):
         raise DecodeError(f"unknown version {version} of {message.name}: the real tool stops here")

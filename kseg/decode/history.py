@@ -14,10 +14,10 @@ from kseg.formats.schemas import (
     share_groups_4_0,
     transaction_state,
 )
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 from kseg.releases import Release, Since, value_in
 
-Messages = dict[int, tuple[Message, Message]]
+Messages = dict[int, tuple[MessageSchema, MessageSchema]]
 """Type of a coordinator's record to the messages of its key and value."""
 
 TAGGED_FIELDS_SINCE: dict[tuple[str, str], tuple[int, int]] = {
@@ -68,7 +68,7 @@ METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
 }
 """Types of `__cluster_metadata` records that were added after 3.0."""
 
-OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[Message, ...]] = {
+OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[MessageSchema, ...]] = {
     (3, 2): (cluster_metadata_3_1.PRODUCER_IDS_RECORD,),
     (3, 3): (
         cluster_metadata_3_1.FEATURE_LEVEL_RECORD,
@@ -91,7 +91,7 @@ OFFSETS_NEWEST_TYPE: Since[int] = (((3, 8), 8), ((4, 0), 16), ((4, 1), 23))
 
 
 @lru_cache(maxsize=512)
-def message_as_of(message: Message, release: Release) -> Message:
+def message_as_of(message: MessageSchema, release: Release) -> MessageSchema:
     """A message as a release knew it."""
     fields = known_fields(message.name, message.fields, release)
     if message.name in NEWEST_VERSION:
@@ -108,7 +108,7 @@ def known_fields(message: str, fields: tuple[Field, ...], release: Release) -> t
     )
 
 
-def metadata_records(release: Release) -> dict[int, Message]:
+def metadata_records(release: Release) -> dict[int, MessageSchema]:
     """The `__cluster_metadata` records that a release (3.0 or later) knew, by type."""
     records = {
         number: message_as_of(message, release)

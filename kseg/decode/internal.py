@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kseg.decode.coordinator import coordinator_decoder
 from kseg.decode.group_text import group_text_decoder
 from kseg.decode.history import offsets_messages, share_state_messages, transaction_messages
-from kseg.decode.metadata import cluster_metadata_decoder, remote_log_metadata_decoder
+from kseg.decode.metadata_text import cluster_metadata_decoder, remote_log_metadata_decoder
 from kseg.decode.parts import Decoder
 from kseg.decode.transaction_text import transaction_text_decoder
 from kseg.errors import UsageError

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kseg.decode.framed import parse_framed
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas import (
     cluster_metadata,
     consumer_offsets,
@@ -11,7 +12,7 @@ from kseg.formats.schemas import (
     share_group_state,
     transaction_state,
 )
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import NEWEST
 
 NEWER = f"newer than kseg knows, which is Kafka {NEWEST}"
@@ -33,16 +34,16 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
     try:
         if option in _FRAMED:
             return newer_part(*parse_framed(_FRAMED[option], value))
-        message = _COORDINATORS[option].get(int.from_bytes((key or b"")[:2], "big", signed=True))
+        message = _COORDINATORS[option].get(VERSION.read(key or b""))
         if message is None or len(value) < 2:
             return None
-        version = int.from_bytes(value[:2], "big", signed=True)
+        version = VERSION.read(value)
         return newer_part(message, version, parse_message(message, version, value, 2).value)
     except MessageError:
         return None
 
 
-def newer_part(message: Message, version: int, fields: Fields) -> str | None:
+def newer_part(message: MessageSchema, version: int, fields: Fields) -> str | None:
     """The version of a message, or its tagged fields, if the schema doesn't have them; None if it does."""
     if version > version_range(message.versions).last:
         return f"{message.name} version {version} is {NEWER}"

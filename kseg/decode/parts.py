@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kseg.errors import KsegError
+from kseg.formats.positions import VERSION
 
 
 class Parts(NamedTuple):
@@ -32,4 +33,4 @@ def key_version(key: bytes | None) -> int:
         raise DecodeError("the record has no key: the real tool stops here")
     if len(key) < 2:
         raise DecodeError(f"the key has {len(key)} bytes, too few for its type: the real tool stops here")
-    return int.from_bytes(key[:2], "big", signed=True)
+    return VERSION.read(key)

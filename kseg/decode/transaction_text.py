@@ -23,7 +23,7 @@ STATES = (
 )
 
 
-class Texts(NamedTuple):
+class TransactionTexts(NamedTuple):
     """The texts of a line of releases."""
 
     key: str
@@ -33,11 +33,11 @@ class Texts(NamedTuple):
     names_unknown_keys: bool
 
 
-TEXTS: Since[Texts] = (
-    ((0, 11), Texts("transactionalId={}", "Set({})", False, False)),
-    ((2, 4, 1), Texts("transaction_metadata::transactionalId={}", "Set({})", True, False)),
-    ((2, 5), Texts("transaction_metadata::transactionalId={}", "[{}]", True, False)),
-    ((3, 4, 1), Texts("transaction_metadata::transactionalId={}", "[{}]", True, True)),
+TEXTS: Since[TransactionTexts] = (
+    ((0, 11), TransactionTexts("transactionalId={}", "Set({})", False, False)),
+    ((2, 4, 1), TransactionTexts("transaction_metadata::transactionalId={}", "Set({})", True, False)),
+    ((2, 5), TransactionTexts("transaction_metadata::transactionalId={}", "[{}]", True, False)),
+    ((3, 4, 1), TransactionTexts("transaction_metadata::transactionalId={}", "[{}]", True, True)),
 )
 
 
@@ -61,7 +61,7 @@ def transaction_text_decoder(release: Release) -> Decoder:
     return decode
 
 
-def transaction_text(texts: Texts, fields: Fields) -> str:
+def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
     """The printed text of a transaction's state."""
     status = fields["transactionStatus"]
     if not 0 <= status < len(STATES):
@@ -74,7 +74,7 @@ def transaction_text(texts: Texts, fields: Fields) -> str:
     )
 
 
-def partitions_text(texts: Texts, fields: Fields) -> str:
+def partitions_text(texts: TransactionTexts, fields: Fields) -> str:
     """A transaction's partitions, each once and in the file's order; the real tool has a hash table's order.
 
     An empty transaction has none, whatever is written. A set's text separates them with `, `, a list's with `,`.

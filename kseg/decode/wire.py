@@ -4,15 +4,15 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kseg.decode.decoded import Headers, NotDecodable, Part
+from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
-MAGIC_ID = 0
+MAGIC_ID = b"\0"
 """An int32 id follows it."""
-MAGIC_GUID = 1
+MAGIC_GUID = b"\1"
 """The 16 bytes of a GUID follow it."""
 ID_PREFIX_SIZE = 5
 GUID_PREFIX_SIZE = 17
 SCHEMA_ID_HEADER: dict[Part, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
-MAXIMUM_VARINT_SIZE = 5
 
 SchemaId = int | UUID
 
@@ -54,9 +54,9 @@ def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
 
 
 def _schema_id(data: bytes) -> WireMessage | None:
-    if data[:1] == b"\0" and len(data) >= ID_PREFIX_SIZE:
+    if data[:1] == MAGIC_ID and len(data) >= ID_PREFIX_SIZE:
         return WireMessage(int.from_bytes(data[1:ID_PREFIX_SIZE], "big"), data[ID_PREFIX_SIZE:])
-    if data[:1] == b"\1" and len(data) >= GUID_PREFIX_SIZE:
+    if data[:1] == MAGIC_GUID and len(data) >= GUID_PREFIX_SIZE:
         return WireMessage(UUID(bytes=data[1:GUID_PREFIX_SIZE]), data[GUID_PREFIX_SIZE:])
     return None
 
@@ -76,12 +76,11 @@ def parse_indexed(message: WireMessage) -> Indexed:
 
 
 def _zigzag(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift, byte in enumerate(data[position : position + MAXIMUM_VARINT_SIZE]):
-        value |= (byte & 0x7F) << (7 * shift)
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position + shift + 1
-    raise NotDecodable("the message indexes can't be read")
+    try:
+        number, position = read_uvarint(data, position, LONGEST_VARINT)
+    except EOFError as error:
+        raise NotDecodable("the message indexes can't be read") from error
+    return from_zigzag(number), position
 
 
 def schema_name(schema_id: SchemaId) -> str:

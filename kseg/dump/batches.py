@@ -14,7 +14,7 @@ from kseg.formats.codes import (
     NO_TIMESTAMP,
     Codec,
 )
-from kseg.kernel.contract import SIZE, Bodies
+from kseg.kernel.contract import LEAST, MOST, SIZE, Bodies
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
@@ -56,7 +56,7 @@ class _Records(NamedTuple):
 
 def wrap_offset(offset: int) -> int:
     """A sum of offsets as Java's 64 bits hold it."""
-    return offset if -(2**63) <= offset < 2**63 else (offset + 2**63) % 2**64 - 2**63
+    return offset if LEAST <= offset <= MOST else (offset - LEAST) % 2**64 + LEAST
 
 
 class BatchReader:
@@ -140,7 +140,9 @@ class BatchReader:
             return NoBatch.NO_HEADER
         if header.size > left:
             return NoBatch.BEYOND_END
-        return header if header.is_legacy else header._replace(last_offset=wrap_offset(header.last_offset))
+        if LEAST <= header.last_offset <= MOST:
+            return header
+        return header._replace(last_offset=wrap_offset(header.last_offset))
 
     def _records(self, batch: BatchHeader) -> _Records:
         """The batch's records; those of many batches are remembered."""

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 from kseg.control_characters import json_bytes_escaped
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
-from kseg.layouts.options import CLASS_PREFIX, OLD_CLASS_PREFIX
+from kseg.formats.fixed import CONTROL_KEY_TYPE
+from kseg.layouts.tool_options import CLASS_PREFIX, OLD_CLASS_PREFIX
 from kseg.releases import Release
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode
+    from kseg.kernel.contract import Decode, Headers
 
 TextOf = Callable[[bytes], bytes]
 
@@ -47,7 +48,7 @@ def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
     """What prints keys and values by these classes. Raises UsageError for a class that kseg doesn't know."""
     of_key, of_value = _decoder(key_class, "--key-decoder-class"), _decoder(value_class, "--value-decoder-class")
 
-    def decode(key: bytes | None, value: bytes | None, _: int) -> tuple[bytes | None, bytes | None]:
+    def decode(key: bytes | None, value: bytes | None, _: int, __: "Headers") -> tuple[bytes | None, bytes | None]:
         return None if key is None else of_key(key), None if value is None else of_value(value)
 
     return decode
@@ -72,7 +73,9 @@ class InternalDecoder:
         self._error = DecodeError
         self.failures: list[tuple[int, str]] = []
 
-    def __call__(self, key: bytes | None, value: bytes | None, offset: int) -> tuple[bytes | None, bytes | None]:
+    def __call__(
+        self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
+    ) -> tuple[bytes | None, bytes | None]:
         """The texts of a record; a failure is remembered with its offset."""
         try:
             return self._decode(key, value, offset)
@@ -93,7 +96,7 @@ def control_json(key: bytes, value: bytes | None) -> bytes | None:
         ControlType.KRAFT_VERSION: control.kraft_version_json,
         ControlType.KRAFT_VOTERS: control.kraft_voters_json,
     }
-    kind = int.from_bytes(key[2:4], "big")
+    kind = CONTROL_KEY_TYPE.read(key)
     try:
         return None if kind not in read or value is None else read[kind](value).encode()
     except DecodeError:

@@ -24,7 +24,7 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.METADATA_SNAPSHOT: ("kseg.dump.logs", "dump_log_file"),
     FileKind.OFFSET_INDEX: ("kseg.dump.indexes", "dump_offset_index"),
     FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
-    FileKind.TRANSACTION_INDEX: ("kseg.dump.transactions", "dump_transaction_index"),
+    FileKind.TRANSACTION_INDEX: ("kseg.dump.aborted_transactions", "dump_transaction_index"),
     FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
     FileKind.OFFSET_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
     FileKind.LEADER_EPOCH_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
@@ -70,9 +70,9 @@ def dump_files(
     """
     check_options(options, talk)
     if options.key_decoder is not None or options.value_decoder is not None:
-        from kseg.dump.record_decoders import check_decoders
+        from kseg.decode.record_decoders import check_decoders
 
-        check_decoders(options)
+        check_decoders(options.decoding)
     paths = [file_path(path) for path in paths]
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:
@@ -86,11 +86,11 @@ def dump_files(
     if not quiet:
         if context.unread_batches and options.like is None:
             talk(layout.UNREAD_RECORDS.format(count=context.unread_batches))
-        for lines in context.reports.lines(None if options.like else REPORTED_LINES):
+        for lines in context.found.reports.lines(None if options.like else REPORTED_LINES):
             talk(*lines.split("\n"))
-        for line in context.summaries:
+        for line in context.found.summaries:
             talk(line)
-    return 2 if context.failed else int(context.found_wrong)
+    return 2 if context.failed else int(context.found.is_wrong)
 
 
 def _dump_all(paths: list[str], context: DumpContext) -> None:
@@ -188,7 +188,7 @@ def _refuse(error: OpenError, context: DumpContext) -> None:
     if error.path in context.given and not isinstance(error, UnreadableError):
         context.failed += 1
     else:
-        context.found_wrong = True
+        context.found.is_wrong = True
 
 
 def dump_file(path: str, context: DumpContext) -> None:

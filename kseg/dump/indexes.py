@@ -1,8 +1,9 @@
-"""Prints .index and .timeindex files, each compared with the log beside it.
+"""Checks .index and .timeindex files against the log beside them, and prints them.
 
 Source: DumpLogSegments, OffsetIndex, TimeIndex.
 """
 
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from sys import byteorder
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.dump.batches import BatchReader, NoBatch, wrap_offset
+from kseg.dump.found import Found
 from kseg.dump.reports import Pairs, absolute_path
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec
@@ -22,10 +24,10 @@ from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-from kseg.releases import value_in
+from kseg.releases import Release, value_in
 
 if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext
+    from kseg.dump.options import DumpContext, DumpOptions
 
 LARGEST_LOOKUP = 1 << 28
 """Bytes of an .index that are used to find positions in the log."""
@@ -42,29 +44,73 @@ _ADVICE: dict[str, str] = {
 
 def dump_offset_index(path: str, context: "DumpContext") -> None:
     """Prints an `.index`. Raises OpenError if it can't be opened."""
-    with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
-        dump = OffsetIndexDump(index, context)
-        with _reader_beside(path, context) as batches:
-            if index.capacity == 0 and value_in(context.options.release, layout.SAYS_EMPTY):
-                context.line(layout.IS_EMPTY.format(path=context.shown(path)))
-                dump.tell_trailing()
-            elif context.options.index_sanity_check:
-                dump.check_sanity()
-            else:
-                dump.print_entries(batches)
-                dump.tell()
+    with _opened_offset_index(path, context.options, context.found) as (check, batches):
+        if check.is_said_to_be_empty:
+            context.line(layout.IS_EMPTY.format(path=context.shown(path)))
+            check.tell_trailing()
+        else:
+            _dump_checked(check, batches, layout.OFFSET_INDEX_LINE, context)
 
 
 def dump_time_index(path: str, context: "DumpContext") -> None:
     """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
+    with _opened_time_index(path, context.options, context.found) as (check, batches):
+        _dump_checked(check, batches, layout.TIME_INDEX_LINE, context)
+
+
+def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, context: "DumpContext") -> None:
+    if context.options.index_sanity_check:
+        if check.is_sane():
+            context.line(layout.SANITY_PASSED.format(path=context.shown(check.index.name)))
+        return
+    for entries in check.checked_entries(batches):
+        if not context.options.verify_index_only:
+            context.output.write("".join([line.format(*entry) for entry in entries]).encode())
+    check.tell()
+
+
+def check_offset_index(path: str, options: "DumpOptions", found: Found) -> None:
+    """Finds what is wrong with an `.index`. Raises OpenError if it can't be opened."""
+    with _opened_offset_index(path, options, found) as (check, batches):
+        if check.is_said_to_be_empty:
+            check.tell_trailing()
+        else:
+            _check(check, batches, options)
+
+
+def check_time_index(path: str, options: "DumpOptions", found: Found) -> None:
+    """Finds what is wrong with a `.timeindex`. Raises OpenError if it can't be opened."""
+    with _opened_time_index(path, options, found) as (check, batches):
+        _check(check, batches, options)
+
+
+def _check(check: "_IndexCheck", batches: BatchReader | None, options: "DumpOptions") -> None:
+    if options.index_sanity_check:
+        check.is_sane()
+        return
+    for _ in check.checked_entries(batches):
+        pass  # what is wrong with them is noted
+    check.tell()
+
+
+@contextmanager
+def _opened_offset_index(
+    path: str, options: "DumpOptions", found: Found
+) -> "Iterator[tuple[ToolOffsetCheck, BatchReader | None]]":
+    with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
+        check = ToolOffsetCheck(index, options.release, found)
+        with _reader_beside(path, options, found) as batches:
+            yield check, batches
+
+
+@contextmanager
+def _opened_time_index(
+    path: str, options: "DumpOptions", found: Found
+) -> "Iterator[tuple[ToolTimeCheck, BatchReader | None]]":
     with EntryFile(path, TIME_INDEX_ENTRY_FIELDS) as index:
-        dump = TimeIndexDump(index, context)
-        with _reader_beside(path, context) as batches:
-            if context.options.index_sanity_check:
-                dump.check_sanity()
-            else:
-                dump.print_entries(batches)
-                dump.tell()
+        check = ToolTimeCheck(index, options.release, found)
+        with _reader_beside(path, options, found) as batches:
+            yield check, batches
 
 
 def _beside(path: str, extension: str) -> Path:
@@ -76,34 +122,41 @@ def _beside(path: str, extension: str) -> Path:
 
 
 @contextmanager
-def _reader_beside(path: str, context: "DumpContext") -> Iterator[BatchReader | None]:
+def _reader_beside(path: str, options: "DumpOptions", found: Found) -> Iterator[BatchReader | None]:
     """A reader of the log next to an index; reports it and returns None if there is none."""
-    options = context.options
     with ExitStack() as stack:
         reader = None
         try:
             log = stack.enter_context(LogFile(_beside(path, ".log")))
         except OpenError as error:
-            context.add_problem(path, f"the log beside it {error.message}; nothing could be checked")
+            found.add_problem(path, f"the log beside it {error.message}; nothing could be checked")
         else:
             reader = BatchReader(log, options.max_message_size, options.max_decompressed)
         yield reader
 
 
-class _IndexDump:
+class _IndexCheck(ABC):
     """What both kinds of index have in common: their base offset, and the entries that can't be right."""
 
-    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
+    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
         self.index = index
-        self.context = context
-        self.release = context.options.release
+        self.release = release
+        self.found = found
         self.absolute_path = absolute_path(index.name)
         self.stops_before_zero = value_in(self.release, layout.STOPS_BEFORE_ZERO_ENTRY)
         base_offset = parse_file_name(index.name).base_offset
         if base_offset is None:
-            context.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
+            found.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
         self.base_offset = base_offset or 0
         self._problems: dict[str, tuple[int, str]] = {}
+
+    @abstractmethod
+    def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
+        """The entries as lines show them, each compared with its batch; up to the zeros of a preallocated file."""
+
+    @abstractmethod
+    def insanity(self) -> str | None:
+        """What a broker's check at its start would object to; None if nothing."""
 
     def offset(self, relative_offset: int) -> int:
         """The absolute offset."""
@@ -119,7 +172,7 @@ class _IndexDump:
         for problem, (count, first) in self._problems.items():
             entries = "1 entry," if count == 1 else f"{count} entries, the first"
             advice = _ADVICE.get(problem, REBUILT)
-            self.context.add_problem(self.index.name, f"{problem}: {entries} {first}; {advice}")
+            self.found.add_problem(self.index.name, f"{problem}: {entries} {first}; {advice}")
         self.tell_trailing()
 
     def tell_trailing(self) -> None:
@@ -133,34 +186,34 @@ class _IndexDump:
         if content is not None:
             self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
 
-    def print_sanity(self, failure: str | None) -> None:
-        """Prints that the sanity check passed, or says why not."""
+    def is_sane(self) -> bool:
+        """Whether the index passes a broker's check at its start; notes why not."""
+        failure = self.insanity()
         if failure is None and self.index.trailing:
             failure = f"{self.index.size} bytes are no whole number of entries"
-        if failure is None:
-            self.context.line(layout.SANITY_PASSED.format(path=self.context.shown(self.index.name)))
-        else:
+        if failure is not None:
             self._add_problem(f"sanity check failed: {failure}")
+        return failure is None
 
     def _add_problem(self, problem: str) -> None:
-        self.context.add_problem(self.index.name, f"{problem}; {REBUILT}")
-
-    def print_lines(self, lines: list[str]) -> None:
-        """Prints some entries, unless they shall only be verified."""
-        if not self.context.options.verify_index_only:
-            self.context.output.write("".join(lines).encode())
+        self.found.add_problem(self.index.name, f"{problem}; {REBUILT}")
 
 
-class OffsetIndexDump(_IndexDump):
-    """The printing of one `.index`."""
+class ToolOffsetCheck(_IndexCheck):
+    """The check of one `.index`."""
 
-    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
-        super().__init__(index, context)
+    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
+        super().__init__(index, release, found)
         self._compared = value_in(self.release, layout.COMPARED)
         self._previous = -1, -1
 
-    def check_sanity(self) -> None:
-        """Prints what a broker's check at its start would say."""
+    @property
+    def is_said_to_be_empty(self) -> bool:
+        """Whether the release says of it that it is empty, and no more."""
+        return self.index.capacity == 0 and value_in(self.release, layout.SAYS_EMPTY)
+
+    def insanity(self) -> str | None:
+        """What a broker's check at its start would object to; None if nothing."""
         failure = None
         if self.index.capacity:
             last = self.index.entry(self.index.capacity - 1)[0]
@@ -168,24 +221,24 @@ class OffsetIndexDump(_IndexDump):
             if last < 0 or (is_strict and last == 0):
                 relation = "not above" if is_strict else "below"
                 failure = f"its last offset {self.offset(last)} is {relation} its base offset {self.base_offset}"
-        self.print_sanity(failure)
+        return failure
 
-    def print_entries(self, batches: BatchReader | None) -> None:
-        """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
+    def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
+        """Offset and position of the entries; see above."""
         number = 0
         for piece in self.index.pieces():
-            lines: list[str] = []
+            shown: list[tuple[int, int]] = []
             for relative_offset, position in piece:
                 is_zero = relative_offset == 0 and number > 0
                 if batches is not None and not (is_zero and self.stops_before_zero):
                     self._compare(number, relative_offset, position, batches)
                 if is_zero:
-                    self.print_lines(lines)
+                    yield shown
                     self.tell_hidden(number)
                     return
-                lines.append(layout.OFFSET_INDEX_LINE.format(self.offset(relative_offset), position))
+                shown.append((self.offset(relative_offset), position))
                 number += 1
-            self.print_lines(lines)
+            yield shown
 
     def _compare(self, number: int, relative_offset: int, position: int, batches: BatchReader) -> None:
         offset = self.offset(relative_offset)
@@ -202,9 +255,9 @@ class OffsetIndexDump(_IndexDump):
             if is_written:
                 self.add(found, number, f"offset {offset}, position {position}")
         elif found != offset:
-            self.context.reports.mismatches[self.absolute_path].add(offset, found)
-            if is_written and isinstance(batch, BatchHeader) and not self.context.found_wrong:
-                self.context.found_wrong = not _is_sound(offset, batch, batches)
+            self.found.reports.mismatches[self.absolute_path].add(offset, found)
+            if is_written and isinstance(batch, BatchHeader) and not self.found.is_wrong:
+                self.found.is_wrong = not _is_sound(offset, batch, batches)
         if is_written:
             self._previous = relative_offset, position
 
@@ -222,15 +275,15 @@ def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
     return is_wrapper or offset in (batch.base_offset, batch.last_offset)
 
 
-class TimeIndexDump(_IndexDump):
-    """The printing of one `.timeindex`."""
+class ToolTimeCheck(_IndexCheck):
+    """The check of one `.timeindex`."""
 
-    def __init__(self, index: EntryFile, context: "DumpContext") -> None:
-        super().__init__(index, context)
+    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
+        super().__init__(index, release, found)
         self._previous_timestamp = NO_TIMESTAMP
 
-    def check_sanity(self) -> None:
-        """Prints what a broker's check at its start would say."""
+    def insanity(self) -> str | None:
+        """What a broker's check at its start would object to; None if nothing."""
         failure = None
         if self.index.capacity:
             first_timestamp, _ = self.index.entry(0)
@@ -239,14 +292,14 @@ class TimeIndexDump(_IndexDump):
                 failure = f"its last timestamp {timestamp} is below its first, {first_timestamp}"
             elif last < 0:
                 failure = f"its last offset {self.offset(last)} is below its base offset {self.base_offset}"
-        self.print_sanity(failure)
+        return failure
 
-    def print_entries(self, batches: BatchReader | None) -> None:
-        """Prints the entries, up to the zeros of a preallocated file, and compares each with its batch."""
-        positions = _read_positions(self.index.name, self.context) if batches is not None else None
+    def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
+        """Timestamp and offset of the entries; see above."""
+        positions = _read_positions(self.index.name, self.found) if batches is not None else None
         number = 0
         for piece in self.index.pieces():
-            lines: list[str] = []
+            shown: list[tuple[int, int]] = []
             for timestamp, relative_offset in piece:
                 is_zero = relative_offset == 0 and number > 0
                 is_end = is_zero and (self.stops_before_zero or batches is None)
@@ -256,13 +309,13 @@ class TimeIndexDump(_IndexDump):
                     entry = _TimeEntry(number, timestamp, self.offset(relative_offset), is_written)
                     is_end = self._compare(entry, batch, batches) and is_zero
                 if is_end:
-                    self.print_lines(lines)
+                    yield shown
                     self.tell_hidden(number)
                     return
-                lines.append(layout.TIME_INDEX_LINE.format(timestamp, self.offset(relative_offset)))
+                shown.append((timestamp, self.offset(relative_offset)))
                 self._previous_timestamp = timestamp
                 number += 1
-            self.print_lines(lines)
+            yield shown
 
     def _compare(self, entry: "_TimeEntry", batch: BatchHeader | NoBatch, batches: BatchReader) -> bool:
         """Reports what differs; gives whether the batch ends at the entry's offset.
@@ -272,7 +325,7 @@ class TimeIndexDump(_IndexDump):
         """
         if batch is NoBatch.BEYOND_END or (isinstance(batch, BatchHeader) and batch.last_offset != entry.offset):
             found = batch.last_offset if isinstance(batch, BatchHeader) else -1
-            self._report(self.context.reports.offsets_not_found, entry.offset, found)
+            self._report(self.found.reports.offsets_not_found, entry.offset, found)
             self._judge(entry, is_wrong=isinstance(batch, NoBatch))
             return False
         timestamp = batch if isinstance(batch, NoBatch) else batches.largest_timestamp(batch)
@@ -281,10 +334,10 @@ class TimeIndexDump(_IndexDump):
                 self.add(timestamp, entry.number, f"timestamp {entry.timestamp}, offset {entry.offset}")
             return False
         if timestamp != entry.timestamp:
-            self._report(self.context.reports.timestamp_mismatches, entry.timestamp, timestamp)
+            self._report(self.found.reports.timestamp_mismatches, entry.timestamp, timestamp)
             self._judge(entry, is_wrong=timestamp != NO_TIMESTAMP)
         if self._previous_timestamp >= entry.timestamp:
-            self._report(self.context.reports.out_of_order_timestamps, entry.timestamp, self._previous_timestamp)
+            self._report(self.found.reports.out_of_order_timestamps, entry.timestamp, self._previous_timestamp)
             self._judge(entry, is_wrong=True)
         return True
 
@@ -293,7 +346,7 @@ class TimeIndexDump(_IndexDump):
 
     def _judge(self, entry: "_TimeEntry", *, is_wrong: bool) -> None:
         if is_wrong and entry.is_written:
-            self.context.found_wrong = True
+            self.found.is_wrong = True
 
 
 class _TimeEntry(NamedTuple):
@@ -323,11 +376,11 @@ class _Positions:
         return self._positions[slot - 1] if slot else 0
 
 
-def _read_positions(path: str, context: "DumpContext") -> _Positions:
+def _read_positions(path: str, found: Found) -> _Positions:
     """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
     try:
         with EntryFile(str(_beside(path, ".index")), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))
     except OpenError as error:
-        context.add_problem(path, f"the .index beside it {error.message}; the log was searched from its start")
+        found.add_problem(path, f"the .index beside it {error.message}; the log was searched from its start")
         return _Positions(b"")

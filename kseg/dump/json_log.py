@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
+from kseg.decode.record_decoders import record_decoder
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
-from kseg.dump.record_decoders import record_decoder
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import zoned_program
 from kseg.layouts.json import json_program
-from kseg.layouts.rows import fields_program
+from kseg.layouts.record_rows import fields_program
 from kseg.layouts.zones import zone_table
 from kseg.output.json_lines import json_line
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 
 def dump_log_as_json(path: str, context: DumpContext) -> None:
@@ -32,10 +32,8 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
             context.talk(json_line(value).decode().rstrip("\n"))
 
     program = zoned_program(_program(path, context), zone_table(options.zone))
-    decoder = record_decoder(options, path)
-    rendering = Rendering(
-        program, decode_control=escaped_control_json, limit=options.max_decompressed, decode_all=decoder
-    )
+    decoder = record_decoder(options.decoding, path)
+    rendering = Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed)
     summary = read_log(path, context, rendering, on_damage=_notes_to(say))
     note_findings(path, summary, context)
     note_failures(path, decoder, context)

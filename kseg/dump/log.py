@@ -10,11 +10,12 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeAll, DecodeControl, Output, RecordFilter, Renderer
-    from kseg.redaction import Redactor
+    from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.redaction import Redaction
 
 SHOWN_FALLS = 20
 """The most places where offsets fall that are reported one by one."""
@@ -53,7 +54,7 @@ class LogSummary(NamedTuple):
 class Rendering(NamedTuple):
     """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file.
 
-    redactor: replaces the values of headers.
+    redaction: of headers; that of keys and values is their decoder's.
     """
 
     program: Program
@@ -63,9 +64,8 @@ class Rendering(NamedTuple):
     last_offset: int | None = None
     limit: int = DEFAULT_LIMIT
     as_kafka: bool = False
-    decode_all: "DecodeAll | None" = None
     record_filter: "RecordFilter | None" = None
-    redactor: "Redactor | None" = None
+    redaction: "Redaction | None" = None
 
     @property
     def is_deep(self) -> bool:
@@ -84,7 +84,6 @@ class Rendering(NamedTuple):
             decode_control=self.decode_control,
             gap_rule=self.gap_rule,
             last_offset=last_offset,
-            decode_all=self.decode_all,
             record_filter=self.record_filter,
         )
 
@@ -140,11 +139,10 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
     runs = source
     if runs is None:
         runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
-    if rendering.is_deep and rendering.redactor is not None:
-        from kseg.dump.redacted_headers import with_redacted_headers
+    if rendering.is_deep and rendering.redaction is not None:
+        from kseg.dump.redacted import redacted_slices
 
-        pieces = with_bodies(runs, log_file.stored_size, rendering.limit)
-        return with_redacted_headers(pieces, rendering.redactor)
+        return redacted_slices(with_bodies(runs, log_file.stored_size, rendering.limit), rendering.redaction)
     if rendering.is_deep:
         return with_bodies(runs, log_file.stored_size, rendering.limit)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
@@ -179,7 +177,7 @@ def _take_problems(renderer: "Renderer") -> list[RecordProblem]:
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
     from kseg.log.partition.partition_log import has_later_segment
-    from kseg.log.verify.findings import id_of_damage, status_of
+    from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)

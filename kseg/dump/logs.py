@@ -11,9 +11,9 @@ from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.formats.codes import TAIL_KINDS, DamageKind
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.layouts import logs as layout
-from kseg.layouts.options import deprecated_class_lines
 from kseg.layouts.programs import DOCUMENTED, LogOptions, documented_program, release_program
-from kseg.reading.log_file import Damage
+from kseg.layouts.tool_options import deprecated_class_lines
+from kseg.reading.damage import Damage
 from kseg.releases import value_in
 
 if TYPE_CHECKING:
@@ -35,19 +35,19 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     rendering, decoder = _rendering(options, decode), None
     takes_records = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)
     if rendering.is_deep and takes_records:
-        from kseg.dump.record_decoders import record_decoder
+        from kseg.decode.record_decoders import record_decoder
 
-        decoder = record_decoder(options, path)
-        rendering = rendering._replace(decode_all=decoder)
+        decoder = record_decoder(options.decoding, path)
+        rendering = rendering._replace(decode=decoder or decode)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
-        context.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
+        context.found.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     note_findings(path, summary, context)
     if summary.damages:
-        context.summaries += summary_lines(path, summary)
+        context.found.summaries += summary_lines(path, summary)
     if isinstance(decode, InternalDecoder) and decode.failures:
-        context.found_wrong = True
-        context.summaries.append(_failures_line(path, decode.failures))
+        context.found.is_wrong = True
+        context.found.summaries.append(_failures_line(path, decode.failures))
     note_failures(path, decoder, context)
 
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo
 
-from kseg.dump.log import new_output
-from kseg.dump.options import DumpContext
+from kseg.dump.found import Found
+from kseg.dump.options import DumpContext, DumpOptions
 from kseg.errors import KsegError
 from kseg.formats import checkpoint
 from kseg.formats.fixed import (
@@ -36,36 +36,38 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     Raises OpenError if it can't be opened.
     """
     kind = parse_file_name(path).kind
-    # The text's own checks, with the text thrown away.
-    checked = DumpContext(
-        context.options, new_output(bytes), context.talk, context.show_progress, several_files=context.several_files
-    )
-    _check(path, kind, checked)
-    context.found_wrong |= checked.found_wrong
+    found = Found(context.options.release)
+    _check(path, kind, context.options, found)
+    context.found.is_wrong |= found.is_wrong
     try:
         for members in _ENTRIES[kind](path):
             _print({"type": kind.value, **_with_time(members, context.options.zone)}, context)
     except KsegError as error:
-        if not checked.summaries:
+        if not found.summaries:
             raise
         if context.options.output != "json":
             context.talk(f"kseg: {path}: {error.message}")
-    _print_findings(path, checked, context)
+    _print_findings(path, found, context)
 
 
-def _check(path: str, kind: FileKind, context: "DumpContext") -> None:
-    from kseg.dump.indexes import dump_offset_index, dump_time_index
-    from kseg.dump.snapshots import dump_producer_snapshot
-    from kseg.dump.texts import dump_text
-    from kseg.dump.transactions import dump_transaction_index
+def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> None:
+    from kseg.dump.aborted_transactions import checked_transactions
+    from kseg.dump.indexes import check_offset_index, check_time_index
+    from kseg.dump.snapshots import check_producer_snapshot
+    from kseg.dump.texts import check_text
 
-    checks: dict[FileKind, Callable[[str, DumpContext], None]] = {
-        FileKind.OFFSET_INDEX: dump_offset_index,
-        FileKind.TIME_INDEX: dump_time_index,
-        FileKind.TRANSACTION_INDEX: dump_transaction_index,
-        FileKind.PRODUCER_SNAPSHOT: dump_producer_snapshot,
-    }
-    checks.get(kind, dump_text)(path, context)
+    match kind:
+        case FileKind.OFFSET_INDEX:
+            check_offset_index(path, options, found)
+        case FileKind.TIME_INDEX:
+            check_time_index(path, options, found)
+        case FileKind.TRANSACTION_INDEX:
+            for _ in checked_transactions(path, found):
+                pass  # what is wrong with them is noted
+        case FileKind.PRODUCER_SNAPSHOT:
+            check_producer_snapshot(path, found)
+        case _:
+            check_text(path, found)
 
 
 def _print(members: Members, context: "DumpContext") -> None:
@@ -106,17 +108,17 @@ def _csv(value: str | int | float | bool | None, *, is_safe: bool) -> str:
     return "" if value is None else str(value).lower()
 
 
-def _print_findings(path: str, checked: "DumpContext", context: "DumpContext") -> None:
+def _print_findings(path: str, found: Found, context: "DumpContext") -> None:
     if context.options.output != "json":
-        context.summaries += checked.summaries
+        context.found.summaries += found.summaries
         return
-    for line in checked.summaries:
+    for line in found.summaries:
         _print({"type": "finding", "file": path, "detail": line.removeprefix(f"kseg: {path}: ")}, context)
     for attribute, kind, names in _REPORTS:
-        for pairs in getattr(checked.reports, attribute).values():
+        for pairs in getattr(found.reports, attribute).values():
             for numbers in zip(*pairs.as_found(), strict=True):
-                found = dict(zip(names, numbers, strict=True))
-                _print({"type": "finding", "file": path, "kind": kind, **found}, context)
+                both = dict(zip(names, numbers, strict=True))
+                _print({"type": "finding", "file": path, "kind": kind, **both}, context)
 
 
 # --- entries ---------------------------------------------------------------------------------------------------------

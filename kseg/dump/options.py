@@ -8,9 +8,9 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from kseg.archive.shown_paths import shown
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
-from kseg.dump.reports import Reports
+from kseg.dump.found import Found
 from kseg.errors import UsageError
-from kseg.layouts.options import OPTION_RELEASES
+from kseg.layouts.tool_options import OPTION_RELEASES
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
@@ -20,11 +20,14 @@ from kseg.selection import EVERYTHING, Selection
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kseg.decode.record_decoders import Decoding
     from kseg.dump.part import Part
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
     from kseg.redaction import Redaction
 
+DECODING_OUTPUTS = ("json", "table")
+"""Forms of output in which internal topics are decoded unasked."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
 
@@ -70,6 +73,24 @@ class DumpOptions(NamedTuple):
     zone: tzinfo = UTC
 
     @property
+    def decoding(self) -> "Decoding":
+        """How records are to be decoded."""
+        from kseg.decode.record_decoders import Decoding
+
+        decodes_internal = self.output in DECODING_OUTPUTS and not (self.key_decoder_class or self.value_decoder_class)
+        return Decoding(
+            self.key_decoder,
+            self.value_decoder,
+            self.schema,
+            self.message,
+            self.schema_registry,
+            None if self.output == "text" else self.internal_decoder,
+            decodes_internal=decodes_internal,
+            redaction=self.redaction,
+            keeps_raw=self.output == "json",
+        )
+
+    @property
     def release(self) -> Release:
         """The release whose lines other files than logs get."""
         return self.like or NEWEST
@@ -79,11 +100,11 @@ class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
-    rows must name their file. `given` are the paths of the user's. `found_wrong` is set by damage and mismatches, and
-    by files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
-    `unread_batches` the batches whose records weren't looked at. `part` is
-    what is selected in the next log, None for all; `is_following` when only what is new is printed, without what stands
-    around it. `table_output` is where tables go, None for standard output.
+    rows must name their file. `given` are the paths of the user's. `found` is what is wrong:
+    damage, mismatches, files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
+    `unread_batches` the batches whose records weren't looked at. `part` is what of the next log is selected, None for
+    all; `is_following` when only what is new is printed, without what stands around it. `table_output` is where tables
+    go, None for standard output.
     """
 
     def __init__(
@@ -102,11 +123,9 @@ class DumpContext:
         self.talk = talk
         self.show_progress = show_progress
         self.several_files = several_files
-        self.reports = Reports(options.release)
-        self.found_wrong = False
+        self.found = Found(options.release)
         self.failed = 0
         self.unread_batches = 0
-        self.summaries: list[str] = []
         self.part: Part | None = None
         self.is_following = False
         self.table_output: IO[str] | None = None
@@ -146,11 +165,6 @@ class DumpContext:
         """Prints what the last table still holds."""
         if self._table is not None:
             self._table.print_rows()
-
-    def add_problem(self, path: str, problem: str) -> None:
-        """Notes something wrong in a file, in a line that comes on stderr after all files."""
-        self.found_wrong = True
-        self.summaries.append(f"kseg: {path}: {problem}")
 
 
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
@@ -199,7 +213,7 @@ def _check_rows(options: DumpOptions) -> None:
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
         raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
     if options.fields or options.template is not None:
-        from kseg.layouts.rows import check_fields, template_program
+        from kseg.layouts.record_rows import check_fields, template_program
 
         check_fields(options.fields)
         template_program(options.template or "")

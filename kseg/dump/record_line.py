@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg import kernel
+from kseg.decode.record_decoders import redacting_decoder
 from kseg.dump.decoders import control_json
 from kseg.dump.log import new_output
-from kseg.dump.record_decoders import redacted_slices, redacting_decoder
+from kseg.dump.redacted import redacted_slices
 from kseg.errors import OpenError
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program
@@ -83,8 +84,8 @@ def _rendered(
         renderer = kernel.load().Renderer(
             program,
             output,
+            decode=redacting_decoder(redaction, keeps_raw=keeps_raw),
             decode_control=control_json,
-            decode_all=redacting_decoder(redaction, keeps_raw=keeps_raw),
             record_filter=RecordFilter(offset, offset, limit=1),
         )
         renderer.render(piece.run.buffer, piece.run.rows, 0, 1, piece.run.position, piece.bodies)

@@ -3,18 +3,19 @@
 import json
 from typing import TYPE_CHECKING
 
+from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
-from kseg.dump.record_decoders import record_decoder
 from kseg.dump.selected import note_failures, note_findings, read_log
 from kseg.kernel.contract import Program
 from kseg.layouts.compiler import zoned_program
-from kseg.layouts.rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
+from kseg.layouts.record_rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
 from kseg.layouts.zones import zone_table
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
+    from kseg.kernel.contract import Decode
     from kseg.output.growing_table import Cell, GrowingTable
 
 
@@ -34,13 +35,11 @@ def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]
 def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     """Prints a log's records; reports damage on stderr. Raises OpenError if it can't be opened."""
     options = context.options
-    decoder = record_decoder(options, path)
-    decode = None
+    decoder = record_decoder(options.decoding, path)
+    decode: Decode | None = decoder
     if decoder is None and (options.key_decoder_class or options.value_decoder_class):
         decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
-    rendering = Rendering(
-        _program(path, context), decode, control_json, limit=options.max_decompressed, decode_all=decoder
-    )
+    rendering = Rendering(_program(path, context), decode, control_json, limit=options.max_decompressed)
     names = fields_of(options, several_files=context.several_files)
     if options.output == "table":
         rows = TableRows(context.table(names), names)
@@ -49,7 +48,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         output.flush()
         if rows.left_out:
             longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
-            context.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
+            context.found.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
         if context.is_following:
             rows.table.print_rows()
     else:
@@ -58,7 +57,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
         summary = read_log(path, context, rendering)
     note_findings(path, summary, context)
     if summary.damages:
-        context.summaries += summary_lines(path, summary)
+        context.found.summaries += summary_lines(path, summary)
     note_failures(path, decoder, context)
 
 

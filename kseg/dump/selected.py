@@ -11,13 +11,15 @@ from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
+    from kseg.decode.record_decoders import RecordDecoder
     from kseg.dump.options import DumpContext
-    from kseg.dump.record_decoders import RecordDecoder
     from kseg.kernel.contract import Output
     from kseg.log.select.selector import Selector
+    from kseg.log.select.tail import SelectedTail
 
 
 def read_log(
@@ -40,9 +42,7 @@ def read_log(
         finish: is given the log, while it is open, with its summary.
     """
     output = output or context.output
-    redaction = context.options.redaction
-    if redaction is not None and "headers" in redaction.parts:
-        rendering = rendering._replace(redactor=redaction.redactor())
+    rendering = rendering._replace(redaction=context.options.redaction)
     with LogFile(path, context.options.max_bytes) as log_file:
         if context.part is None:
             source = None
@@ -62,22 +62,22 @@ def read_log(
 
 def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> None:
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
-    context.found_wrong |= summary.is_wrong(path)
+    context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
-        from kseg.log.verify.findings import status_of
+        from kseg.log.verify.finding_kinds import status_of
 
-        context.found_wrong |= bool(status_of("offsets-fall"))
-        context.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
+        context.found.is_wrong |= bool(status_of("offsets-fall"))
+        context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
 
 
 def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
     """Notes what a decoder couldn't decode: wrong data if that is asked for, or in an internal topic named as one."""
     if decoder is None:
         return
-    context.summaries += decoder.summary_lines(path)
+    context.found.summaries += decoder.summary_lines(path)
     if decoder.first_failure is not None:
         is_named = context.options.internal_decoder is not None
-        context.found_wrong |= context.options.is_strict or (is_named and decoder.has_failed)
+        context.found.is_wrong |= context.options.is_strict or (is_named and decoder.has_failed)
 
 
 def _narrowed(log_file: LogFile, part: Part, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
@@ -179,7 +179,7 @@ def dump_selection(
 
 def _notes_to(context: "DumpContext") -> Callable[[str], None]:
     def say(line: str) -> None:
-        context.summaries.append(f"kseg: {line}")
+        context.found.summaries.append(f"kseg: {line}")
 
     return say
 
@@ -188,11 +188,9 @@ def _dump_part(
     logs: list[str], part: Part, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
 ) -> None:
     """Prints the logs of one directory."""
-    tail = part.selector.selection.tail
-    if tail is not None:
-        from kseg.dump.tail import find_tail
-
-        logs, part.start, part.skip = find_tail(logs, tail, part.selector, context)
+    if part.selector.selection.tail is not None:
+        tail = _tail(logs, part.selector.selection.tail, part.selector, context)
+        logs, part.start, part.skip = logs[tail.number :], tail.start, tail.skip
     context.part = part
     try:
         for path in logs:
@@ -203,6 +201,24 @@ def _dump_part(
             part.start = None
     finally:
         context.part = None
+
+
+def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
+    """Where the last records begin; the last batches where only these are printed."""
+    from kseg.log.select.record_picker import count_selected
+    from kseg.log.select.tail import find_tail
+
+    counts_batches = context.options.shallow or context.options.only == "batches"
+
+    def counted(log_file: LogFile, start: int) -> int:
+        if counts_batches:
+            return sum(item.row_count for item in selector.items(log_file, start) if isinstance(item, Run))
+        return count_selected(selector, log_file, start)
+
+    def open_log(path: Path) -> LogFile:
+        return LogFile(path, context.options.max_bytes)
+
+    return find_tail([Path(path) for path in logs], count, selector, open_log, counted)
 
 
 def _may_hold(path: str, selector: "Selector") -> bool:

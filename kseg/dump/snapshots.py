@@ -4,18 +4,16 @@ from itertools import accumulate
 from struct import calcsize
 from typing import TYPE_CHECKING
 
-from kseg.formats.fixed import (
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
-    PRODUCER_SNAPSHOT_VERSION,
-    FixedFields,
-)
+from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
+from kseg.formats.fixed_fields import FixedFields
 from kseg.index.producer_snapshot import LARGEST_READ, ProducerSnapshot
 from kseg.index.producer_state import ProducerState
 from kseg.layouts import snapshots as layout
 from kseg.releases import Release, value_in
 
 if TYPE_CHECKING:
+    from kseg.dump.found import Found
     from kseg.dump.options import DumpContext
 
 _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
@@ -27,16 +25,24 @@ def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, like or layout.NAMES_FIELDS)
         if failure is not None and like is None:
-            context.add_problem(path, failure)
+            context.found.add_problem(path, failure)
             return
         if failure is not None:
-            context.found_wrong = True
+            context.found.is_wrong = True
             context.output.flush()
             context.talk(failure)
             return
         line = _ProducerLine(context.options.release)
         for piece in snapshot.pieces():
             context.output.write("".join(map(line.text, piece)).encode())
+
+
+def check_producer_snapshot(path: str, found: "Found") -> None:
+    """Finds what is wrong with a `.snapshot`. Raises OpenError if it can't be opened."""
+    with ProducerSnapshot(path) as snapshot:
+        failure = _failure(snapshot, layout.NAMES_FIELDS)
+    if failure is not None:
+        found.add_problem(path, failure)
 
 
 def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:

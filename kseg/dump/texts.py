@@ -10,20 +10,29 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.system.regular_file import read_text_file
 
 if TYPE_CHECKING:
+    from kseg.dump.found import Found
     from kseg.dump.options import DumpContext
 
 
 def dump_text(path: str, context: "DumpContext") -> None:
     """Prints a text file; of a malformed one only what is wrong, on stderr. Raises OpenError if it can't be opened."""
+    context.output.write("".join([f"{line}\n" for line in _lines(path, context.found)]).encode())
+
+
+def check_text(path: str, found: "Found") -> None:
+    """Finds what is wrong with a text file. Raises OpenError if it can't be opened."""
+    _lines(path, found)
+
+
+def _lines(path: str, found: "Found") -> list[str]:
+    """The lines that are printed of a text file; none of a malformed one, of which is noted why."""
     try:
-        content = read_text_file(path)
-        lines = [f"{line}\n" for line in LINES_OF_KIND[parse_file_name(path).kind](content)]
+        return list(LINES_OF_KIND[parse_file_name(path).kind](read_text_file(path)))
     except OpenError:
         raise
     except KsegError as error:
-        context.add_problem(path, error.message)
-    else:
-        context.output.write("".join(lines).encode())
+        found.add_problem(path, error.message)
+        return []
 
 
 def _offset_checkpoint(content: bytes) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Check(NamedTuple):
 
 
 @dataclass(slots=True)
-class Field:
+class ExplainedField:
     """A field, a structure of fields (`children`), or bytes that can't be read (`problem`).
 
     path: its name, after those of the structures that it is in. position: of its first byte in the file or in a
@@ -49,8 +49,8 @@ class Field:
     raw: Content
     bits: tuple[Bits, ...] = ()
     check: Check | None = None
-    children: list["Field"] = field(default_factory=list)
-    body: list["Field"] = field(default_factory=list)
+    children: list["ExplainedField"] = field(default_factory=list)
+    body: list["ExplainedField"] = field(default_factory=list)
     problem: str | None = None
 
     @property
@@ -58,7 +58,7 @@ class Field:
         """The last part of its path."""
         return self.path.rpartition(".")[2]
 
-    def leaves(self) -> Iterator["Field"]:
+    def leaves(self) -> Iterator["ExplainedField"]:
         """The fields that have no parts, in order, without those of a decompressed body."""
         if not self.children:
             yield self

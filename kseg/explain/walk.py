@@ -29,7 +29,7 @@ from construct import (
     evaluate,
 )
 
-from kseg.explain.field import Bits, Content, Field
+from kseg.explain.field import Bits, Content, ExplainedField
 from kseg.formats.varint import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
@@ -60,7 +60,7 @@ def part_of(raw: Content, start: int, end: int) -> Content:
     return part if len(part) > LARGE else bytes(part)
 
 
-def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[Field]:
+def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[ExplainedField]:
     """The fields of some bytes, in order, from the first to the last byte.
 
     Args:
@@ -70,7 +70,7 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
         path: the beginning of each field's path.
     """
     work = _Walk(raw, position)
-    fields: list[Field] = []
+    fields: list[ExplainedField] = []
     problem, is_whole = None, True
     try:
         work.visit(grammar, path, "", Container(_params=Container(), _parsing=True, _building=False), fields)
@@ -84,7 +84,9 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
     if not is_whole:
         meaning = f"more than {MOST_FIELDS} fields: these aren't read"
         fields.append(
-            Field("more", position + read, len(raw) - read, "bytes", None, meaning, part_of(raw, read, len(raw)))
+            ExplainedField(
+                "more", position + read, len(raw) - read, "bytes", None, meaning, part_of(raw, read, len(raw))
+            )
         )
     elif problem is not None or read < len(raw):
         fields.append(
@@ -95,8 +97,8 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
     return fields
 
 
-def _unreadable(raw: Content, position: int, problem: str) -> Field:
-    return Field(UNREADABLE, position, len(raw), "bytes", raw, "", raw, problem=problem)
+def _unreadable(raw: Content, position: int, problem: str) -> ExplainedField:
+    return ExplainedField(UNREADABLE, position, len(raw), "bytes", raw, "", raw, problem=problem)
 
 
 def _reason(error: ConstructError) -> str:
@@ -183,7 +185,7 @@ class _Walk:
         self.stream = _Stream(raw)
         self.count = 0
 
-    def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         """Reads a field and adds it to `out`, even if only a part of it can be read; returns its value."""
         grammar, _, own_meaning = unwrapped(grammar)
         meaning = meaning or own_meaning
@@ -210,9 +212,9 @@ class _Walk:
             return self._bits(grammar, path, meaning, out)
         return self._leaf(grammar, path, meaning, context, out)
 
-    def _structure(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _structure(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         inner = _inner_context(context, self.stream)
-        start, children = self.stream.tell(), list[Field]()
+        start, children = self.stream.tell(), list[ExplainedField]()
         try:
             for subcon in grammar.subcons:
                 _, name, _ = unwrapped(subcon)
@@ -223,11 +225,11 @@ class _Walk:
             self._add_whole(out, path, start, "structure", meaning, children)
         return inner
 
-    def _list(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _list(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         count = evaluate(grammar.count, context)
         if count < 0:
             raise RangeError(f"the count is {count}")
-        start, children, values = self.stream.tell(), list[Field](), []
+        start, children, values = self.stream.tell(), list[ExplainedField](), []
         try:
             for number in range(count):
                 value = self.visit(grammar.subcon, f"{path}[{number}]", "", context, children)
@@ -236,10 +238,10 @@ class _Walk:
             self._add_whole(out, path, start, "list", meaning, children)
         return values
 
-    def _counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         """A list with its count in front."""
         inner = _inner_context(context, self.stream)
-        start, children = self.stream.tell(), list[Field]()
+        start, children = self.stream.tell(), list[ExplainedField]()
         try:
             for subcon in grammar.subcons:
                 _, name, _ = unwrapped(subcon)
@@ -250,11 +252,11 @@ class _Walk:
             self._add_whole(out, path, start, "list", meaning, children)
         return inner[grammar.parsebuildfrom]
 
-    def _choice(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _choice(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         chosen = grammar.thensubcon if evaluate(grammar.condfunc, context) else grammar.elsesubcon
         return self.visit(chosen, path, meaning, context, out)
 
-    def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         """What is in the next bytes; bytes that are left over become a field of their own."""
         start, outer_end = self.stream.tell(), self.stream.end
         end = start + max(size, 0)
@@ -273,7 +275,7 @@ class _Walk:
         self.stream.seek(end)
         return value
 
-    def _text(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _text(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         content = self.visit(grammar.subcon, path, meaning, context, out)
         out[-1].kind = "string"
         try:
@@ -282,7 +284,7 @@ class _Walk:
             out[-1].problem = "not UTF-8"
         return content
 
-    def _bits(self, grammar: Any, path: str, meaning: str, out: list[Field]) -> Any:
+    def _bits(self, grammar: Any, path: str, meaning: str, out: list[ExplainedField]) -> Any:
         start, size = self.stream.tell(), grammar.sizeof()
         raw = bytes(self._read(size))
         number = int.from_bytes(raw, "big")
@@ -292,10 +294,12 @@ class _Walk:
             value = number >> first & (1 << count) - 1
             values[name] = bool(value) if is_flag else value
             bits.append(Bits(name, first, count, values[name], what))
-        out.append(Field(path, self.position + start, size, f"{8 * size} bits", number, meaning, raw, tuple(bits)))
+        out.append(
+            ExplainedField(path, self.position + start, size, f"{8 * size} bits", number, meaning, raw, tuple(bits))
+        )
         return values
 
-    def _leaf(self, grammar: Any, path: str, meaning: str, context: Any, out: list[Field]) -> Any:
+    def _leaf(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         self.count += 1
         if self.count > MOST_FIELDS:
             raise _TooManyError
@@ -308,7 +312,7 @@ class _Walk:
         end = self.stream.tell()
         if end > start:
             raw = part_of(self.raw, start, end)
-            out.append(Field(path, self.position + start, end - start, kind_of(grammar), value, meaning, raw))
+            out.append(ExplainedField(path, self.position + start, end - start, kind_of(grammar), value, meaning, raw))
         return value
 
     def _read(self, size: int) -> Content:
@@ -320,12 +324,12 @@ class _Walk:
         return raw
 
     def _add_whole(
-        self, out: list[Field], path: str, start: int, kind: str, meaning: str, children: list[Field]
+        self, out: list[ExplainedField], path: str, start: int, kind: str, meaning: str, children: list[ExplainedField]
     ) -> None:
         if children:
             size = children[-1].position + children[-1].size - self.position - start
             position = self.position + start
-            out.append(Field(path, position, size, kind, None, meaning, b"", children=children))
+            out.append(ExplainedField(path, position, size, kind, None, meaning, b"", children=children))
 
 
 def _inner_context(context: Any, stream: _Stream) -> Any:

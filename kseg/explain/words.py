@@ -5,7 +5,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from json import dumps
 
-from kseg.explain.field import Bits, Content, Field
+from kseg.explain.field import Bits, Content, ExplainedField
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.times import iso_time
 
@@ -18,7 +18,7 @@ _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
 _VARINTS = ("uvarint", "varint", "varlong")
 
 
-def shown_value(field: Field) -> str:
+def shown_value(field: ExplainedField) -> str:
     """A field's value as one line of text. Bytes are text if they are UTF-8, otherwise hex; of many only the first."""
     value = field.value
     if isinstance(value, bytes | memoryview):
@@ -77,7 +77,7 @@ def _in_words(name: str, value: int) -> str:
     return names(value).name.lower() if value in list(names) else "unknown"
 
 
-def opened_varint(field: Field) -> str | None:
+def opened_varint(field: ExplainedField) -> str | None:
     """How the bytes of a longer varint give its value: groups of 7 bits, highest first; None for other fields."""
     if field.kind not in _VARINTS or len(field.raw) < 2:
         return None

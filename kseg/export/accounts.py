@@ -8,15 +8,15 @@ import pyarrow.compute as pc
 
 from kseg.arrow import numbers
 from kseg.errors import KsegError
-from kseg.export.options import Mode, OffsetRange
-from kseg.export.tally import Loss, Tally
+from kseg.export.settings import Mode, OffsetRange
+from kseg.export.tally import LostOffsets, Tally
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, START, VALID, Columns
 from kseg.log.partition.partition_log import has_later_segment
-from kseg.log.verify.findings import id_of_damage, status_of
+from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import Damage
 
 FOREVER = 1 << 63
 """Above all offsets."""
@@ -37,7 +37,7 @@ class Accounts:
         self.path = ""
         self.base_offset: int | None = None
         self._mode = mode
-        self._pending: list[Loss] = []
+        self._pending: list[LostOffsets] = []
         self._claimed: int | None = None
 
     @property
@@ -63,7 +63,7 @@ class Accounts:
         if self._mode is Mode.FAILFAST and not harmless:
             raise KsegError(f"{damage.kind}: {damage.detail}", self.path, damage.position)
         first = self.tally.next_offset
-        loss = Loss(self.path, damage.position, damage.size, finding_id, damage.detail, first)
+        loss = LostOffsets(self.path, damage.position, damage.size, finding_id, damage.detail, first)
         if harmless:
             loss.end = first
         else:

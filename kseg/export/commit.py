@@ -6,6 +6,7 @@ Any run finishes what another one claimed; each step may be done twice, or by se
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from kseg.errors import KsegError, UsageError
 from kseg.export.destination import ASIDE, Destination
@@ -18,12 +19,11 @@ from kseg.export.manifest import (
     manifest_name,
     read_manifest,
     read_numbered,
-    says_something,
 )
-from kseg.export.options import FileOptions, ReadOptions
-from kseg.export.order import Result
 from kseg.export.parquet import ATTEMPTS
-from kseg.export.runs import Marker, Processes, Run, mark, marker_name, new_run, read_markers
+from kseg.export.result import ExportedFile, Result
+from kseg.export.runs import ExportRun, Marker, Processes, mark, marker_name, new_run, read_markers
+from kseg.export.settings import FileOptions, ReadOptions
 
 SUCCESS = "_SUCCESS"
 JOBS = f"{FOLDER}/jobs"
@@ -65,7 +65,7 @@ def _foreign_names(place: Destination) -> set[str]:
     return {name for name in others if _run_of(name, place) is None}
 
 
-def begin(base: int, place: Destination, processes: Processes) -> Run | None:
+def begin(base: int, place: Destination, processes: Processes) -> ExportRun | None:
     """Marks a run as under way; None if another one has committed since its plan was made.
 
     Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
@@ -78,7 +78,7 @@ def begin(base: int, place: Destination, processes: Processes) -> Run | None:
     return begin(base, place, processes)  # another run has that id
 
 
-def _let_in(run: Run, place: Destination, processes: Processes) -> Run | None:
+def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportRun | None:
     if latest_number(place) != run.base:
         place.delete(marker_name(run.id))
         return None
@@ -90,7 +90,7 @@ def _let_in(run: Run, place: Destination, processes: Processes) -> Run | None:
 
 
 @contextmanager
-def _unmarked_on_error(run: Run, place: Destination) -> Iterator[None]:
+def _unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
     try:
         yield
     except BaseException:
@@ -99,14 +99,14 @@ def _unmarked_on_error(run: Run, place: Destination) -> Iterator[None]:
         raise
 
 
-def commit(run: Run, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
+def commit(run: ExportRun, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
     """Claims the next number for these results: from then on they are the export.
 
     Raises LostError, and then nothing has changed, if another run took the number.
     """
     results = list(results)
     number = previous.number + 1
-    kept = {file["path"] for result in results for file in result["files"] if "path" in file}
+    kept = {file.path for result in results for file in result.files if file.path is not None}
     generation = previous.generation if kept >= set(previous.paths()) else number
     named = tuple(_named(results, kept, generation, place))
     new = Manifest(number, previous.read, previous.files, named, run.id, generation)
@@ -124,30 +124,34 @@ def _named(results: list[Result], taken: set[str], generation: int, place: Desti
     """Gives new files their final names: of the topic, the partition and the first offset."""
     suffix = f"-{generation}" if generation else ""
     for result in sorted(results, key=_order):
-        for file in result["files"]:
-            if "path" in file:
-                continue
-            folder = f"{file['folder']}/" if file["folder"] else ""
-            path = f"{folder}{file['name']}{suffix}.parquet" if place.renames else file["attempt"]
-            number = 1
-            while path in taken:
-                number += 1
-                path = f"{folder}{file['name']}{suffix}.{number}.parquet"
-            taken.add(path)
-            file["path"] = path
-        if says_something(result):
-            yield result
+        files = tuple(_named_file(file, taken, suffix, place) for file in result.files)
+        if result.says_something:
+            yield replace(result, files=files)
+
+
+def _named_file(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> ExportedFile:
+    """The file with a final name that isn't taken, which it then takes; one that has a name keeps it."""
+    if file.path is not None:
+        return file
+    folder = f"{file.folder}/" if file.folder else ""
+    path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
+    number = 1
+    while path in taken:
+        number += 1
+        path = f"{folder}{file.name}{suffix}.{number}.parquet"
+    taken.add(path)
+    return file._replace(path=path)
 
 
 def _order(result: Result) -> tuple[str, int, int]:
-    first = result["tally"]["first_offset"]
-    return (result["topic"], result["partition"] or 0, -1 if first is None else first)
+    first = result.tally.first_offset
+    return (result.topic, result.partition or 0, -1 if first is None else first)
 
 
 def finish(manifest: Manifest, place: Destination) -> None:
     """Moves files to where the manifest names them, and removes those that only the manifest before named."""
     there = set(place.names())
-    moves = {file["attempt"]: file["path"] for result in manifest.results for file in result["files"]}
+    moves = manifest.names()
     aside = [name for name, path in moves.items() if name != path and name in there] if place.renames else []
     before = read_numbered(place, manifest.number - 1) if manifest.number > 1 else None
     left_out = set(before.paths()) - set(manifest.paths()) if isinstance(before, Manifest) else set()
@@ -188,7 +192,7 @@ def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest],
         raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
 
 
-def sweep(settled: int, place: Destination, processes: Processes, own: Run) -> list[Marker]:
+def sweep(settled: int, place: Destination, processes: Processes, own: ExportRun) -> list[Marker]:
     """Removes what runs left that are over, and what old manifests hold; gives the runs whose files are left alone.
 
     settled: the highest number up to which all is finished. The order matters: a run that has no marker after its files
@@ -229,7 +233,7 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
         place.replace(manifest_name(manifest.number), Stub(manifest.number, manifest.run).to_bytes())
 
 
-def give_up(run: Run, place: Destination) -> None:
+def give_up(run: ExportRun, place: Destination) -> None:
     """Removes what a run wrote that failed, but for what a manifest names; what can't be removed is left."""
     with suppress(KsegError, OSError):
         names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]

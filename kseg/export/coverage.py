@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from kseg.export.options import OffsetRange
-from kseg.export.tally import Loss, Tally
+from kseg.export.settings import OffsetRange
+from kseg.export.tally import LostOffsets, Tally
 
 
 def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
@@ -59,7 +59,7 @@ def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[
     return union(ranges), is_open
 
 
-def _resolved(loss: Loss, present: list[OffsetRange]) -> OffsetRange | None:
+def _resolved(loss: LostOffsets, present: list[OffsetRange]) -> OffsetRange | None:
     first = loss.first
     if first is None or loss.end is not None:
         return None if first is None else OffsetRange(first, loss.end)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kseg.export.tally import Loss
+from kseg.export.tally import LostOffsets
 from kseg.formats.names import plain_text
 
 NAME = "_kseg/damages.parquet"
@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
 """Where a damage is, what it is, and the offsets lost to it: from the first to before the end, null if not known."""
 
 
-def damage_rows(topic: str, partition: int | None, losses: Iterable[Loss]) -> pa.RecordBatch:
+def damage_rows(topic: str, partition: int | None, losses: Iterable[LostOffsets]) -> pa.RecordBatch:
     """A partition's damages."""
     rows = [
         (

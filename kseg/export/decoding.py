@@ -16,7 +16,7 @@ COLUMNS = {"key": "decodedKey", "value": "decodedValue"}
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class ColumnDecoding:
     """Names of decoders, as `kseg dump` knows them, of keys and of values; None decodes nothing.
 
     schema, message, registry: what these decoders need, paths as text.
@@ -49,14 +49,14 @@ class Decoding:
         return DecoderOptions(schema, self.message, registry)
 
 
-NOTHING = Decoding()
+NOTHING = ColumnDecoding()
 """Keys and values stay bytes."""
 
 
 class RecordTexts:
     """Adds decoded columns to record batches. undecoded: keys and values so far that don't decode; they are null."""
 
-    def __init__(self, decoding: Decoding) -> None:
+    def __init__(self, decoding: ColumnDecoding) -> None:
         self.undecoded = 0
         self._decoders = decoding.decoders()
 

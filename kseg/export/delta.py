@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from kseg.errors import KsegError, UsageError
 from kseg.export.manifest import Manifest
+from kseg.export.result import ExportedFile
 
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
@@ -34,7 +34,7 @@ def publish(manifest: Manifest, url: str) -> None:
     deltalake = library()
     from deltalake.exceptions import DeltaError
 
-    wanted = {file["path"]: file for result in manifest.results for file in result["files"]}
+    wanted = {file.path: file for result in manifest.results for file in result.files}
     folders = list(manifest.files.partition_by)
     dates = [DATE] if DATE.name in folders else []
     schema = deltalake.Schema.from_arrow(pa.schema([*manifest.read.schema(), *dates]))
@@ -49,7 +49,7 @@ def publish(manifest: Manifest, url: str) -> None:
         table = deltalake.DeltaTable(url, storage_options=options)
         there = pa.table(table.get_add_actions())
         known = dict(zip(there["path"].to_pylist(), there["size_bytes"].to_pylist(), strict=True))
-        is_grown = all(path in wanted and wanted[path]["size"] == size for path, size in known.items())
+        is_grown = all(path in wanted and wanted[path].size == size for path, size in known.items())
         adds = [_added(file) for path, file in wanted.items() if not is_grown or path not in known]
         if adds or not is_grown:
             mode = "append" if is_grown else "overwrite"
@@ -58,17 +58,17 @@ def publish(manifest: Manifest, url: str) -> None:
         raise KsegError(f"the Delta log can't be written: {error}", url) from error
 
 
-def _added(file: Mapping[str, Any]) -> Any:
+def _added(file: ExportedFile) -> Any:
     from deltalake.transaction import AddAction
 
-    pairs = (part.split("=", 1) for part in file["folder"].split("/") if part)
+    pairs = (part.split("=", 1) for part in file.folder.split("/") if part)
     values = {name: None if value == NO_VALUE else value for name, value in pairs}
     statistics = {
-        "numRecords": file["rows"],
-        "minValues": {"offset": file["firstOffset"]},
-        "maxValues": {"offset": file["lastOffset"]},
+        "numRecords": file.rows,
+        "minValues": {"offset": file.first_offset},
+        "maxValues": {"offset": file.last_offset},
     }
-    return AddAction(file["path"], file["size"], values, 0, True, json.dumps(statistics))
+    return AddAction(file.path, file.size, values, 0, True, json.dumps(statistics))
 
 
 def _storage_options(url: str) -> dict[str, str]:

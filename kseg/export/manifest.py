@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kseg.errors import KsegError
+from kseg.export.copies import Copies, SegmentSource
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, OffsetRange, ReadOptions
-from kseg.export.order import Result
 from kseg.export.parquet import ATTEMPTS
 from kseg.export.plan import Done, is_read
 from kseg.export.ranges import crc_of_range
+from kseg.export.result import Result, SourceFile
+from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
 from kseg.export.shapes import (
     INT32,
     INT64,
@@ -34,7 +35,6 @@ from kseg.export.shapes import (
     seconds,
     text,
 )
-from kseg.export.source import Copies, SegmentSource
 from kseg.export.tally import Tally
 
 FOLDER = "_kseg"
@@ -73,7 +73,7 @@ class Manifest:
             "read": self.read.to_json(),
             "files": self.files.to_json(),
         }
-        results = ",\n".join(json.dumps(result, sort_keys=True) for result in self.results)
+        results = ",\n".join(json.dumps(result.to_json(), sort_keys=True) for result in self.results)
         content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
         if len(content) > MOST_BYTES:
             raise KsegError(
@@ -99,16 +99,21 @@ class Manifest:
             read, files = ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
         except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
             raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
-        results = tuple(checked["results"])
+        results = tuple(map(Result.from_json, checked["results"]))
         return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
 
     def paths(self) -> Iterator[str]:
         """The Parquet files that count."""
-        return (file["path"] for result in self.results for file in result["files"])
+        return iter(self.names().values())
 
     def attempts(self) -> Iterator[str]:
         """The names under which these were written."""
-        return (file["attempt"] for result in self.results for file in result["files"])
+        return iter(self.names())
+
+    def names(self) -> dict[str, str]:
+        """The names under which the files that count were written, each with that under which it is to be found."""
+        files = (file for result in self.results for file in result.files)
+        return {file.attempt: file.path or file.attempt for file in files}
 
     @property
     def new_files(self) -> int:
@@ -162,12 +167,6 @@ def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
     """The manifest of a number, or its stub; None if it isn't there."""
     content = place.read(manifest_name(number), MOST_BYTES + 1)
     return None if content is None else Manifest.from_bytes(content, manifest_name(number))
-
-
-def says_something(result: Result) -> bool:
-    """Whether an order met any offset or damage."""
-    tally = result["tally"]
-    return bool(tally["losses"]) or tally["first_offset"] != tally["next_offset"]
 
 
 # --- what a manifest may hold ----------------------------------------------------------------------------------------
@@ -291,8 +290,8 @@ def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[
     there = set(place.names())
     kept = []
     for result in manifest.results:
-        is_there = all(file["path"] in there or file["attempt"] in there for file in result["files"])
-        if is_there and all(_is_unchanged(source, listed) for source in result["sources"]):
+        is_there = all(file.path in there or file.attempt in there for file in result.files)
+        if is_there and all(_is_unchanged(source, listed) for source in result.sources):
             kept.append(result)
     return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)
 
@@ -303,19 +302,18 @@ def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
     return [
         result
         for result in results
-        if (key := (result["topic"], result["partition"])) not in copies or is_read(copies[key][0], finished[key])
+        if (key := (result.topic, result.partition)) not in copies or is_read(copies[key][0], finished[key])
     ]
 
 
-def _is_unchanged(source: dict[str, Any], listed: dict[str, SegmentSource]) -> bool:
+def _is_unchanged(source: SourceFile, listed: dict[str, SegmentSource]) -> bool:
     """Whether the bytes that were read are still the same; those of a log that has gone can't have changed."""
-    segment = listed.get(source["path"])
-    if segment is None or (segment.size, segment.modified_ms) == (source["size"], source["modifiedMs"]):
+    segment = listed.get(source.path)
+    if segment is None or (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
         return True
-    if source["crc"] is None or segment.size < source["end"]:
+    if source.crc is None or segment.size < source.end:
         return False
-    crc: int = source["crc"]
-    return crc_of_range(source["path"], source["start"], source["end"]) == crc
+    return crc_of_range(source.path, source.start, source.end) == source.crc
 
 
 def done(results: Iterable[Result]) -> dict[Key, Done]:
@@ -323,12 +321,11 @@ def done(results: Iterable[Result]) -> dict[Key, Done]:
     offsets: dict[Key, list[OffsetRange]] = defaultdict(list)
     files: dict[Key, set[tuple[str, int, int]]] = defaultdict(set)
     for result in results:
-        key = (result["topic"], result["partition"])
-        tally = Tally.from_json(result["tally"])
-        offsets[key] += covered(tally)
-        for source in result["sources"]:
-            if source["end"] >= source["size"] and tally.open_from is None:
-                files[key].add((source["path"], source["size"], source["modifiedMs"]))
+        key = (result.topic, result.partition)
+        offsets[key] += covered(result.tally)
+        for source in result.sources:
+            if source.end >= source.size and result.tally.open_from is None:
+                files[key].add((source.path, source.size, source.modified_ms))
     return {key: Done(tuple(ranges), frozenset(files[key])) for key, ranges in offsets.items()}
 
 

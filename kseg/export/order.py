@@ -4,10 +4,11 @@ import time
 from typing import Any, NamedTuple
 
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, ReadOptions
+from kseg.export.order_reader import OrderReader
 from kseg.export.parquet import ParquetFiles
 from kseg.export.plan import WorkOrder
-from kseg.export.reader import OrderReader
+from kseg.export.result import Result
+from kseg.export.settings import FileOptions, ReadOptions
 
 
 class Job(NamedTuple):
@@ -29,10 +30,6 @@ class Job(NamedTuple):
         return cls(members["id"], members["destination"], read, files)
 
 
-Result = dict[str, Any]
-"""What an order did, as JSON's values: see `execute_order`."""
-
-
 def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
     """Reads and writes an order; gives its files, its sources with their CRCs, its tally, bytes and seconds.
 
@@ -45,13 +42,13 @@ def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
         for batch in reader.batches():
             if batch.num_rows:
                 files.write(batch)
-    return {
-        "topic": order.topic,
-        "partition": order.partition,
-        "replica": order.replica,
-        "wanted": [order.offsets.first, order.offsets.end],
-        "sources": reader.sources,
-        "tally": reader.tally.to_json(),
-        "files": files.files,
-        "seconds": round(time.monotonic() - start, 3),
-    }
+    return Result(
+        order.topic,
+        order.partition,
+        order.replica,
+        order.offsets,
+        tuple(reader.sources),
+        reader.tally,
+        tuple(files.files),
+        round(time.monotonic() - start, 3),
+    )

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
 from kseg.export.destination import Destination
-from kseg.export.options import FileOptions, ReadOptions
 from kseg.export.plan import WorkOrder
+from kseg.export.result import ExportedFile
+from kseg.export.settings import FileOptions, ReadOptions
 
 ATTEMPTS = "_kseg/attempts"
 OPEN_FILES = 16
@@ -36,7 +37,7 @@ class ParquetFiles:
     """
 
     def __init__(self, order: WorkOrder, job: str, read: ReadOptions, options: FileOptions, place: Destination) -> None:
-        self.files: list[dict[str, Any]] = []
+        self.files: list[ExportedFile] = []
         self._order = order
         self._attempt = f"{job}-{order.number}-{uuid4().hex[:12]}"
         self._options = options
@@ -164,8 +165,9 @@ class _ParquetFile:
             self._stack.close()
             self._place.delete(self._path)
 
-    def close(self) -> dict[str, Any]:
-        """Ends the file; gives what the manifest holds of it."""
+    def close(self) -> ExportedFile:
+        """Ends the file, which was begun; gives what the manifest holds of it."""
+        assert self._first is not None
         self._flush()
         order = self._order
         origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
@@ -174,15 +176,7 @@ class _ParquetFile:
             self._writer.close()
             size = self._sink.tell()
         self._stack.close()
-        return {
-            "attempt": self._path,
-            "folder": self._folder,
-            "name": self._name,
-            "firstOffset": self._first,
-            "lastOffset": self._last,
-            "rows": self._rows,
-            "size": size,
-        }
+        return ExportedFile(self._path, self._folder, self._name, self._first, self._last, self._rows, size)
 
 
 def _short(topic: str) -> str:

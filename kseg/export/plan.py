@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from kseg.errors import OpenError, UnreadableError, UsageError
 from kseg.export import remote
+from kseg.export.copies import Copies, PartitionCopy, SegmentSource
 from kseg.export.coverage import missing
-from kseg.export.options import MIB, OffsetRange, Selection
-from kseg.export.source import Copies, Replica, SegmentSource
+from kseg.export.settings import MIB, LogSelection, OffsetRange
 from kseg.index.offset_index import OffsetIndex
 from kseg.system.scratch import scratch_directory
 
@@ -109,7 +109,7 @@ class Splitting:
 
 def plan_orders(
     copies: Copies,
-    selection: Selection,
+    selection: LogSelection,
     splitting: Splitting,
     done: Mapping[tuple[str, int | None], Done] | None = None,
     copy: int = 0,
@@ -137,13 +137,13 @@ def plan_orders(
     return sorted(orders, key=lambda order: (-order.size, order.number))
 
 
-def is_read(replica: Replica, done: Done) -> bool:
+def is_read(replica: PartitionCopy, done: Done) -> bool:
     """Whether the newest segment was read to its end, and hasn't changed since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
 
 
-def _in_time(replica: Replica, selection: Selection, offsets: OffsetRange) -> OffsetRange:
+def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRange) -> OffsetRange:
     """The offsets that the times wanted mean, as Kafka's ListOffsets finds them."""
     if selection.first_time is None and selection.end_time is None:
         return offsets
@@ -159,7 +159,7 @@ def _in_time(replica: Replica, selection: Selection, offsets: OffsetRange) -> Of
     return OffsetRange(first, end)
 
 
-def _offset_of_time(replica: Replica, time: int) -> int:
+def _offset_of_time(replica: PartitionCopy, time: int) -> int:
     from kseg.log.lookup.lookup import lookup_time
 
     found = lookup_time(replica.open(), time)
@@ -168,7 +168,7 @@ def _offset_of_time(replica: Replica, time: int) -> int:
     return replica.open().read_log_end_offset()
 
 
-def _orders(replica: Replica, offsets: OffsetRange, split_size: int, number: int) -> Iterator[WorkOrder]:
+def _orders(replica: PartitionCopy, offsets: OffsetRange, split_size: int, number: int) -> Iterator[WorkOrder]:
     """Cuts a range of offsets into orders of about `split_size` bytes."""
     parts = [part for segment in _segments_of(replica, offsets) for part in _cut(segment, offsets, split_size)]
     groups: list[list[ByteRange]] = []
@@ -193,7 +193,7 @@ def _orders(replica: Replica, offsets: OffsetRange, split_size: int, number: int
         )
 
 
-def _segments_of(replica: Replica, offsets: OffsetRange) -> Sequence[SegmentSource]:
+def _segments_of(replica: PartitionCopy, offsets: OffsetRange) -> Sequence[SegmentSource]:
     """The segments that may hold the offsets: from the one at or below the first, to before the end."""
     segments = [segment for segment in replica.segments if offsets.end is None or segment.base_offset < offsets.end]
     if offsets.first is None:

@@ -7,14 +7,16 @@ wrong, the range before reads the batch to its end, and the one after it finds t
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kseg.export import remote
 from kseg.export.plan import ByteRange
+from kseg.export.result import SourceFile
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.log.partition.partition_log import entry_problem
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from kseg.system.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -62,11 +64,10 @@ class RangeReader:
             with self.open(self.end, max(self.part.size, end), None) as log_file:
                 yield from with_bodies(self._beginning_below(end, log_file), 0, self._max_decompressed)
 
-    def to_json(self) -> dict[str, Any]:
+    def source(self) -> SourceFile:
         """What was read, for the manifest."""
         part = self.part
-        read = {"start": self.start, "end": self.end, "crc": self.crc}
-        return {"path": part.path, "size": part.size, "modifiedMs": part.modified_ms, **read}
+        return SourceFile(part.path, part.size, part.modified_ms, self.start, self.end, self.crc)
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
         """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it has gone."""

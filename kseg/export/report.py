@@ -8,9 +8,9 @@ from typing import Any
 
 from kseg.errors import OpenError
 from kseg.export.coverage import count, damaged, intact, missing
-from kseg.export.options import OffsetRange
-from kseg.export.order import Result
-from kseg.export.tally import Loss, Tally
+from kseg.export.result import Result
+from kseg.export.settings import OffsetRange
+from kseg.export.tally import LostOffsets, Tally
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class PartitionReport:
     file_count: int = 0
     seconds: float = 0.0
     holes: list[tuple[int, int]] = field(default_factory=list)
-    damages: list[Loss] = field(default_factory=list)
+    damages: list[LostOffsets] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
@@ -109,14 +109,14 @@ def reconcile(results: Iterable[Result]) -> tuple[PartitionReport, ...]:
     """The accounts of all partitions, from what their orders say."""
     by_partition: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
     for result in results:
-        by_partition[result["topic"], result["partition"]].append(result)
+        by_partition[result.topic, result.partition].append(result)
     keys = sorted(by_partition, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
     return tuple(_of_partition(*key, by_partition[key]) for key in keys)
 
 
 def _of_partition(topic: str, partition: int | None, results: list[Result]) -> PartitionReport:
     report = PartitionReport(topic, partition)
-    tallies = [Tally.from_json(result["tally"]) for result in results]
+    tallies = [result.tally for result in results]
     for result, tally in zip(results, tallies, strict=True):
         report.records_in += tally.read
         report.records_out += tally.written
@@ -128,11 +128,11 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         report.undecoded += tally.undecoded
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()
-        report.bytes += sum(source["end"] - source["start"] for source in result["sources"])
-        report.file_count += len(result["files"])
-        report.seconds = round(report.seconds + result["seconds"], 3)
-        if result["replica"] not in report.copies:
-            report.copies.append(result["replica"])
+        report.bytes += result.size
+        report.file_count += len(result.files)
+        report.seconds = round(report.seconds + result.seconds, 3)
+        if result.replica not in report.copies:
+            report.copies.append(result.replica)
     report.open_from = next((tally.open_from for tally in tallies if tally.open_from is not None), None)
     report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
     _account_for_offsets(report, tallies)

@@ -9,20 +9,20 @@ from kseg.errors import OpenError, UsageError
 from kseg.export import commit as commits
 from kseg.export import delta
 from kseg.export import manifest as manifests
+from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_parquet
 from kseg.export.destination import Destination, open_destination
 from kseg.export.manifest import Key
-from kseg.export.options import FileOptions, OffsetRange, ReadOptions, Selection, TableFormat
-from kseg.export.order import Job, Result, execute_order
+from kseg.export.order import Job, execute_order
+from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
-from kseg.export.runs import HERE, Processes, Run
-from kseg.export.seams import join_seams
-from kseg.export.source import Copies, find_replicas, require_replicas
-from kseg.export.tally import Tally
-from kseg.export.untouched import check_destination
+from kseg.export.result import Result
+from kseg.export.runs import HERE, ExportRun, Processes
+from kseg.export.seams import joined_at_seams
+from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.system.interrupts import Uninterrupted
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
@@ -43,7 +43,7 @@ class Export:
 
     sources: tuple[str, ...]
     destination: str
-    selection: Selection = field(default_factory=Selection)
+    selection: LogSelection = field(default_factory=LogSelection)
     read: ReadOptions = field(default_factory=ReadOptions)
     files: FileOptions = field(default_factory=FileOptions)
     parallelism: int = 1
@@ -56,7 +56,7 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
     refused: sources that can't be opened or listed; the rest is exported.
@@ -74,7 +74,7 @@ class Plan:
         return sum(order.size for order in self.orders)
 
 
-def plan_export(export: Export) -> Plan:
+def plan_export(export: Export) -> ExportPlan:
     """Plans a run, and changes nothing.
 
     Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
@@ -83,7 +83,7 @@ def plan_export(export: Export) -> Plan:
     return _plan(export, open_destination(export.destination))
 
 
-def _plan(export: Export, place: Destination) -> Plan:
+def _plan(export: Export, place: Destination) -> ExportPlan:
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     refused: list[OpenError] = []
     copies = find_replicas(export.sources, refused.append)
@@ -96,7 +96,7 @@ def _plan(export: Export, place: Destination) -> Plan:
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise UsageError("no topic is wanted of those that are there", export.sources[0])
-    return Plan(tuple(orders), kept, previous, copies, tuple(refused))
+    return ExportPlan(tuple(orders), kept, previous, copies, tuple(refused))
 
 
 def run_export(export: Export, execute: Execute, progress: Progress | None = None) -> Report:
@@ -137,10 +137,10 @@ def export_into(
 
 
 def _committed(
-    run: Run, plan: Plan, results: list[Result], export: Export, place: Destination
+    run: ExportRun, plan: ExportPlan, results: list[Result], export: Export, place: Destination
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
-    new = [result for result in results[len(plan.kept) :] if manifests.says_something(result)]
+    new = [result for result in results[len(plan.kept) :] if result.says_something]
     is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
     is_kept = is_same and not export.overwrite
     committed = plan.previous if is_kept else commits.commit(run, plan.previous, results, place)
@@ -148,7 +148,7 @@ def _committed(
 
 
 @contextmanager
-def _under_way(place: Destination, export: Export, processes: Processes) -> Iterator[tuple[Run, Plan]]:
+def _under_way(place: Destination, export: Export, processes: Processes) -> Iterator[tuple[ExportRun, ExportPlan]]:
     """A run, marked as under way until it ends, and its plan; what a broken commit left undone is done first."""
     while True:
         plan = _plan(export, place)
@@ -167,7 +167,7 @@ def _under_way(place: Destination, export: Export, processes: Processes) -> Iter
         raise
 
 
-def _results(plan: Plan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> list[Result]:
+def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> list[Result]:
     """The results that stay, then those of the orders: of the best copies, then of the next for what these lack."""
     results = list(plan.kept)
     orders: Sequence[WorkOrder] = plan.orders
@@ -175,8 +175,7 @@ def _results(plan: Plan, export: Export, job: Job, execute: Execute, progress: P
         if copy:
             known = _explained(results, plan.copies, copy)
             orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
-        results += _executed(orders, job, execute, progress)
-        join_seams(results)
+        results = joined_at_seams([*results, *_executed(orders, job, execute, progress)])
     return results
 
 
@@ -197,7 +196,7 @@ def _publish(manifest: manifests.Manifest, report: Report, export: Export, place
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:
     total, finished = sum(order.size for order in orders), 0
     for result in execute(orders, job) if orders else ():
-        finished += sum(source["end"] - source["start"] for source in result["sources"])
+        finished += result.size
         if progress is not None:
             progress(finished, total)
         yield result
@@ -205,28 +204,27 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
 
 def _only_notes(result: Result) -> bool:
     """Whether an order met nothing, and says why: a transaction that is open holds all of it back."""
-    return bool(result["tally"]["notes"]) and not manifests.says_something(result)
+    return bool(result.tally.notes) and not result.says_something
 
 
 def _file_count(result: Result) -> int:
-    return len(result["files"])
+    return len(result.files)
 
 
 def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key, Done]:
     """What the better copies account for, and what an earlier run has read of this one already."""
     by_partition: dict[Key, list[Result]] = {}
     for result in results:
-        by_partition.setdefault((result["topic"], result["partition"]), []).append(result)
+        by_partition.setdefault((result.topic, result.partition), []).append(result)
     found = {}
     for key, own in by_partition.items():
-        tallies = [Tally.from_json(result["tally"]) for result in own]
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
         read = [
-            OffsetRange(tally.first_offset, tally.next_offset)
-            for result, tally in zip(own, tallies, strict=True)
-            if result["replica"] == path and tally.next_offset is not None
+            OffsetRange(result.tally.first_offset, result.tally.next_offset)
+            for result in own
+            if result.replica == path and result.tally.next_offset is not None
         ]
-        found[key] = Done((*explained(tallies), *read))
+        found[key] = Done((*explained([result.tally for result in own]), *read))
     return found
 
 

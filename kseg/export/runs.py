@@ -85,7 +85,7 @@ def _state_and_start(pid: int) -> tuple[str, int | None]:
         return "", None
 
 
-class Run(NamedTuple):
+class ExportRun(NamedTuple):
     """A run that is under way. id: its own, in the names of what it writes; base: the number that it goes on from."""
 
     id: str
@@ -97,12 +97,12 @@ def marker_name(run_id: str) -> str:
     return f"{RUNS}/{run_id}.json"
 
 
-def new_run(base: int) -> Run:
+def new_run(base: int) -> ExportRun:
     """A run with an id of its own, which nobody knows of yet."""
-    return Run(uuid4().hex[:8], base)
+    return ExportRun(uuid4().hex[:8], base)
 
 
-def mark(run: Run, place: Destination, processes: Processes) -> bool:
+def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
     """Leaves a run's marker; from then on no other run takes away what this one writes. False if the id is taken."""
     content = json.dumps({"base": run.base, "process": processes.own()}).encode()
     return place.claim(marker_name(run.id), content)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
-from kseg.export.order import Result
+from kseg.export.result import Result
+from kseg.export.tally import LostOffsets
 
 
-def join_seams(results: Iterable[Result]) -> None:
-    """Sets right what orders say of damage at their start.
+def joined_at_seams(results: Iterable[Result]) -> list[Result]:
+    """The results, with what orders say of damage at their start set right.
 
     Where an index was wrong, an order began in the middle of a batch that the order before has read to its end: that is
     no damage. Where it is one, the offsets lost begin where the order before ended.
@@ -16,23 +17,30 @@ def join_seams(results: Iterable[Result]) -> None:
     readers: dict[str, list[tuple[int, int, Result]]] = defaultdict(list)
     results = list(results)
     for result in results:
-        for source in result["sources"]:
-            readers[source["path"]].append((source["start"], source["end"], result))
-    for result in results:
-        losses = result["tally"]["losses"]
-        result["tally"]["losses"] = [loss for loss in losses if not _is_read_by_another(loss, readers[loss["segment"]])]
-        for loss in losses:
-            if loss["first"] is None:
-                loss["first"] = _offset_before(loss["position"], readers[loss["segment"]])
+        for source in result.sources:
+            readers[source.path].append((source.start, source.end, result))
+    return [_joined(result, readers) for result in results]
 
 
-def _is_read_by_another(loss: dict[str, Any], readers: list[tuple[int, int, Result]]) -> bool:
+def _joined(result: Result, readers: dict[str, list[tuple[int, int, Result]]]) -> Result:
+    if not result.tally.losses:
+        return result
+    losses = []
+    for loss in result.tally.losses:
+        readers_here = readers[loss.segment]
+        if not _is_read_by_another(loss, readers_here):
+            first = _offset_before(loss.position, readers_here) if loss.first is None else loss.first
+            losses.append(replace(loss, first=first))
+    return replace(result, tally=replace(result.tally, losses=losses))
+
+
+def _is_read_by_another(loss: LostOffsets, readers: list[tuple[int, int, Result]]) -> bool:
     """Whether the damage begins where an order does, and the order before has read the same bytes."""
-    start, end = loss["position"], loss["position"] + loss["size"]
-    if loss["size"] == 0 or all(first != start for first, _, _ in readers):
+    start, end = loss.position, loss.position + loss.size
+    if loss.size == 0 or all(first != start for first, _, _ in readers):
         return False
     return any(first < start < last and end <= last for first, last, _ in readers)
 
 
 def _offset_before(position: int, readers: list[tuple[int, int, Result]]) -> int | None:
-    return next((result["tally"]["next_offset"] for _, end, result in readers if end == position), None)
+    return next((result.tally.next_offset for _, end, result in readers if end == position), None)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kseg.log.verify.findings import status_of
+from kseg.log.verify.finding_kinds import status_of
 
 
 @dataclass(slots=True)
-class Loss:
+class LostOffsets:
     """Damage, and the offsets that are lost to it: from `first` to below `end`; `end` None if that can't be known."""
 
     segment: str
@@ -56,7 +56,7 @@ class Tally:
     first_offset: int | None = None
     next_offset: int | None = None
     open_from: int | None = None
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[LostOffsets] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def unexplained(self) -> int:
@@ -85,4 +85,4 @@ class Tally:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "Tally":
         """The counts of `to_json`."""
-        return cls(**{**members, "losses": [Loss(**loss) for loss in members["losses"]]})
+        return cls(**{**members, "losses": [LostOffsets(**loss) for loss in members["losses"]]})

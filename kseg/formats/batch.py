@@ -24,8 +24,7 @@ from construct import (
     this,
 )
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD
-from kseg.formats.legacy import length_or_null, nullable_bytes
+from kseg.formats.legacy import LOG_OVERHEAD, length_or_null, nullable_bytes
 from kseg.formats.varint import VARINT, VARLONG
 
 
@@ -114,6 +113,8 @@ RECORD_BATCH = Struct(
 
 COMPRESSED_RECORD_BATCH = Struct(
     "header" / BATCH_HEADER * "the batch's header",
-    "records" / Bytes(this.header.length + LOG_OVERHEAD - BATCH_HEADER_SIZE) * "the records, compressed as one piece",
+    "records"
+    / Bytes(this.header.length + LOG_OVERHEAD - BATCH_HEADER.sizeof())
+    * "the records, compressed as one piece",
 )
 """A whole compressed batch, with its records as compressed bytes."""

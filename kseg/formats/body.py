@@ -1,7 +1,7 @@
 """Position of a batch's compressed bytes, without construct."""
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION
-from kseg.formats.positions import FLAGS_POSITION, KEY_LENGTH_POSITION, LEGACY_FLAGS_POSITION
+from kseg.formats.positions import FLAGS_POSITION, KEY_LENGTH_POSITION, LEGACY_FLAGS_POSITION, LENGTH
 
 
 def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
@@ -26,10 +26,9 @@ def wrapper_value(entry: memoryview) -> memoryview | None:
 
 def _wrapper_value(buffer: memoryview, start: int, end: int) -> tuple[int, int]:
     at = start + KEY_LENGTH_POSITION[1 if buffer[start + MAGIC_POSITION] == 1 else 0]
-    key_size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
-    at += 4 + max(key_size, 0)
-    if at + 4 > end:
+    at += LENGTH.size + max(LENGTH.read(buffer, at), 0)
+    if at + LENGTH.size > end:
         return -1, -1
-    value_size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
-    at += 4
+    value_size = LENGTH.read(buffer, at)
+    at += LENGTH.size
     return (at, at + value_size) if 0 <= value_size <= end - at else (-1, -1)

@@ -2,26 +2,29 @@
 
 from enum import IntEnum, StrEnum
 
-LOG_OVERHEAD = 12
+from kseg.formats.fixed import ATTRIBUTES, BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC, LEAST_SIZES
+
+LOG_OVERHEAD = BATCH_LENGTH.end
 """Bytes of offset and size in front of each v0/v1 message and v2 batch."""
-MINIMUM_HEADER_SIZE = 18
+MAGIC_POSITION = BATCH_MAGIC.position
+"""Where the magic stands in an entry or batch of any format."""
+MINIMUM_HEADER_SIZE = BATCH_MAGIC.end + 1
 """Bytes that must be left for Kafka to look for another batch: up to and including the magic, and one more."""
-MINIMUM_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
+MINIMUM_SIZE_FIELD = {magic: size - LOG_OVERHEAD for magic, size in LEAST_SIZES.items()}
 """Magic to the least value of the size field (message size, batch length)."""
-ENTRY_MINIMUM_SIZE = LOG_OVERHEAD + MINIMUM_SIZE_FIELD[0]
+ENTRY_MINIMUM_SIZE = LEAST_SIZES[0]
 """Bytes of the smallest thing that a log can hold: a v0 entry whose key and value are null."""
-BATCH_HEADER_SIZE = 61
-MAGIC_POSITION = 16
-"""Position of the magic in an entry or batch of any format."""
+BATCH_HEADER_SIZE = BATCH_HEADER_FIELDS.struct.size
 MAXIMUM_RELATIVE_OFFSET = 2**31 - 1
 """The largest distance of an offset from its segment's base offset."""
 NO_TIMESTAMP = -1
 
-CODEC_MASK = 0x07
-TIMESTAMP_TYPE_MASK = 0x08
-TRANSACTIONAL_MASK = 0x10
-CONTROL_MASK = 0x20
-DELETE_HORIZON_MASK = 0x40
+CODEC_MASK = ATTRIBUTES["codec"]
+TIMESTAMP_TYPE_MASK = ATTRIBUTES["timestamp_type"]
+TRANSACTIONAL_MASK = ATTRIBUTES["is_transactional"]
+CONTROL_MASK = ATTRIBUTES["is_control"]
+DELETE_HORIZON_MASK = ATTRIBUTES["has_delete_horizon"]
+"""Bits of the attributes; a format without one of them has 0 there."""
 
 
 class Codec(IntEnum):

@@ -23,7 +23,6 @@ from construct import (
     this,
 )
 
-from kseg.formats.codes import ControlType
 from kseg.formats.varint import UVARINT
 
 _LENGTH_PLUS_ONE = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
@@ -127,14 +126,3 @@ VOTERS = Struct(
     _TRAILING,
 )
 """Value of KRAFT_VOTERS (KIP-853)."""
-
-CONTROL_VALUES = {
-    ControlType.ABORT: END_TXN_MARKER,
-    ControlType.COMMIT: END_TXN_MARKER,
-    ControlType.LEADER_CHANGE: LEADER_CHANGE,
-    ControlType.SNAPSHOT_HEADER: SNAPSHOT_HEADER,
-    ControlType.SNAPSHOT_FOOTER: SNAPSHOT_FOOTER,
-    ControlType.KRAFT_VERSION: KRAFT_VERSION,
-    ControlType.KRAFT_VOTERS: VOTERS,
-}
-"""Type of a control record to its value's grammar. 2.7 and 2.8 wrote LEADER_CHANGE with the number 3."""

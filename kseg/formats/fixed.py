@@ -1,57 +1,43 @@
-"""Struct formats and field names of entries of fixed size, and index entries as values, without construct.
+"""Fields at fixed positions, without construct. Made by tools/make_positions.py from the grammars: edit those."""
 
-The grammars define these fields; tests compare both.
-"""
+from struct import Struct
 
-from struct import Struct, calcsize
-from typing import NamedTuple
-
-
-class FixedFields(NamedTuple):
-    """Fields of fixed size: `struct` unpacks them in the order of `names`."""
-
-    struct: Struct
-    names: tuple[str, ...]
-
-    def position(self, name: str) -> int:
-        """Bytes before a field."""
-        return calcsize(self.struct.format[: 1 + self.names.index(name)])
-
-
-class OffsetIndexEntry(NamedTuple):
-    """Entry of an .index: absolute offset, byte position in the .log."""
-
-    offset: int
-    position: int
-
-
-class TimeIndexEntry(NamedTuple):
-    """Entry of a .timeindex: milliseconds, absolute offset."""
-
-    timestamp: int
-    offset: int
-
-
-class AbortedTransaction(NamedTuple):
-    """Entry of a .txnindex: a transaction of this partition that ended with an abort marker at `last_offset`."""
-
-    version: int
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
-
+from kseg.formats.fixed_fields import FixedField, FixedFields
 
 LOG_ENTRY_HEADER_V0_FIELDS = FixedFields(
     Struct(">qiIbbi"), ("offset", "message_size", "crc", "magic", "attributes", "key_length")
 )
-"""A v0 log entry up to the key."""
-
+"""A v0 log entry up to the key. 22 bytes."""
+ENTRY_V0_OFFSET = FixedField(0, 8, "q")
+"""Offset of the message; a wrapper's: of its last inner message."""
+ENTRY_V0_MESSAGE_SIZE = FixedField(8, 4, "i")
+"""Bytes of the message that follows."""
+ENTRY_V0_CRC = FixedField(12, 4, "I")
+"""CRC-32 of all bytes from the magic to the message's end."""
+ENTRY_V0_MAGIC = FixedField(16, 1, "b")
+"""Format of the message: 0."""
+ENTRY_V0_ATTRIBUTES = FixedField(17, 1, "b")
+"""Codec."""
+ENTRY_V0_KEY_LENGTH = FixedField(18, 4, "i")
+"""Bytes of the key; -1: null key, no key bytes."""
 LOG_ENTRY_HEADER_V1_FIELDS = FixedFields(
     Struct(">qiIbbqi"), ("offset", "message_size", "crc", "magic", "attributes", "timestamp", "key_length")
 )
-"""A v1 log entry up to the key."""
-
+"""A v1 log entry up to the key. 30 bytes."""
+ENTRY_V1_OFFSET = FixedField(0, 8, "q")
+"""Offset of the message; a wrapper's: of its last inner message."""
+ENTRY_V1_MESSAGE_SIZE = FixedField(8, 4, "i")
+"""Bytes of the message that follows."""
+ENTRY_V1_CRC = FixedField(12, 4, "I")
+"""CRC-32 of all bytes from the magic to the message's end."""
+ENTRY_V1_MAGIC = FixedField(16, 1, "b")
+"""Format of the message: 1."""
+ENTRY_V1_ATTRIBUTES = FixedField(17, 1, "b")
+"""Codec and timestamp type."""
+ENTRY_V1_TIMESTAMP = FixedField(18, 8, "q")
+"""Milliseconds since 1970, -1 none; a wrapper's: largest inner one, or the append time."""
+ENTRY_V1_KEY_LENGTH = FixedField(26, 4, "i")
+"""Bytes of the key; -1: null key, no key bytes."""
 BATCH_HEADER_FIELDS = FixedFields(
     Struct(">qiibIhiqqqhii"),
     (
@@ -70,20 +56,61 @@ BATCH_HEADER_FIELDS = FixedFields(
         "records_count",
     ),
 )
-
+"""A v2 batch up to its records. 61 bytes."""
+BATCH_BASE_OFFSET = FixedField(0, 8, "q")
+"""Offset of the first record as written; kept by compaction."""
+BATCH_LENGTH = FixedField(8, 4, "i")
+"""Bytes from partition_leader_epoch to the batch's end."""
+BATCH_PARTITION_LEADER_EPOCH = FixedField(12, 4, "i")
+"""Epoch of the leader that appended it, set by the broker; -1 none."""
+BATCH_MAGIC = FixedField(16, 1, "b")
+"""Format of the batch: 2."""
+BATCH_CRC = FixedField(17, 4, "I")
+"""CRC-32C of all bytes from the attributes to the batch's end."""
+BATCH_ATTRIBUTES = FixedField(21, 2, "h")
+"""Codec, timestamp type, flags."""
+BATCH_LAST_OFFSET_DELTA = FixedField(23, 4, "i")
+"""Last offset minus base_offset; kept by compaction."""
+BATCH_BASE_TIMESTAMP = FixedField(27, 8, "q")
+"""Base of the records' time deltas in milliseconds; the delete horizon if that bit is set."""
+BATCH_MAX_TIMESTAMP = FixedField(35, 8, "q")
+"""Largest record time (CreateTime) or append time (LogAppendTime), in milliseconds."""
+BATCH_PRODUCER_ID = FixedField(43, 8, "q")
+"""Id of an idempotent or transactional producer; -1 none."""
+BATCH_PRODUCER_EPOCH = FixedField(51, 2, "h")
+"""Epoch of that producer; -1 none."""
+BATCH_BASE_SEQUENCE = FixedField(53, 4, "i")
+"""Sequence of the first record as written; -1 none."""
+BATCH_RECORDS_COUNT = FixedField(57, 4, "i")
+"""Records that are there now; 0 in a batch that compaction emptied."""
+CONTROL_RECORD_KEY_FIELDS = FixedFields(Struct(">hh"), ("version", "type"))
+"""The key of a control record. 4 bytes."""
+CONTROL_KEY_VERSION = FixedField(0, 2, "h")
+"""Version of the key: 0."""
+CONTROL_KEY_TYPE = FixedField(2, 2, "h")
+"""Kind of control record, see ControlType."""
+END_TXN_MARKER_FIELDS = FixedFields(Struct(">hi"), ("version", "coordinator_epoch"))
+"""The value of a control record that ends a transaction. 6 bytes."""
+MARKER_VERSION = FixedField(0, 2, "h")
+"""Version of the value: 0."""
+MARKER_COORDINATOR_EPOCH = FixedField(2, 4, "i")
+"""Epoch of the transaction coordinator that ended the transaction."""
 OFFSET_INDEX_ENTRY_FIELDS = FixedFields(Struct(">ii"), ("relative_offset", "position"))
+"""An entry of an .index. 8 bytes."""
 TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_offset"))
+"""An entry of a .timeindex. 12 bytes."""
 ABORTED_TRANSACTION_FIELDS = FixedFields(
     Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
 )
-TRANSACTION_INDEX_VERSION = 0
-"""The version that Kafka writes into each entry, and the newest that it reads."""
-
+"""An entry of a .txnindex. 34 bytes."""
 PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
-PRODUCER_SNAPSHOT_CRC_COVERS_FROM = PRODUCER_SNAPSHOT_HEADER_FIELDS.position("entries_count")
-"""Position of the first byte that the CRC-32C covers; it covers all from there to the file's end."""
-PRODUCER_SNAPSHOT_VERSION = 1
-"""The version that Kafka writes, and the only one that it reads."""
+"""A .snapshot up to its entries. 10 bytes."""
+SNAPSHOT_VERSION = FixedField(0, 2, "h")
+"""Version of the file: 1."""
+SNAPSHOT_CRC = FixedField(2, 4, "I")
+"""CRC-32C of all bytes after it."""
+SNAPSHOT_ENTRIES_COUNT = FixedField(6, 4, "i")
+"""Producers in the file."""
 PRODUCER_ENTRY_FIELDS = FixedFields(
     Struct(">qhiqiqiq"),
     (
@@ -97,3 +124,17 @@ PRODUCER_ENTRY_FIELDS = FixedFields(
         "current_txn_first_offset",
     ),
 )
+"""A producer of a .snapshot. 46 bytes."""
+ATTRIBUTES = {
+    "codec": 0x07,
+    "timestamp_type": 0x08,
+    "is_transactional": 0x10,
+    "is_control": 0x20,
+    "has_delete_horizon": 0x40,
+}
+"""Masks of the attributes' bits: what a format has of them stands at the same bits in all."""
+
+KNOWN_ATTRIBUTES = {0: 0x07, 1: 0x0F, 2: 0x7F}
+"""Magic to the bits that have a meaning; all others are 0."""
+LEAST_SIZES = {0: 26, 1: 34, 2: 61}
+"""Magic to the bytes of the least batch or entry: without records; with null for key and value."""

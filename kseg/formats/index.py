@@ -1,11 +1,11 @@
 """Entries of .index, .timeindex and .txnindex, as grammars and as values.
 
-The values are defined in `fixed`, so that code on hot paths gets them without construct.
+The values stand in `entries`, so that code on hot paths gets them without construct.
 """
 
 from construct import Int16sb, Int32sb, Int64sb, Struct
 
-from kseg.formats.fixed import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 
 __all__ = [
     "ABORTED_TRANSACTION",

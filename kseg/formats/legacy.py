@@ -100,3 +100,4 @@ LOG_ENTRY = Struct(
     "message" / FixedSized(this.message_size, Switch(_message_magic, MESSAGES, default=Error)) * "chosen by its magic",
 )
 """An entry of a v0/v1 log: 12 bytes (LOG_OVERHEAD) and a message."""
+LOG_OVERHEAD = sum(field.sizeof() for field in LOG_ENTRY.subcons[:2])

@@ -32,7 +32,7 @@ from construct import (
 )
 
 from kseg.errors import KsegError
-from kseg.formats.schemas.schema import NULL, Field, Message, version_range
+from kseg.formats.schemas.schema import NULL, Field, MessageSchema, version_range
 from kseg.formats.varint import UVARINT
 
 Fields = dict[str, Any]
@@ -69,7 +69,7 @@ class ParsedMessage(NamedTuple):
     end: int
 
 
-class _Source(BytesIO):
+class _FieldSource(BytesIO):
     """Bytes of a message, with a limit on the elements and tagged fields that are read."""
 
     elements_left: int | None = None
@@ -83,7 +83,7 @@ class _Source(BytesIO):
 
 
 def parse_message(
-    message: Message,
+    message: MessageSchema,
     version: int,
     data: bytes | memoryview,
     position: int = 0,
@@ -99,7 +99,7 @@ def parse_message(
     Raises:
         MessageError: the bytes end too early, a length, count or null can't be, or there are too many elements.
     """
-    stream = _Source(data)
+    stream = _FieldSource(data)
     stream.elements_left = most_elements
     stream.seek(position)
     try:
@@ -109,7 +109,7 @@ def parse_message(
     return ParsedMessage(value, stream.tell())
 
 
-def build_message(message: Message, version: int, value: Fields) -> bytes:
+def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
     """The bytes of a message; fields that the value lacks get their defaults.
 
     Raises:
@@ -122,7 +122,7 @@ def build_message(message: Message, version: int, value: Fields) -> bytes:
     return built
 
 
-def known_version(message: Message, version: int) -> int:
+def known_version(message: MessageSchema, version: int) -> int:
     """The version, or the nearest one that the message's schema knows."""
     first, last = version_range(message.versions)
     return max(first, min(version, last))
@@ -138,7 +138,7 @@ class Shape(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def grammar(message: Message, version: int) -> Construct:
+def grammar(message: MessageSchema, version: int) -> Construct:
     """The grammar of a message in a version, for parsing and building."""
     known = known_version(message, version)
     return Structure(message.fields, Shape(known, known in version_range(message.flexible), version))
@@ -241,7 +241,7 @@ class Blob(Sized):
         stream.write(value)
 
 
-class Text(Sized):
+class TextType(Sized):
     """A string in UTF-8; invalid bytes become U+FFFD as in Java."""
 
     def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> str:
@@ -272,7 +272,7 @@ class List(Sized):
             raise MessageError(
                 f"Tried to allocate a collection of size {length}, but there are only {left} bytes remaining."
             )
-        if isinstance(stream, _Source):
+        if isinstance(stream, _FieldSource):
             stream.take(length)
         return [self.element._parsereport(stream, context, path) for _ in range(length)]
 
@@ -347,7 +347,7 @@ class Structure(Construct):  # type: ignore[misc]
     def parse_tagged(self, read: Fields, stream: BytesIO, context: Any, path: str) -> None:
         """Adds the tagged fields. The size of a known one is ignored, as in Kafka."""
         for _ in range(UVARINT._parsereport(stream, context, path)):
-            if isinstance(stream, _Source):
+            if isinstance(stream, _FieldSource):
                 stream.take(1)
             tag = UVARINT._parsereport(stream, context, path)
             size = UVARINT._parsereport(stream, context, path)
@@ -421,7 +421,7 @@ def field_grammar(field: Field, shape: Shape) -> Construct:
         inner = TooNew(field.type, shape.wanted) if shape.wanted > version else Structure(field.fields, shape)
         return Optional(inner, is_tagged(field, version)) if version in version_range(field.nullable) else inner
     if field.type == "string":
-        return Text(field, version, COMPACT_LENGTH if shape.is_flexible else Int16sb)
+        return TextType(field, version, COMPACT_LENGTH if shape.is_flexible else Int16sb)
     if field.type in ("bytes", "records"):
         return Blob(field, version, COMPACT_LENGTH if shape.is_flexible else Int32sb)
     return FIXED[field.type]
@@ -435,7 +435,7 @@ def java_text(data: bytes) -> str:
         return ENCODED_SURROGATE.sub(b"\xff", data).decode(errors="replace")
 
 
-def json_value(message: Message, version: int, value: Fields) -> Fields:
+def json_value(message: MessageSchema, version: int, value: Fields) -> Fields:
     """A message as Kafka's JSON: without unknown tagged fields and tagged defaults, bytes in base64."""
     return structure_json(message.fields, known_version(message, version), value)
 

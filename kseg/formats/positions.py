@@ -3,43 +3,49 @@
 from typing import NamedTuple
 
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
-from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
+from kseg.formats.fixed import (
+    BATCH_ATTRIBUTES,
+    BATCH_BASE_OFFSET,
+    BATCH_CRC,
+    BATCH_LENGTH,
+    BATCH_MAGIC,
+    CONTROL_KEY_VERSION,
+    ENTRY_V0_ATTRIBUTES,
+    ENTRY_V0_CRC,
+    ENTRY_V0_KEY_LENGTH,
+    ENTRY_V1_KEY_LENGTH,
+    KNOWN_ATTRIBUTES,
+)
+from kseg.formats.fixed_fields import Bytes, FixedField
 
-Bytes = bytes | memoryview
-
-OFFSET_POSITION = BATCH_HEADER_FIELDS.position("base_offset")
-SIZE_POSITION = BATCH_HEADER_FIELDS.position("length")
-"""Both are the same in all formats; the size doesn't count the bytes up to its own end."""
-CRC_POSITION = BATCH_HEADER_FIELDS.position("crc")
-ATTRIBUTES_POSITION = BATCH_HEADER_FIELDS.position("attributes")
-FLAGS_POSITION = ATTRIBUTES_POSITION + 1
+SIZE_POSITION = BATCH_LENGTH.position
+"""The same in all formats; the size doesn't count the bytes up to its own end."""
+BATCH_FLAGS = FixedField(BATCH_ATTRIBUTES.end - 1, 1, "B")
+FLAGS_POSITION = BATCH_FLAGS.position
 """The lower byte of a batch's attributes: codec, timestamp type, and all flags there are."""
-PRODUCER_ID_POSITION = BATCH_HEADER_FIELDS.position("producer_id")
-RECORDS_COUNT_POSITION = BATCH_HEADER_FIELDS.position("records_count")
-
-LEGACY_CRC_POSITION = LOG_ENTRY_HEADER_V0_FIELDS.position("crc")
-LEGACY_FLAGS_POSITION = LOG_ENTRY_HEADER_V0_FIELDS.position("attributes")
-TIMESTAMP_POSITION = LOG_ENTRY_HEADER_V1_FIELDS.position("timestamp")
-"""A v1 message's; v0 has none."""
-KEY_LENGTH_POSITION = {
-    0: LOG_ENTRY_HEADER_V0_FIELDS.position("key_length"),
-    1: LOG_ENTRY_HEADER_V1_FIELDS.position("key_length"),
-}
+LEGACY_FLAGS_POSITION = ENTRY_V0_ATTRIBUTES.position
+LENGTH = ENTRY_V0_KEY_LENGTH._replace(position=0)
+"""The length of a v0 or v1 message's key or value, wherever it stands; negative for null."""
+KEY_LENGTH_POSITION = {0: ENTRY_V0_KEY_LENGTH.position, 1: ENTRY_V1_KEY_LENGTH.position}
+PLAUSIBLE_ATTRIBUTES = {magic: rb"[\0-\x%02x]" % bits for magic, bits in KNOWN_ATTRIBUTES.items()}
+"""Magic to a pattern of the byte that holds the attributes' known bits, from the lowest on."""
+VERSION = CONTROL_KEY_VERSION
+"""What keys and values of Kafka's internal topics begin with, as those of control records do."""
 
 
 class Checksum(NamedTuple):
     """Positions of a checksum and of the first byte that it covers; it covers all bytes from there to the end."""
 
-    position: int
+    field: FixedField
     covers_from: int
 
     def stored(self, header: Bytes) -> int:
         """The checksum in a header."""
-        return int.from_bytes(header[self.position : self.position + 4], "big")
+        return self.field.read(header)
 
 
-_BATCH_CHECKSUM = Checksum(CRC_POSITION, ATTRIBUTES_POSITION)
-_LEGACY_CHECKSUM = Checksum(LEGACY_CRC_POSITION, MAGIC_POSITION)
+_BATCH_CHECKSUM = Checksum(BATCH_CRC, BATCH_CRC.end)
+_LEGACY_CHECKSUM = Checksum(ENTRY_V0_CRC, ENTRY_V0_CRC.end)
 
 
 def checksum_of(magic: int) -> Checksum:
@@ -49,17 +55,17 @@ def checksum_of(magic: int) -> Checksum:
 
 def stored_offset(header: Bytes) -> int:
     """A batch's base offset; a log entry's offset."""
-    return int.from_bytes(header[OFFSET_POSITION:SIZE_POSITION], "big", signed=True)
+    return BATCH_BASE_OFFSET.read(header)
 
 
 def size_field(header: Bytes, at: int = 0) -> int:
     """The size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
-    return int.from_bytes(header[at + SIZE_POSITION : at + LOG_OVERHEAD], "big", signed=True)
+    return BATCH_LENGTH.read(header, at)
 
 
 def signed_magic(header: Bytes) -> int:
     """The magic as a signed byte, as in Java."""
-    return int.from_bytes(header[MAGIC_POSITION : MAGIC_POSITION + 1], "big", signed=True)
+    return BATCH_MAGIC.read(header)
 
 
 def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
@@ -69,13 +75,3 @@ def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
     size = size_field(buffer, at)
     least = MINIMUM_SIZE_FIELD.get(buffer[at + MAGIC_POSITION])
     return None if least is None or size < least else size + LOG_OVERHEAD
-
-
-def read_varint(raw: bytes) -> tuple[int, int]:
-    """The zig-zag varint at the start of some bytes, such as a record's length, and its size (0 if there is none)."""
-    value = 0
-    for index, byte in enumerate(raw):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), index + 1
-    return 0, 0

@@ -4,10 +4,7 @@ from typing import Any
 
 from construct import Construct, ExprAdapter, IntegerError, stream_read, stream_write
 
-VARINT_MAXIMUM_SIZE = 5
-"""Bytes of the longest varint and uvarint."""
-VARLONG_MAXIMUM_SIZE = 10
-"""Bytes of the longest varlong."""
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, from_zigzag
 
 
 class _Base128(Construct):  # type: ignore[misc]  # construct has no types
@@ -46,16 +43,16 @@ class _Base128(Construct):  # type: ignore[misc]  # construct has no types
 
 
 def _from_zigzag(value: int, _context: Any) -> int:
-    return value >> 1 ^ -(value & 1)
+    return from_zigzag(value)
 
 
 def _to_zigzag(value: int, _context: Any) -> int:
     return value << 1 if value >= 0 else ~(value << 1)
 
 
-UVARINT = _Base128(32, VARINT_MAXIMUM_SIZE)
+UVARINT = _Base128(32, LONGEST_VARINT)
 """uint32, without zig-zag: lengths, counts and tags of flexible message versions."""
 VARINT = ExprAdapter(UVARINT, _from_zigzag, _to_zigzag)
 """int32 in zig-zag: 0, -1, 1, -2 become 0, 1, 2, 3."""
-VARLONG = ExprAdapter(_Base128(64, VARLONG_MAXIMUM_SIZE), _from_zigzag, _to_zigzag)
+VARLONG = ExprAdapter(_Base128(64, LONGEST_VARLONG), _from_zigzag, _to_zigzag)
 """int64 in zig-zag."""

@@ -14,8 +14,9 @@ from kseg.formats.fixed import (
 )
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import BUFFER_SIZE, Damage, LogFile, Run
+from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 WINDOW_SIZE = 1 << 14
 """Bytes read at once while batches are small."""

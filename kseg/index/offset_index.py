@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, OffsetIndexEntry
+from kseg.formats.entries import OffsetIndexEntry
+from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 

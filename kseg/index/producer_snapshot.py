@@ -6,12 +6,8 @@ from pathlib import Path
 
 from kseg import kernel
 from kseg.errors import KsegError
-from kseg.formats.fixed import (
-    PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
-    PRODUCER_SNAPSHOT_HEADER_FIELDS,
-    PRODUCER_SNAPSHOT_VERSION,
-)
+from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
+from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, SNAPSHOT_CRC
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_state import ProducerState, ProducerStates
@@ -71,7 +67,7 @@ class ProducerSnapshot:
 
     def compute_crc(self) -> int:
         """The CRC-32C computed from the file's bytes."""
-        return self.file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
+        return self.file.crc32c(SNAPSHOT_CRC.end)
 
     def problem(self) -> str | None:
         """Why a broker would refuse it; None if it wouldn't. Source: ProducerStateManager.readSnapshot."""
@@ -103,6 +99,6 @@ def build_producer_snapshot(states: ProducerStates) -> bytes:
     entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
     header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
     count = len(states.producers)
-    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[PRODUCER_SNAPSHOT_CRC_COVERS_FROM:] + entries
+    covered = header.pack(PRODUCER_SNAPSHOT_VERSION, 0, count)[SNAPSHOT_CRC.end :] + entries
     crc = kernel.load().crc32c(memoryview(covered))
     return header.pack(PRODUCER_SNAPSHOT_VERSION, crc, count) + entries

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from kseg.formats.codes import ControlType
+from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 
 _LARGEST_MARKER = 1 << 12
 """The most bytes of a control batch that are read; Kafka's have less than a hundred."""
+
+
+_MARKERS = (ControlType.ABORT, ControlType.COMMIT)
 
 
 class ProducerState(NamedTuple):
@@ -56,13 +60,12 @@ class CompletedTransaction(NamedTuple):
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
-    if record is None or record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 6:
+    if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None
-    control_type = int.from_bytes(record.key[2:4], "big", signed=True)
-    if control_type not in (ControlType.ABORT, ControlType.COMMIT):
+    control_type = CONTROL_KEY_TYPE.read(record.key)
+    if control_type not in _MARKERS or not _has_size(record.value, MARKER_COORDINATOR_EPOCH.end):
         return None
-    coordinator_epoch = int.from_bytes(record.value[2:6], "big", signed=True)
-    return EndMarker(ControlType(control_type), coordinator_epoch, record.timestamp)
+    return EndMarker(ControlType(control_type), MARKER_COORDINATOR_EPOCH.read(record.value), record.timestamp)
 
 
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
@@ -70,15 +73,15 @@ def is_control_record(key: bytes | None, value: bytes | None) -> bool:
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
-    if key is None or len(key) < 4 or _version(key) < 0:
+    if not _has_size(key, CONTROL_KEY_TYPE.end) or CONTROL_KEY_VERSION.read(key) < 0:
         return False
-    if int.from_bytes(key[2:4], "big", signed=True) not in (ControlType.ABORT, ControlType.COMMIT):
+    if CONTROL_KEY_TYPE.read(key) not in _MARKERS:
         return True
-    return value is not None and len(value) >= 6 and _version(value) >= 0
+    return _has_size(value, MARKER_COORDINATOR_EPOCH.end) and MARKER_VERSION.read(value) >= 0
 
 
-def _version(content: bytes) -> int:
-    return int.from_bytes(content[:2], "big", signed=True)
+def _has_size(content: bytes | None, least: int) -> TypeGuard[bytes]:
+    return content is not None and len(content) >= least
 
 
 def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:

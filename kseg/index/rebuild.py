@@ -7,16 +7,13 @@ whose bounds aren't in the log. Source: LogSegment.recover.
 from dataclasses import dataclass, field
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    OFFSET_INDEX_ENTRY_FIELDS,
-    TIME_INDEX_ENTRY_FIELDS,
-    TRANSACTION_INDEX_VERSION,
-)
+from kseg.formats.entries import TRANSACTION_INDEX_VERSION
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 INDEX_INTERVAL_BYTES = 4096
 """`log.index.interval.bytes` / `index.interval.bytes`."""

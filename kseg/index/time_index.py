@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.formats.fixed import TIME_INDEX_ENTRY_FIELDS, TimeIndexEntry
+from kseg.formats.entries import TimeIndexEntry
+from kseg.formats.fixed import TIME_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import SlotRange, slot_range

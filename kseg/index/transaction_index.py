@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, TRANSACTION_INDEX_VERSION, AbortedTransaction
+from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
+from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 

@@ -58,12 +58,13 @@ class LibraryFunctions(NamedTuple):
     zstd_decompress_bound: int = 0
 
 
-Decode = Callable[["bytes | None", "bytes | None", int], "tuple[bytes | None, bytes | None]"]
-"""(key, value, offset) of a record → what to print of them."""
 Headers = Sequence[tuple[bytes, "bytes | None"]]
 """Names and values of a record's headers."""
-DecodeAll = Callable[["bytes | None", "bytes | None", int, Headers], Sequence["bytes | None"]]
-"""(key, value, offset, headers) of a record → its KEY, VALUE, KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR."""
+Decode = Callable[["bytes | None", "bytes | None", int, Headers], Sequence["bytes | None"]]
+"""(key, value, offset, headers) of a record → what to print of it: KEY and VALUE.
+
+And KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR, if it gives them: all four or none.
+"""
 DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 """(key, value) of a control record that is no transaction's marker → its content as JSON."""
 
@@ -153,7 +154,7 @@ class Text(IntEnum):
     DECODED = 2
     "What `decode_control` made of a control record; null for all others."
     KEY_DECODED = 3
-    "What `decode_all` made of a record, as the next ones; null without it, and for control records."
+    "What `decode` gave of a record besides, as the next ones; null if it didn't, and for control records."
     VALUE_DECODED = 4
     KEY_ERROR = 5
     VALUE_ERROR = 6
@@ -380,7 +381,6 @@ class Renderer(Protocol):
         decode_control: DecodeControl | None = None,
         gap_rule: GapRule = GapRule.NONE,
         last_offset: int | None = None,
-        decode_all: DecodeAll | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
         """Prepares to render a file.
@@ -388,11 +388,10 @@ class Renderer(Protocol):
         Args:
             program: what to print.
             output: where to.
-            decode: gives the texts of a record's key and value; None leaves the bytes as they are.
+            decode: gives the texts of a record; None leaves key and value as they are.
             decode_control: gives the text DECODED of a control record that is no transaction's marker.
             gap_rule: which gaps between offsets are noted.
             last_offset: the offset before the first; None if the first one is never a gap.
-            decode_all: in the place of `decode`: gives more texts, and is given the headers.
             record_filter: prints only records that it takes, and lines of batches only where one is taken. Where
                 records aren't looked at, it isn't either.
         """
@@ -436,6 +435,8 @@ class Columns(Protocol):
     "Headers of all records."
     rows: Buffer
     "int32: the row of the record's batch."
+    places: Buffer
+    "int32: with a filter the record's place among all that were read, the first is 0; else empty."
     offsets: Buffer
     "int64"
     timestamps: Buffer
@@ -510,8 +511,13 @@ class Kernel(Protocol):
         last: int,
         position: int,
         bodies: "_Bodies | Sequence[bytes | None] | None",
+        record_filter: RecordFilter | None = None,
     ) -> Columns:
-        """The records of rows first … last - 1, control records too; arguments as for Renderer.render."""
+        """The records of rows first … last - 1, control records too; arguments as for Renderer.render.
+
+        With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
+        reached.
+        """
 
     def replace_header_values(
         self, records: bytearray, start: int, end: int, count: int, replace: Callable[[bytes], bytes]

@@ -26,8 +26,10 @@ cdef extern from "crc.h" nogil:
 NAME = "fast"
 crc_prepare()
 
+include "fast/contract.pxi"
 include "fast/numbers.pxi"
 include "fast/reading.pxi"
+include "fast/positions.pxi"
 include "fast/scanning.pxi"
 include "fast/output.pxi"
 include "fast/text.pxi"

@@ -7,17 +7,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
-from struct import Struct
 from zlib import crc32
 
-from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
-from kseg.formats.positions import ATTRIBUTES_POSITION
+from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION
+from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_CRC, BATCH_LENGTH, BATCH_MAGIC, ENTRY_V0_CRC, LEAST_SIZES
+from kseg.formats.fixed_fields import struct_of
+from kseg.formats.positions import BATCH_FLAGS, PLAUSIBLE_ATTRIBUTES
 from kseg.kernel.contract import (
     MALFORMED_CONTROL,
     ROW,
     UNKNOWN_CONTROL,
     Decode,
-    DecodeAll,
     DecodeControl,
     GapRule,
     Problem,
@@ -44,14 +44,18 @@ from kseg.kernel.twin_values import (
     IS_VALID,
     LAST_OFFSET,
     MAGIC,
-    MESSAGE_IS_VALID,
     NOTHING_DECODED,
     OFFSET,
     POSITION,
     BatchValues,
     Piece,
     RecordValues,
+    headers_of,
     int64,
+    key_of,
+    offset_of,
+    validity_of,
+    value_of,
     with_decoded,
     with_texts,
 )
@@ -76,10 +80,12 @@ NAME = "twin"
 
 # --- scanning --------------------------------------------------------------------------------------------------------
 
-_SCANNED = Struct(">8xiIBIxB")
-"""Size field, CRC of v0 and v1, magic, CRC of v2 (its first byte: the attributes of v0 and v1), attributes of v2."""
-_SIZE_AND_MAGIC = Struct(">8xi4xB")
-_LEAST_SIZE = {magic: LOG_OVERHEAD + size for magic, size in MINIMUM_SIZE_FIELD.items()}
+_SCANNED = struct_of(BATCH_LENGTH, ENTRY_V0_CRC, BATCH_MAGIC, BATCH_CRC, BATCH_FLAGS)
+"""CRC_V0 is that of v1 too; the first byte of v2's CRC are the attributes of v0 and v1."""
+_SIZE_AND_MAGIC = struct_of(BATCH_LENGTH, BATCH_MAGIC)
+_LEGACY = (0, 1)
+_V2_COVERED_FROM = BATCH_CRC.end
+_OFFSET_AND_SIZE = struct_of(BATCH_BASE_OFFSET, BATCH_LENGTH)
 
 
 def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
@@ -92,14 +98,14 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
     while end - at >= ENTRY_MINIMUM_SIZE:
         size, legacy_crc, magic, crc, attributes = _SCANNED.unpack_from(buffer, at)
         size += LOG_OVERHEAD
-        if size < _LEAST_SIZE.get(magic, ENTRY_MINIMUM_SIZE):
+        if size < LEAST_SIZES.get(magic, ENTRY_MINIMUM_SIZE):
             return count, at, Stop.BAD_LENGTH, codecs
         after = at + size
         if after > end:
             return count, at, Stop.END, codecs
         if magic == 2:
-            is_valid = checksum(buffer[at + ATTRIBUTES_POSITION : after]) == crc
-        elif magic < 2:
+            is_valid = checksum(buffer[at + _V2_COVERED_FROM : after]) == crc
+        elif magic in _LEGACY:
             attributes = crc >> 24
             is_valid = crc32(buffer[at + MAGIC_POSITION : after]) == legacy_crc
         else:
@@ -123,7 +129,7 @@ def _stop_at_end(buffer: memoryview, at: int, end: int) -> Stop:
     if end - at <= MAGIC_POSITION:
         return Stop.END
     size, magic = _SIZE_AND_MAGIC.unpack_from(buffer, at)
-    return Stop.BAD_LENGTH if size + LOG_OVERHEAD < _LEAST_SIZE.get(magic, ENTRY_MINIMUM_SIZE) else Stop.END
+    return Stop.BAD_LENGTH if size + LOG_OVERHEAD < LEAST_SIZES.get(magic, ENTRY_MINIMUM_SIZE) else Stop.END
 
 
 def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
@@ -139,7 +145,7 @@ def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room
             offset, size = _OFFSET_AND_SIZE.unpack_from(buffer, at)
             size += LOG_OVERHEAD
             is_near = 0 <= offset - base_offset <= 2**31
-            if is_near and _LEAST_SIZE[buffer[at + MAGIC_POSITION]] <= size <= room - at:
+            if is_near and LEAST_SIZES[buffer[at + MAGIC_POSITION]] <= size <= room - at:
                 return at
             at += 1
     return -1
@@ -160,9 +166,6 @@ def _between_zeros(buffer: memoryview, start: int, end: int) -> Iterator[tuple[i
             yield at, stop
 
 
-_OFFSET_AND_SIZE = Struct(">qi")
-
-
 @lru_cache(maxsize=64)
 def _header_pattern(low: int, high: int, room: int) -> re.Pattern[bytes]:
     """Headers whose upper half of the offset is `low` or `high`, and whose size isn't beyond `room` · 2²⁴.
@@ -172,8 +175,8 @@ def _header_pattern(low: int, high: int, room: int) -> re.Pattern[bytes]:
     halves = sorted({re.escape((half % 2**32).to_bytes(4, "big")) for half in (low, high)})
     offset = halves[0] if len(halves) == 1 else b"(?:%b)" % b"|".join(halves)
     size = rb"(?!\0\0\0[\0-\x0d])[\0-%b]" % re.escape(bytes([min(room, 0x7F)]))
-    v2 = rb"\x02.{4}\0[\0-\x7f]"
-    return re.compile(offset + rb".{4}" + size + rb".{7}(?:%b|\x01[\0-\x0f]|\0[\0-\x07])" % v2, re.DOTALL)
+    v0, v1, v2 = PLAUSIBLE_ATTRIBUTES.values()
+    return re.compile(offset + rb".{4}" + size + rb".{7}(?:\x02.{4}\0%b|\x01%b|\0%b)" % (v2, v1, v0), re.DOTALL)
 
 
 def crc32c(data: memoryview) -> int:
@@ -233,7 +236,6 @@ class Renderer:
         decode_control: DecodeControl | None = None,
         gap_rule: GapRule = GapRule.NONE,
         last_offset: int | None = None,
-        decode_all: DecodeAll | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
         self._output = output
@@ -242,7 +244,7 @@ class Renderer:
         self._control_templates = None if program.control is None else [_record_line(line) for line in program.control]
         self._is_deep_legacy = program.record[0] is not None or program.record[1] is not None
         self._is_deep_v2 = program.record[2] is not None
-        self._decode = _decoder(decode, decode_all)
+        self._decode = None if decode is None else partial(_decoded, decode)
         self._decode_control = decode_control
         self._takes = None if record_filter is None else test_of(record_filter)
         self._to_skip = 0 if record_filter is None else record_filter.skip
@@ -336,7 +338,7 @@ class Renderer:
     def _note_wrong(self, messages: list[RecordValues], first: int, wrapper: BatchValues) -> bool:
         """Notes the first of a wrapper's messages whose own CRC is wrong; tells whether there is one."""
         for index, message in enumerate(messages, first):
-            if not message[MESSAGE_IS_VALID]:
+            if not validity_of(message):
                 self.problems.append(RecordProblem(wrapper[POSITION], Problem.BAD_MESSAGE, index, 0))
                 return True
         return False
@@ -397,12 +399,11 @@ class Renderer:
         """Remembers each place where an offset isn't the one before + 1; or, if that is the rule, isn't above it."""
         last = self._last_offset
         if self._gap_rule == _FALLS:
-            offsets = [record[0] for record in records]
+            offsets = list(map(offset_of, records))
             self.gaps += [pair for pair in pairwise(([] if last is None else [last]) + offsets) if pair[1] <= pair[0]]
             self._last_offset = offsets[-1] if offsets else last
             return
-        for record in records:
-            offset = record[0]
+        for offset in map(offset_of, records):
             if offset - 1 != last and last is not None and int64(offset - 1) != last:
                 self.gaps.append((last, offset))
             last = offset
@@ -415,25 +416,14 @@ def _record_line(template: Template) -> LineTemplate:
 
 def _with_decoded(record: RecordValues, decode: DecodeControl) -> RecordValues:
     """The control record with the decoder's text; it has a key."""
-    key, value = record[15], record[16]
+    key, value = key_of(record), value_of(record)
     return with_texts(record, key, value, decode(key or b"", value))
 
 
-def _decoder(decode: Decode | None, decode_all: DecodeAll | None) -> Callable[[RecordValues], RecordValues] | None:
-    """What gives a record the decoder's texts; None without one."""
-    if decode_all is not None:
-        return partial(_all_decoded, decode_all)
-    return None if decode is None else partial(_decoded, decode)
-
-
 def _decoded(decode: Decode, record: RecordValues) -> RecordValues:
-    key, value = decode(record[15], record[16], record[0])
-    return with_decoded(with_texts(record, key, value, None), NOTHING_DECODED)
-
-
-def _all_decoded(decode_all: DecodeAll, record: RecordValues) -> RecordValues:
-    key, value, *texts = decode_all(record[15], record[16], record[0], record[18])
-    return with_decoded(with_texts(record, key, value, None), texts)
+    """The record with the decoder's texts."""
+    key, value, *texts = decode(key_of(record), value_of(record), offset_of(record), headers_of(record))
+    return with_decoded(with_texts(record, key, value, None), texts or NOTHING_DECODED)
 
 
 def _shown(record: RecordValues, template: LineTemplate) -> RecordValues:

@@ -1,15 +1,31 @@
 """Records of a run of batches, column by column, in buffers that Arrow can take: the twin's."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
 
-from kseg.kernel.contract import RecordProblem, Rows
+from kseg.kernel.contract import RecordFilter, RecordProblem, Rows
+from kseg.kernel.twin_filter import test_of
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import batch_pieces, read_batch
 from kseg.kernel.twin_rows import has_batch_header, take_rows
-from kseg.kernel.twin_values import IS_CONTROL, TIMESTAMP_TYPE, BatchValues, Piece, RecordValues
+from kseg.kernel.twin_values import (
+    IS_CONTROL,
+    TIMESTAMP_TYPE,
+    BatchValues,
+    Piece,
+    RecordValues,
+    crc_of,
+    header_count_of,
+    headers_of,
+    key_of,
+    offset_of,
+    sequence_of,
+    timestamp_of,
+    validity_of,
+    value_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +35,7 @@ class Columns:
     count: int
     header_count: int
     rows: bytes
+    places: bytes
     offsets: bytes
     timestamps: bytes
     sequences: bytes
@@ -42,14 +59,22 @@ class Columns:
 
 
 def columns(
-    buffer: memoryview, rows: Rows, first: int, last: int, position: int, bodies: Sequence[bytes | None] | None
+    buffer: memoryview,
+    rows: Rows,
+    first: int,
+    last: int,
+    position: int,
+    bodies: Sequence[bytes | None] | None,
+    record_filter: RecordFilter | None = None,
 ) -> Columns:
     """The records of rows first … last - 1, control records too; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
-    table = _Table()
+    table = _Table(record_filter)
     for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first), first):
+        if table.is_full:
+            break
         if has_batch_header(buffer, at):
             batch = read_batch(buffer, at, size, is_valid, position + at)
             table.add(row, batch, batch_pieces(buffer, at, batch, body))
@@ -62,8 +87,14 @@ def columns(
 class _Table:
     """Columns that grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: RecordFilter | None) -> None:
+        self._takes = None if wanted is None else test_of(wanted)
+        self._to_skip = 0 if wanted is None else wanted.skip
+        self._limit = None if wanted is None else wanted.limit
+        self._read_count = 0
+        self.is_full = self._limit == 0
         self.problems: list[RecordProblem] = []
+        self.places = array("i")
         self.rows, self.timestamp_types, self.sequences = array("i"), array("i"), array("i")
         self.offsets, self.timestamps, self.checksums = array("q"), array("q"), array("q")
         self.valid, self.control = bytearray(), bytearray()
@@ -76,22 +107,36 @@ class _Table:
             if isinstance(piece, RecordProblem):
                 self.problems.append(piece)
             elif piece:
-                self._add(row, batch, piece)
+                self._add(row, batch, piece if self._takes is None else self._taken(piece, self._takes))
+                if self.is_full:
+                    return
+
+    def _taken(self, records: list[RecordValues], takes: Callable[[RecordValues], bool]) -> list[RecordValues]:
+        """Those that the filter takes, up to its limit."""
+        taken = [index for index, record in enumerate(records) if takes(record)]
+        skipped = min(self._to_skip, len(taken))
+        self._to_skip -= skipped
+        left = None if self._limit is None else self._limit - len(self.places)
+        taken = taken[skipped:][:left]
+        self.is_full = len(taken) == left
+        self.places.extend([self._read_count + index for index in taken])
+        self._read_count += len(records)
+        return [records[index] for index in taken]
 
     def _add(self, row: int, batch: BatchValues, records: list[RecordValues]) -> None:
         count = len(records)
         self.rows.extend(repeat(row, count))
         self.timestamp_types.extend(repeat(batch[TIMESTAMP_TYPE], count))
         self.control.extend(repeat(batch[IS_CONTROL], count))
-        self.offsets.extend([record[0] for record in records])
-        self.timestamps.extend([record[1] for record in records])
-        self.sequences.extend([_int32(record[2]) for record in records])
-        self.header_counts.extend([record[5] for record in records])
-        self.checksums.extend([record[6] for record in records])
-        self.valid.extend([record[7] for record in records])
-        self.keys.add([record[15] for record in records])
-        self.values.add([record[16] for record in records])
-        headers = list(chain.from_iterable([record[18] for record in records if record[18]]))
+        self.offsets.extend(map(offset_of, records))
+        self.timestamps.extend(map(timestamp_of, records))
+        self.sequences.extend(map(_int32, map(sequence_of, records)))
+        self.header_counts.extend(map(header_count_of, records))
+        self.checksums.extend(map(crc_of, records))
+        self.valid.extend(map(validity_of, records))
+        self.keys.add(list(map(key_of, records)))
+        self.values.add(list(map(value_of, records)))
+        headers = list(chain.from_iterable(map(headers_of, records)))
         self.header_keys.add([key for key, _ in headers])
         self.header_values.add([value for _, value in headers])
 
@@ -101,6 +146,7 @@ class _Table:
             count=len(self.rows),
             header_count=len(self.header_keys.is_there),
             rows=self.rows.tobytes(),
+            places=self.places.tobytes(),
             offsets=self.offsets.tobytes(),
             timestamps=self.timestamps.tobytes(),
             sequences=self.sequences.tobytes(),

@@ -20,6 +20,11 @@ from kseg.kernel.twin_values import (
     TIMESTAMP_TYPE,
     BatchValues,
     RecordValues,
+    headers_of,
+    key_of,
+    offset_of,
+    timestamp_of,
+    value_of,
 )
 
 _64_BITS = 2**64 - 1
@@ -77,9 +82,10 @@ def test_of(wanted: RecordFilter) -> Callable[[RecordValues], bool]:
     predicate = wanted.predicate
 
     def takes(record: RecordValues) -> bool:
-        offset, found_key, found_value = record[0], record[15], record[16]
-        if not (first_offset <= offset <= last_offset and first_timestamp <= record[1] <= last_timestamp):
+        offset = offset_of(record)
+        if not (first_offset <= offset <= last_offset and first_timestamp <= timestamp_of(record) <= last_timestamp):
             return False
+        found_key, found_value = key_of(record), value_of(record)
         if share is not None and _mixed(offset) >= share:
             return False
         if key is not None and found_key != key:
@@ -97,7 +103,7 @@ def test_of(wanted: RecordFilter) -> Callable[[RecordValues], bool]:
 
 def _has_headers(record: RecordValues, wanted: tuple[tuple[bytes, bytes | None], ...]) -> bool:
     missing = set(wanted)
-    for name, value in record[18]:
+    for name, value in headers_of(record):
         missing -= {(name, value), (name, None)}
         if not missing:
             return True

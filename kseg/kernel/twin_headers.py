@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-LONGEST_VARINT, _LONGEST_VARLONG = 5, 10
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, from_zigzag, read_uvarint
 
 
 def header(record: bytes, at: int) -> tuple[tuple[bytes, bytes | None], int]:
@@ -70,22 +70,13 @@ def nullable_bytes(record: bytes, at: int) -> tuple[bytes | None, int]:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """A zig-zag int32, and where it ends. Raises EOFError if it doesn't end in time."""
-    value, at = _base_128(data, at, LONGEST_VARINT)
+    value, at = read_uvarint(data, at, LONGEST_VARINT)
     value &= 0xFFFFFFFF  # Kafka drops what doesn't fit of the last byte
-    return value >> 1 ^ -(value & 1), at
+    return from_zigzag(value), at
 
 
 def varlong(data: bytes, at: int) -> tuple[int, int]:
     """The same for an int64."""
-    value, at = _base_128(data, at, _LONGEST_VARLONG)
+    value, at = read_uvarint(data, at, LONGEST_VARLONG)
     value &= 0xFFFFFFFF_FFFFFFFF
-    return value >> 1 ^ -(value & 1), at
-
-
-def _base_128(data: bytes, at: int, longest: int) -> tuple[int, int]:
-    value = 0
-    for index, byte in enumerate(data[at : at + longest]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value, at + index + 1
-    raise EOFError
+    return from_zigzag(value), at

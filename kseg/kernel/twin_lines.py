@@ -292,7 +292,7 @@ class LineTemplate:
 
     Where texts stand apart, what Java makes of them can be done for many lines at once: what stands between them ends
     any sequence that they leave open. Literals are UTF-8, unless the template is raw. `reach`: the values from there on
-    are not needed. `shows_decoded`: the texts of `decode_all` are.
+    are not needed. `shows_decoded`: those of a decoder's texts that it may not give are.
     """
 
     def __init__(self, template: Template, known: int) -> None:

@@ -1,16 +1,29 @@
 """Reads v0 and v1 log entries, and the messages of their wrappers: the twin's."""
 
 from collections.abc import Iterable, Iterator
-from struct import Struct
 from zlib import crc32
 
 from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
+from kseg.formats.fixed import (
+    ENTRY_V0_ATTRIBUTES,
+    ENTRY_V0_CRC,
+    ENTRY_V0_KEY_LENGTH,
+    ENTRY_V0_MAGIC,
+    ENTRY_V0_MESSAGE_SIZE,
+    ENTRY_V0_OFFSET,
+    ENTRY_V1_KEY_LENGTH,
+    ENTRY_V1_TIMESTAMP,
+)
+from kseg.formats.fixed_fields import struct_of
+from kseg.formats.positions import LEGACY_FLAGS_POSITION, LENGTH
 from kseg.kernel.contract import Problem, RecordProblem
 from kseg.kernel.twin_values import (
     CODEC,
     COUNT,
     LAST_OFFSET,
     MAGIC,
+    NO_BATCH_SLOTS,
+    NO_RECORD_SLOTS,
     NO_TIMESTAMP_TYPE,
     NULL_DECODED,
     NULL_KEY,
@@ -21,13 +34,19 @@ from kseg.kernel.twin_values import (
     Piece,
     RecordValues,
     append_time_of,
+    codec_of,
+    crc_of,
     int64,
+    magic_of,
+    offset_of,
+    timestamp_of,
+    with_timestamp,
 )
 
-_ENTRY = Struct(">qi")
-_MESSAGE = Struct(">IbB")
-_INT32 = Struct(">i")
-_INT64 = Struct(">q")
+_OFFSET_AND_SIZE = struct_of(ENTRY_V0_OFFSET, ENTRY_V0_MESSAGE_SIZE)
+_TIMESTAMP, _LENGTH = struct_of(ENTRY_V1_TIMESTAMP), struct_of(LENGTH)
+_COVERED_FROM, _V0_KEY_POSITION, _V1_KEY_POSITION = ENTRY_V0_CRC.end, ENTRY_V0_KEY_LENGTH.end, ENTRY_V1_KEY_LENGTH.end
+_CRC_TO_ATTRIBUTES = struct_of(ENTRY_V0_CRC, ENTRY_V0_MAGIC, ENTRY_V0_ATTRIBUTES)
 
 
 def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[BatchValues, RecordValues, bool]:
@@ -37,10 +56,9 @@ def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[Batch
     """
     data = content.tobytes()
     size = len(data)
-    (offset,) = _INT64.unpack_from(data)
-    message, is_readable = _read_message(data, LOG_OVERHEAD, size, offset, is_valid)
-    timestamp, crc, codec, magic = message[1], message[6], message[8], message[9]
-    attributes = data[LOG_OVERHEAD + _MESSAGE.size - 1]
+    message, is_readable = _read_message(data, 0, size, ENTRY_V0_OFFSET.read(data), is_valid)
+    offset, timestamp, magic = offset_of(message), timestamp_of(message), magic_of(message)
+    attributes = data[LEGACY_FLAGS_POSITION]
     batch = (
         offset,
         offset,
@@ -59,30 +77,29 @@ def read_entry(content: memoryview, is_valid: int, position: int) -> tuple[Batch
         position,
         size,
         magic,
-        codec,
-        crc,
+        codec_of(message),
+        crc_of(message),
         is_valid,
         attributes,
+        *NO_BATCH_SLOTS,
     )
     return batch, message, is_readable
 
 
 def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) -> tuple[RecordValues, bool]:
-    """The message at `at`, of at least 14 bytes, and whether it is readable.
+    """The message of the entry at `at`, which has at least 26 bytes, and whether it is readable.
 
     Its CRC is computed unless it `is_valid` already.
     """
-    crc, magic, attributes = _MESSAGE.unpack_from(data, at)
-    timestamp, key_at = -1, at + _MESSAGE.size + _INT32.size
-    if magic == 1:
-        (timestamp,) = _INT64.unpack_from(data, at + _MESSAGE.size)
-        key_at += _INT64.size
+    crc, magic, attributes = _CRC_TO_ATTRIBUTES.unpack_from(data, at)
+    timestamp = _TIMESTAMP.unpack_from(data, at)[0] if magic == 1 else -1
+    key_at = at + (_V1_KEY_POSITION if magic == 1 else _V0_KEY_POSITION)
     key = value = None
     key_size, value_size, form = -1, -1, NULL_KEY | NULL_VALUE | NULL_DECODED
     sizes = _sizes(data, key_at, end)
     if sizes is not None:
         key_size, value_size = sizes
-        value_at = key_at + _INT32.size
+        value_at = key_at + LENGTH.size
         if key_size >= 0:
             key = data[key_at : key_at + key_size]
             value_at += key_size
@@ -98,14 +115,10 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
         value_size if value_size >= 0 else -1,
         0,
         crc,
-        is_valid or int(crc32(data[at + _INT32.size : end]) == crc),
+        is_valid or int(crc32(data[at + _COVERED_FROM : end]) == crc),
         attributes & CODEC_MASK,
         magic,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
+        *NO_RECORD_SLOTS,
         key,
         value,
         None,
@@ -118,11 +131,11 @@ def _sizes(data: bytes, key_at: int, end: int) -> tuple[int, int] | None:
     """Sizes of the key at `key_at` and of the value after it, negative for null; None if they aren't all there."""
     if key_at > end:
         return None
-    (key_size,) = _INT32.unpack_from(data, key_at - _INT32.size)
-    value_at = key_at + _INT32.size + (key_size if key_size > 0 else 0)
+    (key_size,) = _LENGTH.unpack_from(data, key_at - LENGTH.size)
+    value_at = key_at + LENGTH.size + (key_size if key_size > 0 else 0)
     if value_at > end:
         return None
-    (value_size,) = _INT32.unpack_from(data, value_at - _INT32.size)
+    (value_size,) = _LENGTH.unpack_from(data, value_at - LENGTH.size)
     return (key_size, value_size) if value_size <= end - value_at else None
 
 
@@ -183,7 +196,7 @@ def _inner_entry(body: bytes, at: int) -> tuple[int, int] | None:
     """Stored offset and size of the entry at `at`, None at the end."""
     if len(body) - at < LOG_OVERHEAD:
         return None
-    offset, size = _ENTRY.unpack_from(body, at)
+    offset, size = _OFFSET_AND_SIZE.unpack_from(body, at)
     return offset, size + LOG_OVERHEAD
 
 
@@ -191,9 +204,8 @@ def _inner_message(body: bytes, at: int, size: int, offset: int, wrapper: BatchV
     """The message of an entry, None if Kafka refuses it: too short, compressed again, or of another magic."""
     if size < ENTRY_MINIMUM_SIZE:
         return None
-    message, is_readable = _read_message(body, at + LOG_OVERHEAD, at + size, offset, 0)
-    codec, magic = message[8], message[9]
-    if not is_readable or codec != 0 or magic != (1 if wrapper[MAGIC] == 1 else 0):
+    message, is_readable = _read_message(body, at, at + size, offset, 0)
+    if not is_readable or codec_of(message) != 0 or magic_of(message) != (1 if wrapper[MAGIC] == 1 else 0):
         return None
     append_time = append_time_of(wrapper)
-    return message if append_time is None else (message[0], append_time, *message[2:])
+    return message if append_time is None else with_timestamp(message, append_time)

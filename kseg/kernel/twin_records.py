@@ -1,7 +1,6 @@
 """Reads v2 batches, their records and control records: the twin's."""
 
 from collections.abc import Iterable, Iterator
-from struct import Struct
 
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -12,9 +11,10 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
+from kseg.formats.fixed import BATCH_HEADER_FIELDS, CONTROL_RECORD_KEY_FIELDS, END_TXN_MARKER_FIELDS
+from kseg.formats.varint_bytes import LONGEST_VARINT
 from kseg.kernel.contract import Headers, Problem, RecordProblem
-from kseg.kernel.twin_headers import LONGEST_VARINT, ManyHeaders, header, nullable_bytes, varint, varlong
+from kseg.kernel.twin_headers import ManyHeaders, header, nullable_bytes, varint, varlong
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
     BASE_SEQUENCE,
@@ -28,6 +28,7 @@ from kseg.kernel.twin_values import (
     LOG_APPEND_TIME,
     MAGIC,
     MAX_TIMESTAMP,
+    NO_RECORD_SLOTS,
     NULL_DECODED,
     NULL_KEY,
     NULL_VALUE,
@@ -41,11 +42,14 @@ from kseg.kernel.twin_values import (
     append_time_of,
     form_of,
     int64,
+    key_of,
+    value_of,
+    with_control,
 )
 
 _BATCH_HEADER = BATCH_HEADER_FIELDS.struct
-_CONTROL_KEY = Struct(">hh")
-_MARKER = Struct(">hi")
+_CONTROL_KEY = CONTROL_RECORD_KEY_FIELDS.struct
+_MARKER = END_TXN_MARKER_FIELDS.struct
 MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62
@@ -129,11 +133,7 @@ def batch_as_record(batch: BatchValues) -> RecordValues:
         is_valid,
         codec,
         magic,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
+        *NO_RECORD_SLOTS,
         None,
         None,
         None,
@@ -198,7 +198,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
-    key, value = record[15], record[16]
+    key, value = key_of(record), value_of(record)
     if key is None or len(key) < _CONTROL_KEY.size:
         return None
     version, kind = _CONTROL_KEY.unpack_from(key)
@@ -209,7 +209,7 @@ def read_control(record: RecordValues) -> tuple[int, RecordValues] | None:
         marker_version, coordinator_epoch = _MARKER.unpack_from(value)
     if version < 0 or marker_version < 0:
         return None
-    return kind, (*record[:10], kind, version, coordinator_epoch, *record[13:])
+    return kind, with_control(record, kind, version, coordinator_epoch)
 
 
 def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, records: list[RecordValues]) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 from kseg.kernel.twin_headers import varint, varlong
 from kseg.kernel.twin_records import read_record
-from kseg.kernel.twin_values import BatchValues
+from kseg.kernel.twin_values import OFFSET, BatchValues, header_count_of
 
-_NO_BATCH: BatchValues = (0,) * 21
+_NO_BATCH: BatchValues = (0,) * OFFSET
 
 
 def replace_header_values(
@@ -22,8 +22,9 @@ def replace_header_values(
         record, following = read_record(body, at, _NO_BATCH)
         if record is None:
             return
-        if record[5]:
-            for first, last in _header_values(body, _headers_position(body, at), record[5]):
+        header_count = header_count_of(record)
+        if header_count:
+            for first, last in _header_values(body, _headers_position(body, at), header_count):
                 replaced = replace(body[first:last])
                 if len(replaced) != last - first:
                     raise ValueError("what replaces a value must have its size")

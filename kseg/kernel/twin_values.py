@@ -3,17 +3,18 @@
 Plain tuples, for one is made per record: a batch's values stand in the order of the slots before Slot.OFFSET; a
 record's in the order of the slots from Slot.OFFSET on, followed by key, value, decoded text, headers and form, and
 where they are shown by the four texts of other decoders. Numbers that something doesn't have are -1.
+
+Values of a batch are taken by the places here (`batch[COUNT]`), those of a record by the functions (`key_of(record)`).
 """
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from kseg.formats.codes import TimestampType
 from kseg.kernel.contract import Headers, RecordProblem, Slot
 
 BatchValues = tuple[int, ...]
-_Numbers = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int, int, int]
-RecordValues = tuple[*_Numbers, bytes | None, bytes | None, bytes | None, Headers, int, *tuple[bytes | None, ...]]
+RecordValues = tuple[object, ...]
 Piece = list[RecordValues] | RecordProblem
 """Records that follow one another; or, at last, why no more can be read."""
 
@@ -31,10 +32,29 @@ BASE_SEQUENCE, POSITION, SIZE = Slot.BASE_SEQUENCE.value, Slot.POSITION.value, S
 BASE_TIMESTAMP, MAX_TIMESTAMP = Slot.BASE_TIMESTAMP.value, Slot.MAX_TIMESTAMP.value
 TIMESTAMP_TYPE, IS_CONTROL = Slot.TIMESTAMP_TYPE.value, Slot.IS_CONTROL.value
 MAGIC, CODEC, CRC, IS_VALID = Slot.MAGIC.value, Slot.CODEC.value, Slot.CRC.value, Slot.IS_VALID.value
-MESSAGE_IS_VALID = Slot.RECORD_IS_VALID.value - Slot.OFFSET.value
-"""Place in a record's own values."""
+
 NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE.value
 LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME.value
+
+_Number = Callable[[RecordValues], int]
+_Text = Callable[[RecordValues], bytes | None]
+offset_of: _Number = itemgetter(Slot.OFFSET - OFFSET)
+timestamp_of: _Number = itemgetter(Slot.TIMESTAMP - OFFSET)
+sequence_of: _Number = itemgetter(Slot.SEQUENCE - OFFSET)
+header_count_of: _Number = itemgetter(Slot.HEADER_COUNT - OFFSET)
+crc_of: _Number = itemgetter(Slot.RECORD_CRC - OFFSET)
+validity_of: _Number = itemgetter(Slot.RECORD_IS_VALID - OFFSET)
+codec_of: _Number = itemgetter(Slot.RECORD_CODEC - OFFSET)
+magic_of: _Number = itemgetter(Slot.RECORD_MAGIC - OFFSET)
+key_of: _Text = itemgetter(KEY - OFFSET)
+value_of: _Text = itemgetter(VALUE - OFFSET)
+headers_of: Callable[[RecordValues], Headers] = itemgetter(HEADERS - OFFSET)
+_known_form_of: _Number = itemgetter(FORM - OFFSET)
+
+NO_BATCH_SLOTS = (-1,) * (Slot.OFFSET - Slot.ATTRIBUTES - 1)
+"""Slots of a batch that a v0 or v1 entry doesn't have, after those that both have."""
+NO_RECORD_SLOTS = (-1,) * (len(Slot) - Slot.RECORD_MAGIC - 1)
+"""Slots that only a v2 record has, where there is none."""
 
 RECORDS_AT_ONCE = 512
 """Records in a piece: a body of some bytes can hold millions, and as values one takes some 400 bytes."""
@@ -57,9 +77,9 @@ def form_of(key: bytes | None, value: bytes | None, decoded: bytes | None, heade
 
 
 def with_decoded(record: RecordValues, texts: Sequence[bytes | None]) -> RecordValues:
-    """The record, followed by the texts of `decode_all`."""
+    """The record with the other texts of a decoder after it."""
     nulls = [bit for text, bit in zip(texts, _DECODED_BITS, strict=True) if text is None]
-    return cast(RecordValues, (*record[:19], record[19] | sum(nulls), *texts))
+    return (*record[: FORM - OFFSET], _known_form_of(record) | sum(nulls), *texts)
 
 
 _DECODED_BITS = (NULL_KEY_DECODED, NULL_VALUE_DECODED, NULL_KEY_ERROR, NULL_VALUE_ERROR)
@@ -68,4 +88,16 @@ NOTHING_DECODED = (None,) * len(_DECODED_BITS)
 
 def with_texts(record: RecordValues, key: bytes | None, value: bytes | None, decoded: bytes | None) -> RecordValues:
     """The record with other texts; its sizes stay those of the stored ones."""
-    return (*record[:15], key, value, decoded, record[18], form_of(key, value, decoded, record[18]))
+    headers = headers_of(record)
+    return (*record[: KEY - OFFSET], key, value, decoded, headers, form_of(key, value, decoded, headers))
+
+
+def with_control(record: RecordValues, kind: int, version: int, coordinator_epoch: int) -> RecordValues:
+    """The control record with what its key and a marker's value say."""
+    first, after = Slot.CONTROL_TYPE - OFFSET, Slot.COORDINATOR_EPOCH + 1 - OFFSET
+    return (*record[:first], kind, version, coordinator_epoch, *record[after:])
+
+
+def with_timestamp(record: RecordValues, timestamp: int) -> RecordValues:
+    """The record with another time."""
+    return (offset_of(record), timestamp, *record[Slot.TIMESTAMP + 1 - OFFSET :])

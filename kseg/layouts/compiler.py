@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words, Zone
-from kseg.layouts.fields import FIELDS, OWN_FIELDS, Field
+from kseg.layouts.fields import FIELDS, OWN_FIELDS, LineField
 
 _LITERAL = int(Op.LITERAL)
 PATH = "\0path\0"
@@ -43,7 +43,7 @@ def zoned_program(program: Program, zone: Zone) -> Program:
     return _mapped(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
-def _compiled(text: str, fields: Mapping[str, Field]) -> Template:
+def _compiled(text: str, fields: Mapping[str, LineField]) -> Template:
     compiler = _Compiler(fields)
     pieces = list(_PIECE.finditer(text))
     end = compiler.take(pieces, 0, text)
@@ -87,7 +87,7 @@ _ESCAPES = {"\\{": "{", "\\}": "}"}
 
 
 class _Compiler:
-    def __init__(self, fields: Mapping[str, Field]) -> None:
+    def __init__(self, fields: Mapping[str, LineField]) -> None:
         self._fields = fields
         self.ops: list[int] = []
         self.literals = bytearray()
@@ -142,13 +142,13 @@ class _Compiler:
         table = 0 if field.words is None else self.words.index(field.words)
         self.ops += [field.op, int(field.source or 0), table]
 
-    def _field(self, name: str, text: str) -> Field:
+    def _field(self, name: str, text: str) -> LineField:
         if name not in self._fields:
             raise UsageError(f"template {text!r}: no field {name}; there are {', '.join(self._fields)}")
         return self._fields[name]
 
 
-def _skip(field: Field, *, shown_if_there: bool, text: str) -> Op:
+def _skip(field: LineField, *, shown_if_there: bool, text: str) -> Op:
     if isinstance(field.source, Text):
         return Op.SKIP_IF_NULL if shown_if_there else Op.SKIP_UNLESS_NULL
     if field.source in (Slot.KEY_SIZE, Slot.VALUE_SIZE) and shown_if_there:

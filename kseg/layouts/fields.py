@@ -6,7 +6,7 @@ from kseg.formats.codes import CODEC_NAMES
 from kseg.kernel.contract import Op, Slot, Text, Words
 
 
-class Field(NamedTuple):
+class LineField(NamedTuple):
     """How a hole is filled: an operation, its slot or text, and the words for its numbers if it shows words."""
 
     op: Op
@@ -30,15 +30,15 @@ SCALA_CODECS = Words(
 )
 
 
-def _number(slot: Slot) -> Field:
-    return Field(Op.INTEGER, slot)
+def _number(slot: Slot) -> LineField:
+    return LineField(Op.INTEGER, slot)
 
 
-def _word(slot: Slot, words: Words) -> Field:
-    return Field(Op.WORD, slot, words)
+def _word(slot: Slot, words: Words) -> LineField:
+    return LineField(Op.WORD, slot, words)
 
 
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, LineField] = {
     "baseOffset": _number(Slot.BASE_OFFSET),
     "lastOffset": _number(Slot.LAST_OFFSET),
     "count": _number(Slot.COUNT),
@@ -64,41 +64,41 @@ FIELDS: dict[str, Field] = {
     "attributes": _number(Slot.ATTRIBUTES),
     "offset": _number(Slot.OFFSET),
     "timestamp": _number(Slot.TIMESTAMP),
-    "timestamp:iso": Field(Op.JSON_TIME, Slot.TIMESTAMP),
-    "time": Field(Op.TIME, Slot.TIMESTAMP),
+    "timestamp:iso": LineField(Op.JSON_TIME, Slot.TIMESTAMP),
+    "time": LineField(Op.TIME, Slot.TIMESTAMP),
     "sequence": _number(Slot.SEQUENCE),
     "keySize": _number(Slot.KEY_SIZE),
     "valueSize": _number(Slot.VALUE_SIZE),
     "headerCount": _number(Slot.HEADER_COUNT),
-    "headerKeys": Field(Op.HEADER_KEYS, None),
-    "headers": Field(Op.JSON_HEADERS, None),
-    "headers:json": Field(Op.JSON_HEADERS, None),
-    "headers:csv": Field(Op.CSV_HEADERS, None),
-    "key": Field(Op.TEXT, Text.KEY),
-    "key:json": Field(Op.JSON_TEXT, Text.KEY),
-    "key:csv": Field(Op.CSV_TEXT, Text.KEY),
-    "key:safe": Field(Op.CSV_SAFE_TEXT, Text.KEY),
-    "value": Field(Op.TEXT, Text.VALUE),
-    "value:json": Field(Op.JSON_TEXT, Text.VALUE),
-    "value:csv": Field(Op.CSV_TEXT, Text.VALUE),
-    "value:safe": Field(Op.CSV_SAFE_TEXT, Text.VALUE),
-    "decoded": Field(Op.TEXT, Text.DECODED),
-    "keyDecoded": Field(Op.TEXT, Text.KEY_DECODED),
-    "keyDecoded:json": Field(Op.JSON_TEXT, Text.KEY_DECODED),
-    "keyDecoded:csv": Field(Op.CSV_TEXT, Text.KEY_DECODED),
-    "keyDecoded:safe": Field(Op.CSV_SAFE_TEXT, Text.KEY_DECODED),
-    "valueDecoded": Field(Op.TEXT, Text.VALUE_DECODED),
-    "valueDecoded:json": Field(Op.JSON_TEXT, Text.VALUE_DECODED),
-    "valueDecoded:csv": Field(Op.CSV_TEXT, Text.VALUE_DECODED),
-    "valueDecoded:safe": Field(Op.CSV_SAFE_TEXT, Text.VALUE_DECODED),
-    "keyError": Field(Op.TEXT, Text.KEY_ERROR),
-    "keyError:json": Field(Op.JSON_TEXT, Text.KEY_ERROR),
-    "keyError:csv": Field(Op.CSV_TEXT, Text.KEY_ERROR),
-    "keyError:safe": Field(Op.CSV_SAFE_TEXT, Text.KEY_ERROR),
-    "valueError": Field(Op.TEXT, Text.VALUE_ERROR),
-    "valueError:json": Field(Op.JSON_TEXT, Text.VALUE_ERROR),
-    "valueError:csv": Field(Op.CSV_TEXT, Text.VALUE_ERROR),
-    "valueError:safe": Field(Op.CSV_SAFE_TEXT, Text.VALUE_ERROR),
+    "headerKeys": LineField(Op.HEADER_KEYS, None),
+    "headers": LineField(Op.JSON_HEADERS, None),
+    "headers:json": LineField(Op.JSON_HEADERS, None),
+    "headers:csv": LineField(Op.CSV_HEADERS, None),
+    "key": LineField(Op.TEXT, Text.KEY),
+    "key:json": LineField(Op.JSON_TEXT, Text.KEY),
+    "key:csv": LineField(Op.CSV_TEXT, Text.KEY),
+    "key:safe": LineField(Op.CSV_SAFE_TEXT, Text.KEY),
+    "value": LineField(Op.TEXT, Text.VALUE),
+    "value:json": LineField(Op.JSON_TEXT, Text.VALUE),
+    "value:csv": LineField(Op.CSV_TEXT, Text.VALUE),
+    "value:safe": LineField(Op.CSV_SAFE_TEXT, Text.VALUE),
+    "decoded": LineField(Op.TEXT, Text.DECODED),
+    "keyDecoded": LineField(Op.TEXT, Text.KEY_DECODED),
+    "keyDecoded:json": LineField(Op.JSON_TEXT, Text.KEY_DECODED),
+    "keyDecoded:csv": LineField(Op.CSV_TEXT, Text.KEY_DECODED),
+    "keyDecoded:safe": LineField(Op.CSV_SAFE_TEXT, Text.KEY_DECODED),
+    "valueDecoded": LineField(Op.TEXT, Text.VALUE_DECODED),
+    "valueDecoded:json": LineField(Op.JSON_TEXT, Text.VALUE_DECODED),
+    "valueDecoded:csv": LineField(Op.CSV_TEXT, Text.VALUE_DECODED),
+    "valueDecoded:safe": LineField(Op.CSV_SAFE_TEXT, Text.VALUE_DECODED),
+    "keyError": LineField(Op.TEXT, Text.KEY_ERROR),
+    "keyError:json": LineField(Op.JSON_TEXT, Text.KEY_ERROR),
+    "keyError:csv": LineField(Op.CSV_TEXT, Text.KEY_ERROR),
+    "keyError:safe": LineField(Op.CSV_SAFE_TEXT, Text.KEY_ERROR),
+    "valueError": LineField(Op.TEXT, Text.VALUE_ERROR),
+    "valueError:json": LineField(Op.JSON_TEXT, Text.VALUE_ERROR),
+    "valueError:csv": LineField(Op.CSV_TEXT, Text.VALUE_ERROR),
+    "valueError:safe": LineField(Op.CSV_SAFE_TEXT, Text.VALUE_ERROR),
     "recordCrc": _number(Slot.RECORD_CRC),
     "recordIsValid": _word(Slot.RECORD_IS_VALID, BOOLEANS),
     "recordMagic": _number(Slot.RECORD_MAGIC),
@@ -110,7 +110,7 @@ FIELDS: dict[str, Field] = {
     "timestampDelta": _number(Slot.TIMESTAMP_DELTA),
     "recordAttributes": _number(Slot.RECORD_ATTRIBUTES),
 }
-OWN_FIELDS: dict[str, Field] = {
+OWN_FIELDS: dict[str, LineField] = {
     name: field._replace(op=Op.JSON_VALUE) if field.op is Op.JSON_TEXT else field for name, field in FIELDS.items()
 }
 """The holes of a user's own lines: there, `{key:json}` is a whole value, not the part after a member's name."""

@@ -16,11 +16,11 @@ from kseg.formats.codes import (
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.partition.roll import Rolled
 from kseg.writer import RecordsBuilder
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.builder import LAST_SEQUENCE, check_offset
 from kseg.writer.legacy import encode_entry, encode_wrapper
 from kseg.writer.record import encode_record
-from kseg.writer.source import (
+from kseg.writer.source_items import (
     Note,
     SegmentStart,
     SourceBatch,

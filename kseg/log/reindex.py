@@ -14,7 +14,7 @@ from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 
 class Comparison(StrEnum):
@@ -49,11 +49,16 @@ class Reindexed(NamedTuple):
 
 
 def reindex_partition(
-    partition: PartitionLog, *, interval: int = INDEX_INTERVAL_BYTES, keep_cache: bool = True
+    partition: PartitionLog,
+    directory: Path | None = None,
+    *,
+    interval: int = INDEX_INTERVAL_BYTES,
+    keep_cache: bool = True,
 ) -> Iterator[Reindexed]:
     """Each segment's rebuilt indexes, in order; transactions continue from one to the next.
 
-    Raises OpenError if a log is gone meanwhile.
+    With a directory they are written there. Raises OpenError if a log is gone meanwhile, OSError if a file can't be
+    written.
     """
     states: ProducerStates | None = None
     for segment in partition.segments:
@@ -61,11 +66,28 @@ def reindex_partition(
             states = partition.read_producer_states(segment.base_offset) or ProducerStates()
         with segment.open_log(keep_cache=keep_cache) as log_file:
             indexes = rebuild(log_file, segment.base_offset, interval=interval, states=states)
-        yield Reindexed(segment, indexes, _compare(segment, indexes))
+        reindexed = Reindexed(segment, indexes, _compare(segment, indexes))
+        if directory is not None:
+            _write(reindexed, directory)
+        yield reindexed
 
 
-def write_reindexed(reindexed: Reindexed, directory: Path) -> None:
-    """Writes the new files into a directory. Raises OSError if they can't be written."""
+def partition_folder(directory: Path | None, partition: PartitionLog, count: int) -> Path | None:
+    """Where the indexes of one of so many partitions go below a directory; None without one.
+
+    Of several each has a directory of its own, which is made. A partition may lie on two disks.
+    """
+    if directory is None or count == 1:
+        return directory
+    path = partition.path.absolute()
+    folder = directory / path.name
+    if folder.exists():
+        folder = directory / path.parent.name / path.name
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _write(reindexed: Reindexed, directory: Path) -> None:
     stem = directory / f"{reindexed.segment.base_offset:020}"
     for extension, content in reindexed.files.items():
         stem.with_suffix(extension).write_bytes(content)

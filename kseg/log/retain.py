@@ -9,7 +9,7 @@ from kseg.log.partition.listing import ListingSettings, SegmentListing, list_par
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.roll import Retention, RetentionSettings
 from kseg.log.partition.side_files import states_at
-from kseg.system.new_directory import copy_file
+from kseg.system.new_directory import copy_file, new_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,26 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     return retained
 
 
-class Written(NamedTuple):
+class RetainedCopy(NamedTuple):
     """A copy: base offsets of its segments; `rolled` is that of a new empty one, None if there is none."""
 
     base_offsets: tuple[int, ...]
     rolled: int | None
 
 
-def write_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> Written:
-    """Copies a partition without its deleted segments into an existing directory.
+def copy_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> RetainedCopy:
+    """Copies a partition without its deleted segments into a new directory.
 
     If all are deleted, there is an empty segment at the log end offset, with the producers there: a broker rolls before
     it deletes the others. Leaves out producer snapshots below the first remaining segment, which a broker deletes too;
-    copies other files unchanged. Raises OSError if the system can't read or write. Source: UnifiedLog.deleteSegments.
+    copies other files unchanged. Raises UsageError if the directory is there and not empty, OSError if the system can't
+    read or write. Source: UnifiedLog.deleteSegments.
     """
+    with new_directory(directory) as unfinished:
+        return _copy(partition, retained, unfinished)
+
+
+def _copy(partition: PartitionLog, retained: list[Retained], directory: Path) -> RetainedCopy:
     gone = {each.segment.base_offset for each in retained if not each.is_kept}
     kept = [segment for segment in partition.segments if segment.base_offset not in gone]
     rolled = partition.read_log_end_offset() if gone and not kept else None
@@ -69,9 +75,9 @@ def write_retained(partition: PartitionLog, retained: list[Retained], directory:
     for file in files:
         copy_file(file.path, directory / file.name)
     if rolled is None:
-        return Written(tuple(segment.base_offset for segment in kept), None)
+        return RetainedCopy(tuple(segment.base_offset for segment in kept), None)
     _roll(partition, rolled, directory)
-    return Written((rolled,), rolled)
+    return RetainedCopy((rolled,), rolled)
 
 
 def _roll(partition: PartitionLog, offset: int, directory: Path) -> None:

@@ -13,9 +13,10 @@ from kseg.log.partition.partition_writer import NEVER, PartitionSettings, Partit
 from kseg.log.partition.roll import Rolled
 from kseg.log.partition.side_files import partition_metadata, states_at
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
-from kseg.writer.rebuild import without_records
+from kseg.reading.log_file import LogFile
+from kseg.writer.rebuilt_batch import without_records
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from kseg.log.compact.compact import Compacted
 from kseg.log.compact.filter import Gone
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import write_lines
 
 _WORDS = {
     Gone.SUPERSEDED: "of keys that have a later one",
@@ -61,3 +63,18 @@ def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, obje
             for segment in done.segments
         ],
     }
+
+
+def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
+    """What the user should know of a partition, whatever the form of the report."""
+    yield from done.notes
+    if done.gone[Gone.NO_KEY]:
+        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so that they go"
+
+
+def write_compacted(partition: PartitionLog, done: Compacted, form: str, *, quiet: bool) -> None:
+    """Writes a partition's report to standard output; the text is left out where the user wants quiet."""
+    if form == "json":
+        write_json(compacted_object(partition, done))
+    elif not quiet:
+        write_lines(compacted_lines(partition, done))

@@ -4,19 +4,23 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.explain.field import Field
+from kseg.errors import UsageError
+from kseg.explain.field import ExplainedField
+from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
 from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
+from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.printable import printable
-from kseg.output.stdout import write_styled
+from kseg.output.stdout import flush_stdout, write_stdout, write_styled
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from kseg.explain.files import Item
+    from kseg.explain.items import Item
 
 _STYLES = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 """Neighbouring fields have different ones; a field's name has its bytes'."""
@@ -40,13 +44,13 @@ def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, obj
     yield from _field_objects(item.fields, number, None)
 
 
-def _field_objects(fields: Iterable[Field], number: int, within: str | None) -> Iterator[dict[str, object]]:
+def _field_objects(fields: Iterable[ExplainedField], number: int, within: str | None) -> Iterator[dict[str, object]]:
     for leaf in (leaf for field in fields for leaf in field.leaves()):
         yield _field_object(leaf, number, within)
         yield from _field_objects(leaf.body, number, leaf.path)
 
 
-def _field_object(field: Field, number: int, within: str | None) -> dict[str, object]:
+def _field_object(field: ExplainedField, number: int, within: str | None) -> dict[str, object]:
     """`within`: the path of the compressed field in whose content the position is; null for the file itself.
 
     Large members are iterators of their JSON.
@@ -141,7 +145,7 @@ def _print_item(item: "Item", console: "Console") -> None:
         console.print(line, soft_wrap=True)
 
 
-def _lines(fields: Iterable[Field], depth: int, place: list[int]) -> Iterator["Text"]:
+def _lines(fields: Iterable[ExplainedField], depth: int, place: list[int]) -> Iterator["Text"]:
     """`place` counts fields, so that neighbours differ in colour."""
     for field in fields:
         if field.children:
@@ -158,11 +162,11 @@ def _lines(fields: Iterable[Field], depth: int, place: list[int]) -> Iterator["T
             yield from _lines(field.body, depth + 2, place)
 
 
-def _heading(field: Field, depth: int) -> "Text":
+def _heading(field: ExplainedField, depth: int) -> "Text":
     return _note(field.name, depth, "bold")
 
 
-def _field_line(field: Field, depth: int, style: str) -> "Text":
+def _field_line(field: ExplainedField, depth: int, style: str) -> "Text":
     from rich.text import Text
 
     hex_text = field.raw[:_BYTES_SHOWN].hex(" ") + (" …" if field.size > _BYTES_SHOWN else "")
@@ -180,7 +184,7 @@ def _field_line(field: Field, depth: int, style: str) -> "Text":
     return line
 
 
-def _details(field: Field, depth: int) -> Iterator["Text"]:
+def _details(field: ExplainedField, depth: int) -> Iterator["Text"]:
     """Bits, groups of a varint, what a checksum covers, what is wrong."""
     for bits in field.bits:
         yield _note(f"{shown_bits(bits)}  {bits.meaning}", depth + 1, "dim")
@@ -200,3 +204,33 @@ def _note(text: str, depth: int, style: str) -> "Text":
     from rich.text import Text
 
     return Text(f"{' ' * 50}{'  ' * depth}{printable(text)}", style=style)
+
+
+def write_file(path: Path, items: Iterable[tuple[int, "Item"]], form: str, color: bool | None) -> None:
+    """Writes a file's items, with their numbers, to standard output: as text, JSON, a page of HTML or a picture."""
+    if form == "text":
+        write_items((item for _, item in items), color=color)
+    elif form == "json":
+        for number, item in items:
+            for members in item_objects(item, number, str(path)):
+                write_json_by_pieces(members)
+    elif form == "html":
+        for piece in html_page(item for _, item in items):
+            write_stdout(piece.encode())
+    else:
+        write_stdout(svg_picture((item for _, item in items), path.name).encode())
+    flush_stdout()
+
+
+def write_format(name: str, form: str) -> None:
+    """Writes the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
+    if form == "json":
+        for each in FORMATS if name == "all" else (name,):
+            for row in format_rows(each):
+                write_json({"format": each, **row._asdict()})
+    elif form == "text":
+        page = whole_page() if name == "all" else format_page((name,))
+        write_stdout(page.encode())
+    else:
+        raise UsageError("--format goes with -o text or json")
+    flush_stdout()

@@ -5,7 +5,11 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
+from kseg.errors import KsegError
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.talk import talk
 
 UNKNOWN = "?"
 
@@ -43,7 +47,7 @@ _UNSELECTED_COLUMN = _column("unselected", "unselected")
 """In a report only if a selection left out records."""
 
 
-class _Order(Protocol):
+class _OrderShape(Protocol):
     topic: str
     partition: int | None
     ranges: tuple[Any, ...]
@@ -52,12 +56,15 @@ class _Order(Protocol):
     def size(self) -> int: ...
 
 
-class _Plan(Protocol):
+class _PlanShape(Protocol):
     @property
     def orders(self) -> tuple[Any, ...]: ...
 
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
 
-class _Report(Protocol):
+
+class _ReportShape(Protocol):
     @property
     def destination(self) -> str: ...
 
@@ -69,6 +76,9 @@ class _Report(Protocol):
 
     @property
     def left_alone(self) -> tuple[str, ...]: ...
+
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
 
 
 @dataclass(slots=True)
@@ -82,7 +92,7 @@ class PlanRow:
     files: int = 0
 
 
-def plan_rows(orders: Iterable[_Order]) -> list[PlanRow]:
+def plan_rows(orders: Iterable[_OrderShape]) -> list[PlanRow]:
     """A row for each partition."""
     rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
@@ -93,7 +103,7 @@ def plan_rows(orders: Iterable[_Order]) -> list[PlanRow]:
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
-def plan_objects(plan: _Plan) -> Iterator[dict[str, Any]]:
+def plan_objects(plan: _PlanShape) -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
     yield from ({"type": "partition", **asdict(row)} for row in rows)
@@ -101,14 +111,14 @@ def plan_objects(plan: _Plan) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
 
-def plan_lines(plan: _Plan) -> Iterator[str]:
+def plan_lines(plan: _PlanShape) -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     yield f"{len(rows)} partitions, {len(plan.orders)} orders, {sum(row.bytes for row in rows)} bytes"
 
 
-def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
+def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
     """A report as objects: one per partition, one per damage, and a summary."""
     for partition in report.partitions:
         members = partition.to_json()
@@ -120,7 +130,7 @@ def report_objects(report: _Report) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **_sums(report), **left_alone}
 
 
-def report_lines(report: _Report) -> Iterator[str]:
+def report_lines(report: _ReportShape) -> Iterator[str]:
     """A report as a table, with damages and notes below it."""
     has_unselected = any(partition.unselected for partition in report.partitions)
     columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
@@ -138,7 +148,7 @@ def report_lines(report: _Report) -> Iterator[str]:
     yield from (f"left alone: {run}" for run in report.left_alone)
 
 
-def _sums(report: _Report) -> dict[str, Any]:
+def _sums(report: _ReportShape) -> dict[str, Any]:
     partitions = report.partitions
     return {
         "partitions": len(partitions),
@@ -148,3 +158,24 @@ def _sums(report: _Report) -> dict[str, Any]:
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
     }
+
+
+def write_plan(plan: _PlanShape, form: str) -> None:
+    """Writes a plan to standard output; says on stderr what can't be read."""
+    _write(plan_objects(plan) if form == "json" else plan_lines(plan), plan.refused)
+
+
+def write_report(report: _ReportShape, form: str) -> None:
+    """Writes a report to standard output; says on stderr what can't be read."""
+    _write(report_objects(report) if form == "json" else report_lines(report), report.refused)
+
+
+def _write(rows: Iterator[dict[str, Any]] | Iterator[str], refused: Iterable[KsegError]) -> None:
+    for row in rows:
+        if isinstance(row, str):
+            write_line(row)
+        else:
+            write_json(row)
+    flush_stdout()
+    for error in refused:
+        talk(f"kseg: {error}")

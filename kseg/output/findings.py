@@ -4,11 +4,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from types import TracebackType
 
-from kseg.log.verify.findings import Finding, Severity
-from kseg.log.verify.plan import PassedOver
+from kseg.log.verify.finding_kinds import Severity, explained
+from kseg.log.verify.findings import Finding
+from kseg.log.verify.verification_plan import PassedOver
+from kseg.log.verify.verify import Verified
+from kseg.output.json_lines import write_json
 from kseg.output.printable import printable
-from kseg.output.stdout import write_line, write_styled
+from kseg.output.stdout import flush_stdout, write_line, write_stdout, write_styled
 
 SHOWN = 5
 """The most names of skipped files that are shown per directory."""
@@ -67,21 +71,78 @@ def passed_over_line(passed_over: PassedOver) -> str:
     return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 
 
-def counts_text(counts: Counter[Severity], partition_count: int) -> str:
-    """How many findings of each severity there were."""
-    told = [f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity]
-    return f"{', '.join(told)} in {partition_count} partition{'s' * (partition_count != 1)}"
+def write_explanation(name: str) -> None:
+    """Writes what a finding means to standard output, or what `all` do. Raises UsageError if there is none."""
+    write_stdout(explained(name).encode())
+    flush_stdout()
 
 
-def summary_object(
-    counts: Counter[Severity], partition_count: int, size: int, *, is_complete: bool
-) -> dict[str, object]:
-    """The last object: whether all is well, and the counts. `is_complete`: whether everything requested was read."""
-    is_well = not counts[Severity.ERROR] and not counts[Severity.WARNING]
-    return {
-        "type": "summary",
-        "result": ("ok" if is_complete else "incomplete") if is_well else "findings",
-        "partitions": partition_count,
-        "bytes": size,
-        **{f"{severity}s": counts[severity] for severity in Severity},
-    }
+class FindingsReport:
+    """Writes findings to standard output: JSON at once; lines at the end, the worst first, however that comes.
+
+    A context manager: lines are written when it is left, so that whoever interrupts it sees what was found.
+    """
+
+    def __init__(self, form: str, partition_count: int, *, verbose: bool, color: bool | None) -> None:
+        """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide."""
+        self._is_json = form == "json"
+        self._partition_count = partition_count
+        self._verbose = verbose
+        self._color = color
+        self._counts: Counter[Severity] = Counter()
+        self._found: list[Finding] = []
+        self._size = 0
+
+    def __enter__(self) -> "FindingsReport":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        write_findings(self._found, color=self._color)
+
+    def take(self, verified: Verified) -> None:
+        """Takes what was found in a partition or a log directory."""
+        for finding in verified.findings:
+            if self._is_json:
+                write_json(finding_object(finding))
+            elif self._verbose or finding.counts:
+                self._found.append(finding)
+        self._counts.update(finding.severity for finding in verified.findings)
+        self._size += verified.size
+
+    def finish(self, *, is_complete: bool) -> None:
+        """Writes the end; `is_complete`: whether everything requested was read."""
+        if self._is_json:
+            write_json(self._summary(is_complete=is_complete))
+        elif self.is_well and is_complete:
+            write_stdout(b"ok\n")
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there are neither errors nor warnings."""
+        return not self._counts[Severity.ERROR] and not self._counts[Severity.WARNING]
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to count."""
+        return self._counts.total() > 0
+
+    def counts_line(self) -> str:
+        """How many findings of each severity there were, and how to see more of them."""
+        counts = self._counts
+        counted = ", ".join(f"{counts[each]} {each}{'s' * (counts[each] != 1)}" for each in Severity)
+        places = f"{self._partition_count} partition{'s' * (self._partition_count != 1)}"
+        more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
+        is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
+        return f"{counted} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
+
+    def _summary(self, *, is_complete: bool) -> dict[str, object]:
+        """The last object: whether all is well, and the counts."""
+        return {
+            "type": "summary",
+            "result": ("ok" if is_complete else "incomplete") if self.is_well else "findings",
+            "partitions": self._partition_count,
+            "bytes": self._size,
+            **{f"{severity}s": self._counts[severity] for severity in Severity},
+        }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.log.lookup.lookup import Candidate, Lookup
 from kseg.log.lookup.segment_search import IndexView, SegmentStep
 

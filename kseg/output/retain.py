@@ -6,7 +6,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.retain import Retained, Written
+from kseg.log.retain import Retained, RetainedCopy
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.times import iso_time
 
@@ -112,17 +114,51 @@ def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
     return {"type": kind, **({} if kind == _TOTAL else {kind: sums.name}), **columns}
 
 
-def written_object(directory: Path, written: Written) -> dict[str, object]:
+class RetentionReport:
+    """Writes what retention does to standard output, as text, JSON or a timeline."""
+
+    def __init__(self, form: str, now_ms: int) -> None:
+        """Takes the form, and the time that is judged by, which a timeline shows."""
+        self._form = form
+        self._now_ms = now_ms
+        self._totals = RetainedTotals()
+
+    def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
+        """Writes a partition's segments."""
+        self._totals.add(partition, retained)
+        if self._form == "json":
+            for each in retained:
+                write_json(retained_object(partition, each))
+            return
+        lines = aligned_lines(COLUMNS, retained) if self._form == "text" else timeline(retained, self._now_ms)
+        write_lines([str(partition.path), *(f"  {line}" for line in lines)])
+
+    def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
+        """Writes the sums, and what was copied into a directory."""
+        if self._form == "json":
+            for sums in self._totals.objects():
+                write_json(sums)
+        else:
+            write_lines(self._totals.lines())
+        if directory is None or copied is None:
+            return
+        if self._form == "json":
+            write_json(copy_object(directory, copied))
+        else:
+            write_line(copy_line(directory, copied))
+
+
+def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
     """A copy for JSON; `rolled` is null unless a new, empty segment took the place of all."""
-    base_offsets = list(written.base_offsets)
-    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": written.rolled}
+    base_offsets = list(copied.base_offsets)
+    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": copied.rolled}
 
 
-def written_line(directory: Path, written: Written) -> str:
+def copy_line(directory: Path, copied: RetainedCopy) -> str:
     """A copy in a line."""
-    count = len(written.base_offsets)
-    if written.rolled is not None:
-        return f"{directory}: no segment is left; an empty one at the log end offset {written.rolled} is written"
+    count = len(copied.base_offsets)
+    if copied.rolled is not None:
+        return f"{directory}: no segment is left; an empty one at the log end offset {copied.rolled} is written"
     return f"{directory}: {count} segment{'' if count == 1 else 's'} copied"
 
 

@@ -1,15 +1,18 @@
 """What was saved, as lines of text, and as an object of `--format json`."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from kseg.formats.codes import DamageKind
-from kseg.log.salvage.extents import FoundLoss
-from kseg.log.salvage.salvage import Hole, Salvage
-from kseg.log.salvage.writer import Written
+from kseg.log.salvage.extents import Extent, FoundLoss
+from kseg.log.salvage.salvage_plan import Hole, Salvage
+from kseg.log.salvage.salvage_writer import Written, WrittenFile
 from kseg.log.verify.checked_batches import InnerProblem
-from kseg.times import iso_time
+from kseg.output.json_lines import write_json
+from kseg.output.stdout import write_line
+from kseg.times import iso_time, now_ms
 
 SHOWN = 50
 """Losses, holes and pieces of each kind that the text names one by one."""
@@ -100,55 +103,79 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
         "batches": salvage.batch_count,
         "bytes": salvage.size,
         "lost": {str(replica.partition.path): replica.lost_bytes() for replica in salvage.replicas},
-        "damages": [
-            {
-                "file": str(found.log),
-                "position": found.loss.position,
-                "size": found.loss.size,
-                "reason": found.loss.reason,
-                "detail": found.loss.detail,
-            }
-            for found in salvage.losses
-        ],
+        "damages": [*map(_damage_object, salvage.losses)],
         "innerProblems": [
             {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
             for log, problem in salvage.inner_problems
         ],
         "reordered": salvage.reordered,
         "duplicates": salvage.duplicates,
-        "lostAndFound": [
-            {
-                "file": str(extent.log),
-                "position": extent.position,
-                "size": extent.size,
-                "batches": extent.batch_count,
-                "firstOffset": extent.first_offset,
-                "lastOffset": extent.last_offset,
-            }
-            for extent in salvage.unplaced
-        ],
-        "holes": [
-            {
-                "firstOffset": hole.first,
-                "lastOffset": hole.last,
-                "nextGoodOffset": hole.next_good,
-                "reason": hole.reason,
-                "resetCommand": reset_command(salvage, hole.first if hole.next_good is None else hole.next_good),
-            }
-            for hole in salvage.holes
-        ],
+        "lostAndFound": [*map(_unplaced_object, salvage.unplaced)],
+        "holes": [_hole_object(salvage, hole) for hole in salvage.holes],
         "openTransactions": [
             {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
             for transaction in written.transactions
         ],
-        "files": [
-            {
-                "file": file.name,
-                "bytes": file.size,
-                "modified": iso_time(file.modified_ms),
-                "sha256": file.sha256,
-                "sources": list(map(str, file.sources)),
-            }
-            for file in written.files
-        ],
+        "files": [*map(_file_object, written.files)],
     }
+
+
+def _damage_object(found: FoundLoss) -> dict[str, object]:
+    return {
+        "file": str(found.log),
+        "position": found.loss.position,
+        "size": found.loss.size,
+        "reason": found.loss.reason,
+        "detail": found.loss.detail,
+    }
+
+
+def _unplaced_object(extent: Extent) -> dict[str, object]:
+    return {
+        "file": str(extent.log),
+        "position": extent.position,
+        "size": extent.size,
+        "batches": extent.batch_count,
+        "firstOffset": extent.first_offset,
+        "lastOffset": extent.last_offset,
+    }
+
+
+def _hole_object(salvage: Salvage, hole: Hole) -> dict[str, object]:
+    return {
+        "firstOffset": hole.first,
+        "lastOffset": hole.last,
+        "nextGoodOffset": hole.next_good,
+        "reason": hole.reason,
+        "resetCommand": reset_command(salvage, hole.first if hole.next_good is None else hole.next_good),
+    }
+
+
+def _file_object(file: WrittenFile) -> dict[str, object]:
+    return {
+        "file": file.name,
+        "bytes": file.size,
+        "modified": iso_time(file.modified_ms),
+        "sha256": file.sha256,
+        "sources": list(map(str, file.sources)),
+    }
+
+
+def write_run(arguments: Sequence[str], form: str) -> None:
+    """Says which kseg makes what follows, when, and by which command."""
+    from importlib.metadata import version
+
+    run = {"type": "run", "version": version("kseg"), "time": iso_time(now_ms())}
+    if form == "json":
+        write_json({**run, "command": ["kseg", *arguments]})
+    else:
+        write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
+
+
+def write_salvaged(salvage: Salvage, written: Written, form: str) -> None:
+    """Writes a partition's report to standard output."""
+    if form == "json":
+        write_json(salvage_object(salvage, written))
+        return
+    for line in salvage_lines(salvage, written):
+        write_line(line)

@@ -2,6 +2,7 @@
 
 import errno
 import sys
+from collections.abc import Iterable
 
 from kseg.errors import ClosedPipeError, KsegError
 from kseg.output.printable import printable
@@ -54,6 +55,12 @@ def flush_stdout() -> None:
 def write_line(text: str) -> None:
     """Writes a line of text for people: what harms a terminal is escaped, names that files have included."""
     write_stdout(printable(text).encode() + b"\n")
+
+
+def write_lines(texts: Iterable[str]) -> None:
+    """Writes lines as `write_line` does."""
+    for text in texts:
+        write_line(text)
 
 
 def output_failure(error: OSError) -> KsegError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from kseg.protocol.message import (
+from kseg.protocol.api_message import (
     ApiMessage,
     FrameError,
     correlation_id_of,
@@ -15,7 +15,7 @@ from kseg.protocol.message import (
     read_request_header,
     read_response,
 )
-from kseg.protocol.splitter import MAX_FRAME, SIZE_SIZE, Lost, Message, Splitter, find_request
+from kseg.protocol.splitter import MAX_FRAME, SIZE_SIZE, Lost, SizedMessage, Splitter, find_request
 
 _MOST_CANDIDATES = 256
 """The most places in a piece where a response is looked for: each try reads it."""
@@ -160,7 +160,7 @@ class Conversation:
         yield from self._read_requests(self._requests.end(), None)
         yield from self._read_responses(self._responses.end(), None)
 
-    def _read_requests(self, items: Iterator[Message | Lost], time: int | None) -> Iterator[Frame | FrameDamage]:
+    def _read_requests(self, items: Iterator[SizedMessage | Lost], time: int | None) -> Iterator[Frame | FrameDamage]:
         for item in items:
             if isinstance(item, Lost):
                 self._is_whole = False
@@ -177,7 +177,7 @@ class Conversation:
                 self._waiting.add(frame)
             yield frame
 
-    def _read_responses(self, items: Iterator[Message | Lost], time: int | None) -> Iterator[Frame | FrameDamage]:
+    def _read_responses(self, items: Iterator[SizedMessage | Lost], time: int | None) -> Iterator[Frame | FrameDamage]:
         for item in items:
             if isinstance(item, Lost):
                 yield FrameDamage(*item, "responses", self._peers)
@@ -194,7 +194,7 @@ class Conversation:
                 continue
             yield self._response(item, message, waiting, time)
 
-    def _response(self, item: Message, message: ApiMessage, waiting: _Waiting | None, time: int | None) -> Frame:
+    def _response(self, item: SizedMessage, message: ApiMessage, waiting: _Waiting | None, time: int | None) -> Frame:
         self.frames += 1
         if waiting is not None:
             self._waiting.remove_first(message.correlation_id)
@@ -268,7 +268,7 @@ class Mixture:
         except FrameError as error:
             return FrameDamage(position, size, str(error))
 
-    def _read(self, items: Iterator[Message | Lost]) -> Iterator[Frame | FrameDamage]:
+    def _read(self, items: Iterator[SizedMessage | Lost]) -> Iterator[Frame | FrameDamage]:
         for item in items:
             if isinstance(item, Lost):
                 yield FrameDamage(*item)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg import kernel
+from kseg.decode.record_decoders import redacting_decoder
 from kseg.dump.decoders import control_json
 from kseg.dump.json_log import damage_object
 from kseg.dump.log import new_output
-from kseg.dump.record_decoders import redacted_slices, redacting_decoder
+from kseg.dump.redacted import redacted_slices
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
 from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
@@ -15,10 +16,11 @@ from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.output.json_lines import JsonText, json_line
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import Run
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import DecodeAll
+    from kseg.kernel.contract import Decode
     from kseg.redaction import Redaction
 
 LARGEST_BODY = 1 << 28
@@ -51,10 +53,10 @@ def record_objects(
 
 
 def _render(
-    slices: Iterator[Slice | Damage], program: Program, decoder: "DecodeAll | None", text: bytearray
+    slices: Iterator[Slice | Damage], program: Program, decoder: "Decode | None", text: bytearray
 ) -> list[Damage]:
     output = new_output(text.extend)
-    renderer = kernel.load().Renderer(program, output, decode_control=control_json, decode_all=decoder)
+    renderer = kernel.load().Renderer(program, output, decode=decoder, decode_control=control_json)
     damages = []
     for item in slices:
         if isinstance(item, Damage):

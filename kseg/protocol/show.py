@@ -12,10 +12,10 @@ from kseg.formats.schemas.schema import Field, version_range
 from kseg.layouts.programs import LogOptions
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
+from kseg.protocol.api_message import ApiMessage
 from kseg.protocol.conversation import Frame, FrameDamage, Peers
-from kseg.protocol.message import ApiMessage
 from kseg.protocol.records import record_lines, record_objects
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.times import iso_time
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ApiCount:
 
 
 @dataclass(slots=True)
-class Tally:
+class FrameCounts:
     """Counts for an input."""
 
     frames: int = 0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import version_range
-from kseg.protocol.message import API_VERSIONS
+from kseg.protocol.api_message import API_VERSIONS
 
 SIZE_SIZE = 4
 """Bytes of the size before each message."""
@@ -24,7 +24,7 @@ _NEWEST_API_VERSIONS = 16
 """Clients may send versions of ApiVersions that are newer than the schemas."""
 
 
-class Message(NamedTuple):
+class SizedMessage(NamedTuple):
     """The message after a size. `position`: of the size in the stream."""
 
     position: int
@@ -67,13 +67,13 @@ class Splitter:
         self._search_from = 0
         self._piece_at = 0
 
-    def feed(self, piece: bytes) -> Iterator[Message | Lost]:
+    def feed(self, piece: bytes) -> Iterator[SizedMessage | Lost]:
         """Messages that these bytes complete."""
         self._piece_at = len(self._buffer)
         self._buffer += piece
         yield from self._split()
 
-    def skip(self, size: int) -> Iterator[Message | Lost]:
+    def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
         """Continues after bytes that are missing."""
         yield from self._give_up()
         reason = f"{size} bytes are missing"
@@ -89,7 +89,7 @@ class Splitter:
         """Skips the stream's first bytes."""
         self._position = self._search_from = size
 
-    def end(self) -> Iterator[Message | Lost]:
+    def end(self) -> Iterator[SizedMessage | Lost]:
         """What is left at the end."""
         yield from self._give_up()
         end = self._position + len(self._buffer)
@@ -102,7 +102,7 @@ class Splitter:
         """Counts bytes as lost from here on, up to the next frame after the first of them."""
         self._lost_from, self._search_from, self._reason = position, position + 1, reason
 
-    def _split(self) -> Iterator[Message | Lost]:
+    def _split(self) -> Iterator[SizedMessage | Lost]:
         at = 0
         while True:
             if self._reason is not None:
@@ -122,12 +122,12 @@ class Splitter:
                 continue
             if left < SIZE_SIZE + size:
                 break
-            yield Message(self._position + at, bytes(self._buffer[at + SIZE_SIZE : at + SIZE_SIZE + size]))
+            yield SizedMessage(self._position + at, bytes(self._buffer[at + SIZE_SIZE : at + SIZE_SIZE + size]))
             at += SIZE_SIZE + size
         del self._buffer[:at]
         self._position += at
 
-    def _give_up(self) -> Iterator[Message | Lost]:
+    def _give_up(self) -> Iterator[SizedMessage | Lost]:
         """Gives up a frame that will stay incomplete: others may be within it."""
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)

@@ -20,13 +20,11 @@ from kseg.formats.codes import (
     TimestampType,
     codec_name,
 )
-from kseg.formats.positions import (
-    ATTRIBUTES_POSITION,
-)
+from kseg.formats.fixed import BATCH_ATTRIBUTES
 from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
 from kseg.reading.bodies import body_damage, problem_damage
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import Damage
 
 _NOTHING = Template((), b"", ())
 _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)
@@ -229,7 +227,7 @@ class Batch:
         """The checksum that its bytes give: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
         if self.is_legacy:
             return crc32(self.raw[MAGIC_POSITION:])
-        return kernel.load().crc32c(memoryview(self.raw)[ATTRIBUTES_POSITION:])
+        return kernel.load().crc32c(memoryview(self.raw)[BATCH_ATTRIBUTES.position :])
 
     def records(self, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
         """Its records, those before damage too. A wrong CRC isn't damage here: `is_valid` reports it.

@@ -11,7 +11,8 @@ from kseg.codecs.body import UNKNOWN_CODEC, Body, decompress, library_functions
 from kseg.codecs.bounds import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
-from kseg.reading.log_file import Damage, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import Run
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from kseg.formats.positions import read_varint
+from kseg.formats.positions import LENGTH
+from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 RECORDS_LOOKED_AT = 1 << 12
 """Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
@@ -18,8 +19,12 @@ def records_fill(read: Read, position: int, end: int) -> bool:
     for _ in range(RECORDS_LOOKED_AT):
         if position == end:
             return True
-        length, size = read_varint(read(position, 5))
-        if length < SMALLEST_RECORD or size == 0:
+        try:
+            number, size = read_uvarint(read(position, LONGEST_VARINT), 0, LONGEST_VARINT)
+        except EOFError:
+            return False
+        length = from_zigzag(number)
+        if length < SMALLEST_RECORD:
             return False
         position += size + length
         if position > end:
@@ -30,6 +35,5 @@ def records_fill(read: Read, position: int, end: int) -> bool:
 def message_fills(read: Read, position: int, end: int) -> bool:
     """Whether a message's key and value, of which the key is at a position, lead to its end."""
     for _ in range(2):
-        size = read(position, 4)
-        position += 4 + max(int.from_bytes(size, "big", signed=True), 0)
+        position += LENGTH.size + max(LENGTH.read(read(position, LENGTH.size)), 0)
     return position == end

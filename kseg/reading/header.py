@@ -103,7 +103,9 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset - self.base_offset) & _LARGEST_SEQUENCE
 
 
-def parse_header(buffer: bytes | memoryview, at: int, position: int, is_valid: bool | None = None) -> BatchHeader:
+def parse_header(
+    buffer: bytes | bytearray | memoryview, at: int, position: int, is_valid: bool | None = None
+) -> BatchHeader:
     """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
     magic = buffer[at + MAGIC_POSITION]
     if 2 <= magic < 128:

@@ -14,30 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from kseg import kernel
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import (
-    BATCH_HEADER_SIZE,
     CODEC_MASK,
-    ENTRY_MINIMUM_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
-    MINIMUM_SIZE_FIELD,
-    Codec,
     DamageKind,
 )
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.formats.positions import (
     FLAGS_POSITION,
-    KEY_LENGTH_POSITION,
     LEGACY_FLAGS_POSITION,
-    SIZE_POSITION,
-    checksum_of,
     claimed_size,
-    signed_magic,
     size_field,
-    stored_offset,
 )
 from kseg.kernel.contract import ROW, SIZE, START, Rows, Stop, new_rows
 from kseg.reading.block_reader import BlockReader, UnreadableRange
-from kseg.reading.claimed_length import message_fills, records_fill
+from kseg.reading.damage import Damage
+from kseg.reading.resync import HEADER_WINDOW, SMALL_PIECE, TRUSTED_SIZE, Resync, unreadable_detail
 from kseg.system.file_holes import data_end, next_data, stored_size, stored_stretches
 from kseg.system.regular_file import open_regular
 
@@ -47,34 +39,11 @@ if TYPE_CHECKING:
 
 BUFFER_SIZE = 1 << 20
 """Bytes read at once: what stays in the processor's cache is read fastest."""
-TRUSTED_SIZE = 8 << 20
-"""Up to this size a length is believed before the batch's CRC has been looked at."""
 FIRST_SIZE = 1 << 14
 """Bytes read first where reading doesn't begin at the file's start: often a batch or two are all that is wanted."""
 RING_SIZE = 8
 """Buffers that take turns, so that runs can be worked on while later ones are read: more than bodies.MOST_UNDER_WAY."""
 ROWS_CAPACITY = 1 << 14
-SMALL_PIECE = 1 << 12
-SEARCH_COST_LIMIT = 32
-"""Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
-SEARCH_COST_FREE = 1 << 30
-"""What they may cost in any file: a second's work."""
-HEADER_WINDOW = ENTRY_MINIMUM_SIZE
-"""Bytes that a look at a header needs: the smallest entry."""
-
-
-class Damage(NamedTuple):
-    """Bytes of a log that can't be read as Kafka means them.
-
-    `position` and `size` are bytes of the file; a damage inside a batch (its body, its records) has the batch's
-    position and size 0, since the batch stands for the bytes. `next_offset` is the first offset known to follow.
-    """
-
-    kind: DamageKind
-    position: int
-    size: int
-    detail: str
-    next_offset: int | None = None
 
 
 class Run(NamedTuple):
@@ -91,8 +60,8 @@ class Run(NamedTuple):
     codecs: int
 
 
-T = TypeVar("T")
 _CONTENT = re.compile(rb"[^\0]")
+T = TypeVar("T")
 _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 
 
@@ -154,8 +123,7 @@ class LogFile:
         name = parse_file_name(path)
         self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
-        self._budget = self._full_budget = max(SEARCH_COST_LIMIT * self.stored_size, SEARCH_COST_FREE)
-        self._largest = TRUSTED_SIZE
+        self._resync = Resync(self)
         self._cache = None if keep_cache else self._page_cache()
 
     def close(self) -> None:
@@ -166,6 +134,7 @@ class LogFile:
             os.close(self._descriptor)
             self._descriptor = -1
             self._is_closed = True
+            self._held = (0, memoryview(b""))  # the search refers to the file, and so would keep its buffer for long
 
     def __enter__(self) -> "LogFile":
         return self
@@ -185,7 +154,7 @@ class LogFile:
     @property
     def has_given_up(self) -> bool:
         """Whether the search for batches after damage has stopped, since it took too long already."""
-        return self._budget < 0
+        return self._resync.has_given_up
 
     def next_stretch(self, position: int) -> tuple[int, int]:
         """Where the next bytes stand that aren't in a hole, and where the next hole begins: all before is zeros."""
@@ -236,9 +205,9 @@ class LogFile:
         if self._is_closed:
             raise OpenError("is closed", self.path)
         if start == 0:
-            self._budget = self._full_budget
+            self._resync.begin()
         if self._descriptor < 0 and self.size == 0:
-            yield Damage(DamageKind.UNREADABLE, 0, 0, _unreadable_detail(self._blocks.unreadable, 0))
+            yield Damage(DamageKind.UNREADABLE, 0, 0, unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
         position, at, buffer = start, 0, memoryview(b"")
         if start:
@@ -265,8 +234,8 @@ class LogFile:
             here = buffer[at:]
             wanted = self._size_to_fill(position + at, here, Stop(stop), is_whole=at == 0)
             if wanted:
-                self._budget -= wanted
-                self._largest = max(self._largest, wanted)
+                self._resync.spend(wanted)
+                self._resync.trust(wanted)
                 position, at = position + at, 0
                 buffer = self._fill(position, wanted, spaces)
                 if len(buffer) < wanted:
@@ -295,7 +264,7 @@ class LogFile:
         claimed = claimed_size(here)
         if claimed is None or not len(here) < claimed <= left:
             return 0
-        return claimed if claimed <= TRUSTED_SIZE or self._is_batch(position, claimed) else 0
+        return claimed if claimed <= TRUSTED_SIZE or self._resync.is_batch(position, claimed) else 0
 
     def _read_on(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
         """What stands where a scan stopped, and its size: a batch with a wrong CRC that ends well, or a damage."""
@@ -303,41 +272,25 @@ class LogFile:
         if stop == Stop.END and claimed is not None and claimed <= self.size - position:
             stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
         if stop == Stop.BAD_CRC and claimed is not None:
-            self._budget -= claimed
+            self._resync.spend(claimed)
             if not self.is_readable(position, claimed):
-                damage = self._damage(position, here, stop)
+                damage = self._resync.damage(position, here, stop)
                 return damage, damage.size
-            if self._ends_well(position + claimed) and self._is_likely(position, claimed):
+            if self._resync.ends_well(position + claimed) and self._resync.is_likely(position, claimed):
                 return self._invalid_batch(position, here, claimed)
-        damage = self._damage(position, here, stop)
+        damage = self._resync.damage(position, here, stop)
         return damage, damage.size
 
     def _read_on_as_kafka(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
         if len(here) > MAGIC_POSITION:
             claimed = size_field(here) + LOG_OVERHEAD
             if HEADER_WINDOW <= claimed <= self.size - position:
-                if self.is_readable(position, claimed) and self._is_filled(position, claimed):
+                if self.is_readable(position, claimed) and self._resync.is_filled(position, claimed):
                     return self._invalid_batch(position, here, claimed)
-                self._budget -= claimed
+                self._resync.spend(claimed)
                 stop = Stop.BAD_CRC
-        damage = self._damage(position, here, stop)
+        damage = self._resync.damage(position, here, stop)
         return damage, damage.size
-
-    def _is_likely(self, position: int, claimed: int) -> bool:
-        """Whether a batch whose CRC is wrong may well be as long as it claims."""
-        return self._is_filled(position, claimed) and not self._holds_batches(position, claimed)
-
-    def _is_filled(self, position: int, claimed: int) -> bool:
-        """Whether a length is believed in spite of the CRC: beyond what was met, only if the records fill it."""
-        if claimed <= self._largest:
-            return True
-        header = self.read(position, BATCH_HEADER_SIZE)
-        if len(header) < BATCH_HEADER_SIZE:
-            return False
-        magic = header[MAGIC_POSITION]
-        if magic == 2 and header[FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
-            return records_fill(self.read, position + BATCH_HEADER_SIZE, position + claimed)
-        return magic < 2 and message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
         """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
@@ -373,40 +326,20 @@ class LogFile:
             self._held = position, filled_buffer
         return filled_buffer
 
-    def _ends_well(self, position: int) -> bool:
-        """Whether the file ends here, or a plausible header stands here."""
-        if position == self.size:
-            return True
-        header = memoryview(self.read(position, BATCH_HEADER_SIZE))
-        return self._find_header(header, 0, HEADER_WINDOW, self.size - position) == 0
-
-    def _find_header(self, buffer: memoryview, start: int, end: int, room: int) -> int:
-        return self._kernel.find_header(buffer, start, min(end, len(buffer)), self.base_offset or 0, room)
+    def crc_damage(self, position: int, size: int) -> Damage:
+        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
+        return self._resync.crc_damage(position, size)
 
     def may_be_batch(self, position: int, size: int) -> bool:
         """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
-        if size <= SMALL_PIECE:
-            return True
-        magic = self.read(position, HEADER_WINDOW)[MAGIC_POSITION]
-        return magic >= 2 or message_fills(self.read, position + KEY_LENGTH_POSITION[magic], position + size)
+        return self._resync.may_be_batch(position, size)
 
-    def _is_batch(self, position: int, size: int) -> bool:
-        """Whether the CRC of the batch there holds; reads it piece by piece."""
-        header = self.read(position, HEADER_WINDOW)
-        if len(header) < HEADER_WINDOW:
-            return False
-        magic = header[MAGIC_POSITION]
-        return self._compute_crc(position, size, magic) == checksum_of(magic).stored(header)
+    def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
+        """Ranges of bytes that the disk couldn't give, as far as they were read."""
+        return self._blocks.unreadable_in(start, end)
 
-    def _compute_crc(self, position: int, size: int, magic: int) -> int:
-        """The checksum of a batch of this magic, whose bytes are read piece by piece."""
-        add, covers_from, crc = _checksum(magic), checksum_of(magic).covers_from, 0
-        for piece in self._pieces(position + covers_from, size - covers_from):
-            crc = add(piece, crc)
-        return crc
-
-    def _pieces(self, position: int, size: int) -> Iterator[bytes]:
-        """Small ones first: often the first few bytes tell."""
+    def pieces(self, position: int, size: int) -> Iterator[bytes]:
+        """Bytes of the file in pieces, small ones first: often the first few bytes tell."""
         end = position + size
         piece_size = SMALL_PIECE
         while position < end:
@@ -417,151 +350,22 @@ class LogFile:
             position += len(piece)
             piece_size = min(4 * piece_size, BUFFER_SIZE)
 
-    # --- damage ------------------------------------------------------------------------------------------------------
-
-    def _damage(self, position: int, buffer: memoryview, stop: Stop) -> Damage:
-        """What lies at a position where no batch can be read: how far it goes, and what follows it."""
-        content = self._first_content(position)
-        if content == self.size:
-            return Damage(DamageKind.ZERO_TAIL, position, self.size - position, "only zeros up to the end")
-        found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
-        claimed = claimed_size(buffer)
-        left = self.size - position
-        end = self.size if found is None else found
-        unreadable = list(self._blocks.unreadable_in(position, end))
-        if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
-            asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
-            return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
-        if unreadable:
-            kind, detail = DamageKind.UNREADABLE, _unreadable_detail(unreadable, self.file_size)
-        else:
-            kind, detail = self._what_stopped(position, buffer, stop)
-        if self._budget < 0:
-            detail += "; the search for what follows was given up, since it took too long"
-        next_offset = None if found is None else stored_offset(self.read(found, SIZE_POSITION))
-        return Damage(kind, position, end - position, detail, next_offset)
-
-    def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
-        if len(buffer) <= MAGIC_POSITION:
-            return DamageKind.BAD_LENGTH, "too few bytes for a header"
-        size = size_field(buffer)
-        left = self.size - position - LOG_OVERHEAD
-        if stop == Stop.BAD_MAGIC or (
-            buffer[MAGIC_POSITION] not in MINIMUM_SIZE_FIELD and MINIMUM_SIZE_FIELD[0] <= size <= left
-        ):
-            return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
-        if stop == Stop.BAD_CRC:
-            return (
-                DamageKind.BAD_CRC,
-                f"{self._crc_detail(position, buffer)}, and {self._why_untrusted(position, buffer)}",
-            )
-        return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
-
-    def _why_untrusted(self, position: int, buffer: memoryview) -> str:
-        """Why a length isn't trusted, besides the wrong CRC."""
-        claimed = claimed_size(buffer) or 0
-        if self._ends_well(position + claimed) and not self._is_filled(position, claimed):
-            return f"nothing else tells that it has {claimed} bytes"
-        return "no header where it should end"
-
-    def _crc_detail(self, position: int, buffer: memoryview) -> str:
-        magic = buffer[MAGIC_POSITION]
-        computed = self._compute_crc(position, claimed_size(buffer) or 0, magic)
-        return f"crc is {checksum_of(magic).stored(buffer):#010x}, computed {computed:#010x}"
-
-    def crc_damage(self, position: int, size: int) -> Damage:
-        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
-        buffer = memoryview(self.read(position, HEADER_WINDOW))
-        if claimed_size(buffer) is None:  # a batch to Kafka's reader alone
-            kind, detail = self._what_stopped(position, buffer, Stop.END)
-            return Damage(kind, position, 0, detail)
-        next_header = self.read(position + size, SIZE_POSITION)
-        next_offset = stored_offset(next_header) if len(next_header) == SIZE_POSITION else None
-        return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)
-
-    def _first_content(self, position: int) -> int:
+    def first_content(self, position: int) -> int:
         """Where the first byte that isn't zero stands, or the end."""
         for start, end in stored_stretches(self._descriptor, position, self.size):
             at = start
-            for piece in self._pieces(start, end - start):
+            for piece in self.pieces(start, end - start):
                 if content := _CONTENT.search(piece):
                     return at + content.start()
                 at += len(piece)
         return self.size
 
-    def _holds_batches(self, position: int, claimed: int) -> bool:
-        """Whether intact batches end exactly where a batch with a wrong CRC claims to end: then its length is wrong."""
-        end = position + claimed
-        inner = self._next_batch(position + 1, end)
-        while inner is not None and inner < end:
-            size = size_field(self.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
-            if size < HEADER_WINDOW:  # none of a batch: it would lead nowhere, or back
-                return False
-            inner += size
-        return inner == end
-
-    def _next_batch(self, position: int, end: int | None = None) -> int | None:
-        """Where the next intact batch begins that ends before `end`: a plausible header whose CRC holds.
-
-        On bytes made to be slow the work of all searches together ends at SEARCH_COST_LIMIT times the file's size.
-        """
-        end = self.size if end is None else end
-        while position + HEADER_WINDOW <= end and self._budget >= 0:
-            stored, hole = self.next_stretch(position)
-            position = max(position, stored - MAGIC_POSITION)
-            if position + HEADER_WINDOW > end:
-                return None
-            window = self._window(position, min(end, hole + HEADER_WINDOW))
-            if not self.is_readable(position, 1):  # as far as is known now that it was read
-                position = max(next(self._blocks.unreadable_in(position, end)).end, position + 1)
-                continue
-            at = 0
-            while (found := self._find_header(window, at, len(window), end - position)) >= 0:
-                size = size_field(window, found) + LOG_OVERHEAD
-                self._budget -= found - at
-                at = found + 1
-                if not self.may_be_batch(position + found, size):
-                    continue
-                self._budget -= size
-                if self._budget < 0:
-                    return None
-                if self._is_batch(position + found, size) and self.is_readable(position + found, size):
-                    return position + found
-            self._budget -= len(window) - at
-            if len(window) < HEADER_WINDOW:
-                return None  # the file was cut while it was read
-            position += len(window) - HEADER_WINDOW + 1
-        return None
-
-    def _window(self, position: int, end: int) -> memoryview:
+    def window(self, position: int, end: int) -> memoryview:
         """Bytes from a position on: what was read last, if it lies there, else new ones."""
         held_position, held = self._held
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
         return self._fill(position, min(BUFFER_SIZE, end - position))
-
-
-def _unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
-    """Which bytes of a file can't be read, and why."""
-    first = found[0]
-    if first.start == 0 and first.end >= file_size:
-        return f"the file {first.reason}"
-    text = f"bytes {first.start} to {first.end - 1}"
-    if len(found) > 1:
-        size = sum(each.end - each.start for each in found)
-        text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
-    return f"{text} {first.reason}"
-
-
-def _checksum(magic: int) -> Callable[[bytes, int], int]:
-    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
-    if magic == 2:
-        from crc32c import crc32c
-
-        return crc32c
-    from zlib import crc32
-
-    return crc32
 
 
 def _in_turn(make: Callable[[], T]) -> Iterator[T]:

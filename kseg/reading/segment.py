@@ -10,7 +10,8 @@ from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
 from kseg.reading.batch import Batch, OnDamage, Record, check_on_damage, meet, records_of
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 
 
 class Segment:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -74,6 +75,23 @@ def problem(java: Java | None, spark_version: str) -> str | None:
     if java.version > NEWEST_BEFORE_4_2 and release < (4, 2):
         return f"Spark {spark_version} fails on Java {java.version}: take Java 17, or pip install 'pyspark>=4.2.1'"
     return None
+
+
+def versions() -> tuple[list[str], str | None]:
+    """Which Spark, Python, pyarrow and Java would be used, a line each; and why they can't be, None if they can."""
+    import platform
+
+    import pyarrow
+    import pyspark
+
+    java = find_java()
+    lines = [
+        f"Spark {pyspark.__version__}",
+        f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})",
+        f"pyarrow {pyarrow.__version__}",
+        "Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})",
+    ]
+    return lines, problem(java, pyspark.__version__)
 
 
 def prepare_java(spark_version: str, scratch: Path) -> Java:

@@ -10,8 +10,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from kseg.errors import KsegError
-from kseg.export.order import Job, Result
+from kseg.export.order import Job
 from kseg.export.plan import WorkOrder, balance
+from kseg.export.result import Result
 from kseg.export.run import Execute
 from kseg.spark.session import stop_session
 from kseg.spark.source import KsegSource
@@ -43,7 +44,7 @@ def by_spark(spark: "SparkSession", parallelism: int, progress: ByteProgress | N
         _run(
             spark, len(tasks), {"destination": job.destination, "job": job.id, "round": name}, in_bytes(tasks, progress)
         )
-        results: list[Result] = read_job(job.destination, job.id, f"results-{name}")["results"]
+        results = [*map(Result.from_json, read_job(job.destination, job.id, f"results-{name}")["results"])]
         if len(results) != len(orders):
             raise KsegError(f"{len(orders)} orders were given, {len(results)} results came back", job.destination)
         return results

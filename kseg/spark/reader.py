@@ -16,10 +16,10 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kseg.export.options import OffsetRange, Selection
+from kseg.export.copies import Copies
+from kseg.export.order_reader import OrderReader, coalesced
 from kseg.export.plan import Splitting, WorkOrder, balance, plan_orders
-from kseg.export.reader import OrderReader, coalesced
-from kseg.export.source import Copies
+from kseg.export.settings import LogSelection, OffsetRange
 from kseg.output.talk import talk
 from kseg.spark.request import Request
 
@@ -104,12 +104,12 @@ class KsegReader(OrderExecutor, DataSourceReader):
         """The partitions to read."""
         return self.request.find()
 
-    def selection(self, copies: Copies) -> Selection:
+    def selection(self, copies: Copies) -> LogSelection:
         """What to read of them."""
         return self.request.selection(copies)
 
 
-def split(copies: Copies, selection: Selection, request: Request) -> list[InputPartition]:
+def split(copies: Copies, selection: LogSelection, request: Request) -> list[InputPartition]:
     """The query's partitions: at least `minPartitions`, each of about `splitSize` bytes at most."""
     total = sum(replicas[0].size for replicas in copies.values())
     least = request.number("minPartitions") or 1
@@ -178,7 +178,7 @@ class PushdownReader(KsegReader):
             and all(partition in partitions for partitions in self._partitions)
         }
 
-    def selection(self, copies: Copies) -> Selection:
+    def selection(self, copies: Copies) -> LogSelection:
         """What the options and the filters leave."""
         selection = super().selection(copies)
         ranges = {key: self._narrowed(offsets) for key, offsets in selection.offsets_of.items()}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kseg.errors import UsageError
-from kseg.export.options import MIB, Isolation, Mode, OffsetRange, ReadOptions, Selection
-from kseg.export.source import Copies, Replica, find_replicas, require_replicas
+from kseg.export.copies import Copies, PartitionCopy, find_replicas, require_replicas
+from kseg.export.settings import MIB, Isolation, LogSelection, Mode, OffsetRange, ReadOptions
 
 EARLIEST, LATEST = -2, -1
 """Offsets in JSON that aren't offsets. Source: JsonUtils of spark-sql-kafka."""
@@ -116,11 +116,11 @@ class Request:
             return re.fullmatch(pattern, topic) is not None
         return assigned is None or partition in _json("assign", assigned).get(topic, ())
 
-    def selection(self, copies: Copies) -> Selection:
+    def selection(self, copies: Copies) -> LogSelection:
         """Offsets and times wanted of these partitions. Raises UsageError if offsets don't name all of them."""
         starts = self.offsets("startingOffsets", copies, default="earliest")
         ends = self.offsets("endingOffsets", copies, default="latest")
-        return Selection(
+        return LogSelection(
             offsets_of={key: OffsetRange(starts[key], ends[key]) for key in copies},
             first_time=self.number("startingTimestamp"),
             end_time=self.number("endingTimestamp"),
@@ -152,6 +152,6 @@ def _json(name: str, text: str) -> Any:
         raise UsageError(f"{name} isn't JSON: {error}") from error
 
 
-def best(copies: Copies) -> list[Replica]:
+def best(copies: Copies) -> list[PartitionCopy]:
     """The best copy of each partition."""
     return [replicas[0] for replicas in copies.values()]

@@ -6,8 +6,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kseg.errors import UsageError
-from kseg.export.options import Isolation, OffsetRange, Selection
-from kseg.export.source import Copies, Replica
+from kseg.export.copies import Copies, PartitionCopy
+from kseg.export.settings import Isolation, LogSelection, OffsetRange
 from kseg.log.select.isolation import read_last_stable_offset
 from kseg.spark.reader import OrderExecutor, split
 from kseg.spark.request import Request, best
@@ -53,7 +53,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader):
         if not ranges:
             return []
         wanted = {key: copies[key] for key in ranges}
-        return split(wanted, Selection(offsets_of=ranges), self.request)
+        return split(wanted, LogSelection(offsets_of=ranges), self.request)
 
     def commit(self, end: Offsets) -> None:
         """Nothing is kept here: the progress is in the query's checkpoint."""
@@ -61,7 +61,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader):
     def stop(self) -> None:
         """Nothing is open between batches."""
 
-    def _check_start(self, replica: Replica, first: int, start: Offsets) -> None:
+    def _check_start(self, replica: PartitionCopy, first: int, start: Offsets) -> None:
         is_known = str(replica.partition) in start.get(replica.topic, {})
         lowest = replica.segments[0].base_offset
         if is_known and first < lowest and self.request.flag("failOnDataLoss"):
@@ -73,7 +73,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader):
     def _ends(self, copies: Copies) -> Offsets:
         return _offsets({(replica.topic, replica.partition): self._end(replica) for replica in best(copies)})
 
-    def _end(self, replica: Replica) -> int:
+    def _end(self, replica: PartitionCopy) -> int:
         if replica.is_remote:
             raise UsageError("a stream reads local directories only", replica.path)
         place = replica.open()

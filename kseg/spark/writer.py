@@ -10,8 +10,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from kseg.errors import KsegError
 from kseg.export.commit import JOBS
 from kseg.export.destination import open_destination
-from kseg.export.order import Job, Result, execute_order
+from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.shapes import parse_json
 
 if TYPE_CHECKING:
@@ -49,8 +50,14 @@ class OrderWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Runs on the driver, at most once: hands the results to the program that asked for them."""
-        results = [result for message in messages if isinstance(message, OrdersDone) for result in message.results]
-        write_job(self._destination, self._job, f"results-{self._number}", {"results": results})
+        done = [message for message in messages if isinstance(message, OrdersDone)]
+        results = [result.to_json() for message in done for result in message.results]
+        write_job(
+            self._destination,
+            self._job,
+            f"results-{self._number}",
+            {"results": results},
+        )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Removes what the tasks say they wrote; the sweep at the next commit finds the rest."""
@@ -58,8 +65,8 @@ class OrderWriter(DataSourceArrowWriter):
         for message in messages:
             if isinstance(message, OrdersDone):
                 for result in message.results:
-                    for file in result["files"]:
-                        place.delete(file["attempt"])
+                    for file in result.files:
+                        place.delete(file.attempt)
 
 
 def write_job(destination: str, job: str, name: str, members: dict[str, Any]) -> None:

@@ -22,11 +22,6 @@ def leave_out_current_directory() -> None:
         sys.path[:] = [path for path in sys.path if path not in ("", current)]
 
 
-def safe_environment() -> dict[str, str]:
-    """The environment for a Python that this one starts."""
-    return {**os.environ, SAFE_PATH: "1"}
-
-
 class SafeChildren:
     """A context in which every Python that is started, by any library, finds only installed modules."""
 

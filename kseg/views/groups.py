@@ -11,9 +11,10 @@ from kseg.decode.history import EARLY_SHARE_GROUP_VALUES
 from kseg.decode.topic import find_topic
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Record
@@ -218,12 +219,12 @@ def _named(group: Group, topic_names: Mapping[str, str]) -> Group:
 
 
 def _key_of(key: bytes) -> bytes:
-    return KEY_TYPE + key[2:] if key[:2] == LEGACY_KEY_TYPE else key
+    return KEY_TYPE + key[VERSION.end :] if key.startswith(LEGACY_KEY_TYPE) else key
 
 
 def _time_of(record: Record) -> int:
     """The record's time; v0 messages (up to 0.9) have none, but commits tell theirs."""
-    if record.timestamp != NO_TIMESTAMP or record.key is None or record.key[:2] not in (LEGACY_KEY_TYPE, KEY_TYPE):
+    if record.timestamp != NO_TIMESTAMP or record.key is None or not record.key.startswith((LEGACY_KEY_TYPE, KEY_TYPE)):
         return record.timestamp
     try:
         entry = next(_entries(record), None)
@@ -239,8 +240,8 @@ def _entries(record: Record) -> Iterator[_Entry]:
         return
     if len(key) < 2 or len(value) < 2:
         raise MessageError("no type in the key, or no version in the value")
-    number = int.from_bytes(_key_of(key)[:2], "big", signed=True)
-    version = int.from_bytes(value[:2], "big", signed=True)
+    number = VERSION.read(_key_of(key))
+    version = VERSION.read(value)
     if number in EARLY_SHARE_GROUP_VALUES and number not in consumer_offsets.KEYS:
         return  # written by 4.0 alone, and of no use here
     if number not in consumer_offsets.KEYS:
@@ -252,7 +253,7 @@ def _entries(record: Record) -> Iterator[_Entry]:
     yield _Entry(message.name, fields, _value(number, message, version, value), record)
 
 
-def _value(number: int, message: Message, version: int, value: bytes) -> Fields:
+def _value(number: int, message: MessageSchema, version: int, value: bytes) -> Fields:
     try:
         return parse_message(message, version, value, 2).value
     except MessageError:
@@ -336,12 +337,12 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
     )
 
 
-def _embedded(message: Message, data: bytes) -> Fields | None:
+def _embedded(message: MessageSchema, data: bytes) -> Fields | None:
     """A message of the consumer protocol, which clients write as they like; None if it can't be read."""
     if len(data) < 2:
         return None
     try:
-        return parse_message(message, int.from_bytes(data[:2], "big", signed=True), data, 2).value
+        return parse_message(message, VERSION.read(data), data, 2).value
     except MessageError:
         return None
 
@@ -350,10 +351,10 @@ class _NewGroup(NamedTuple):
     """The messages of a type of groups that came with KIP-848 or later; `stable`: a member's state when it has all."""
 
     type: str
-    member: Message
-    assignment: Message
-    target_metadata: Message
-    target: Message
+    member: MessageSchema
+    assignment: MessageSchema
+    target_metadata: MessageSchema
+    target: MessageSchema
     stable: int = STABLE_MEMBER
 
 
@@ -387,7 +388,7 @@ def _new_group(kind: _NewGroup) -> "Describe":
     return describe
 
 
-def _by_member(entries: list[_Entry], message: Message) -> dict[str, Fields]:
+def _by_member(entries: list[_Entry], message: MessageSchema) -> dict[str, Fields]:
     return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message.name}
 
 

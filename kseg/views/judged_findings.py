@@ -7,7 +7,7 @@ from pathlib import Path
 from kseg.errors import OpenError
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.verify.findings import Finding, shown_findings
-from kseg.log.verify.plan import VerificationPlan
+from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions

@@ -7,8 +7,9 @@ from pathlib import Path
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.selection import Selection
+from kseg.views.metadata_beside import CHEAP_METADATA
 from kseg.views.remote_tiers import find_tier
-from kseg.views.topic_retention import CHEAP_METADATA, TopicRetention
+from kseg.views.topic_retention import TopicRetention
 
 
 class Lister:

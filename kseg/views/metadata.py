@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.decode.topic import find_topic
 from kseg.errors import OpenError
 from kseg.formats.codes import ControlType
+from kseg.formats.fixed import CONTROL_KEY_TYPE
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
@@ -22,7 +23,7 @@ from kseg.views.metadata_replay import MetadataReplay
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
 
 if TYPE_CHECKING:
-    from kseg.reading.log_file import Damage
+    from kseg.reading.damage import Damage
 
 
 LARGEST_OFFSET_DIGITS = 12
@@ -154,4 +155,4 @@ def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
 
 
 def _control_type(record: Record) -> int:
-    return int.from_bytes((record.key or b"")[2:4], "big", signed=True)
+    return CONTROL_KEY_TYPE.read(record.key or b"")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
@@ -11,6 +11,9 @@ from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata
 
+
+CHEAP_METADATA = 4 << 20
+"""Bytes of metadata that are read in a few seconds."""
 
 OnUnread: TypeAlias = Callable[[Path, str], object]
 """Takes the path of metadata that aren't read, and why."""
@@ -34,6 +37,24 @@ def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | N
     return f"{len(places.partitions)} of {count} partitions of {topic} are here"
 
 
+class _Topics(NamedTuple):
+    """What metadata tell of topics, by their names: how many partitions they have, and their own settings."""
+
+    counts: dict[str, int]
+    settings: dict[str, dict[str, str]]
+
+
+def _topics_of(metadata: "ClusterMetadata | None") -> _Topics:
+    if metadata is None:
+        return _Topics({}, {})
+    counts = {topic.name: len(topic.partitions) for topic in metadata.topics if topic.partitions}
+    settings: dict[str, dict[str, str]] = {}
+    for each in metadata.configs:
+        if each.resource_type == "topic":
+            settings.setdefault(each.resource, {})[each.name] = each.value
+    return _Topics(counts, settings)
+
+
 class MetadataBeside:
     """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
 
@@ -42,6 +63,7 @@ class MetadataBeside:
         self._largest_size = largest_size
         self._on_unread = on_unread
         self._known: dict[Path, ClusterMetadata | None] = {}
+        self._topics: dict[Path, _Topics] = {}
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
         """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
@@ -59,13 +81,17 @@ class MetadataBeside:
 
     def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
         """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
-        return partition_count(self.of(partition), topic)
+        return self._topics_beside(partition).counts.get(topic)
 
     def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
         """A topic's own settings by name, as the metadata beside a partition tell; none if these don't know it."""
-        metadata = self.of(partition)
-        configs = () if metadata is None else metadata.configs
-        return {each.name: each.value for each in configs if (each.resource_type, each.resource) == ("topic", topic)}
+        return self._topics_beside(partition).settings.get(topic, {})
+
+    def _topics_beside(self, partition: PartitionLog) -> "_Topics":
+        log_dir = partition.path.absolute().parent
+        if log_dir not in self._topics:
+            self._topics[log_dir] = _topics_of(self.of_log_dir(log_dir))
+        return self._topics[log_dir]
 
     def _read(self, path: Path) -> "ClusterMetadata | None":
         if not path.is_dir():

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError
+from kseg.log.lookup.lookup import SpecialTime
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier, remote_tier_of
-from kseg.views.metadata_beside import MetadataBeside, partition_count
+from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside
 
 if TYPE_CHECKING:
     from kseg.formats.messages import Fields
@@ -27,9 +28,17 @@ def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | N
 
 def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     topic = partition.topic
-    if topic is None or partition_count(beside.of(partition), topic) is None:
+    if topic is None or beside.partition_count(partition, topic) is None:
         return None
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
+
+
+def tier_for_lookup(partition: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
+    """The tier as a lookup needs it: with the highest offset only if that is looked for. Large metadata aren't read."""
+    tier = find_tier(partition, MetadataBeside(CHEAP_METADATA))
+    if tier is None or target is not SpecialTime.LATEST_TIERED:
+        return tier
+    return tier._replace(highest_offset=RemoteCopies().highest_offset(partition))
 
 
 class RemoteCopies:

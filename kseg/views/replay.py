@@ -8,7 +8,7 @@ from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Batch, OnDamage, Record
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.reading.segment import scan_log
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError
+from kseg.formats.names import parse_partition_directory
 from kseg.log.partition.log_dir import LogDir
 from kseg.views.cluster import Partition
 
@@ -75,6 +76,6 @@ def _disks(log_dirs: Iterable[Path]) -> Iterator[_Disk]:
             directory_id, broker = log_dir.read_properties().get("directory.id"), log_dir.broker_id()
         except KsegError:
             continue
-        names = (place.name for place in log_dir.partitions(lambda _: None))
+        names = map(parse_partition_directory, log_dir.directories)
         held = frozenset((name.topic, name.partition) for name in names if name is not None and name.state is None)
         yield _Disk(path, broker, directory_id, held)

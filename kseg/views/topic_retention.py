@@ -9,8 +9,6 @@ from kseg.log.partition.roll import UNLIMITED, RetentionSettings
 from kseg.views.metadata_beside import MetadataBeside, OnUnread
 from kseg.views.remote_tiers import RemoteCopies
 
-CHEAP_METADATA = 4 << 20
-"""Bytes of metadata that are read in a few seconds."""
 _CLEANUP_POLICY = "cleanup.policy"
 _SAME_AS_TOTAL = -2
 """Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from kseg.decode.topic import topic_partitions
 from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
 from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
 from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.positions import VERSION
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import checked_headers, is_intact, walk_headers
@@ -18,8 +17,9 @@ from kseg.index.producer_state import EndMarker, read_end_marker
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.reading.batch import Record
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 from kseg.views.replay import LatestRecords, Unreadable
 
 TOPIC = "__transaction_state"
@@ -305,26 +305,6 @@ class CoordinatorView:
     unreadable: tuple[Unreadable, ...]
 
 
-def read_coordinator_transactions(path: Path, at_ms: int | None = None) -> CoordinatorView:
-    """The latest state of each transactional id in a partition directory of `__transaction_state`, or in all of them.
-
-    Args:
-        path: the partition directory, or a log directory that has some.
-        at_ms: milliseconds since 1970; None: at the log's end.
-
-    Raises:
-        OpenError: there is no such directory, or no such topic in it.
-    """
-    views = [coordinator_transactions(partition, at_ms) for partition in topic_partitions(path, TOPIC)]
-    found = (transaction for view in views for transaction in view.transactions)
-    return CoordinatorView(
-        tuple(sorted(found, key=lambda transaction: transaction.transactional_id)),
-        max(view.last_timestamp for view in views),
-        sum(view.later_count for view in views),
-        tuple(unreadable for view in views for unreadable in view.unreadable),
-    )
-
-
 def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:
     """The latest state of each transactional id in one partition."""
     replay = LatestRecords(at_ms)
@@ -345,9 +325,9 @@ def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) 
 
 def _coordinator_transaction(record: Record, partition: int | None) -> CoordinatorTransaction:
     key, value = record.key or b"", record.value or b""
-    if key[:2] != b"\0\0" or len(value) < 2:
-        raise MessageError(f"key of unknown type {key[:2].hex()}, or a value without version")
-    version = int.from_bytes(value[:2], "big", signed=True)
+    if not key.startswith(b"\0\0") or len(value) < VERSION.size:
+        raise MessageError(f"key of unknown type {key[: VERSION.size].hex()}, or a value without version")
+    version = VERSION.read(value)
     if version not in version_range(TRANSACTION_LOG_VALUE.versions):
         raise MessageError(f"{TRANSACTION_LOG_VALUE.name} of unknown version {version}")
     fields = parse_message(TRANSACTION_LOG_VALUE, version, value, 2).value

@@ -17,9 +17,10 @@ from kseg.formats.codes import (
     ControlType,
     TimestampType,
 )
+from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.kernel.contract import Appended, Encoded
 from kseg.reading.header import NEW_HEADER, BatchHeader
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message
@@ -255,10 +256,9 @@ def _default_type(magic: int) -> TimestampType:
 
 def end_marker(control_type: ControlType, coordinator_epoch: int) -> tuple[bytes, bytes]:
     """Key and value of the control record that ends a transaction: versions 0. Source: EndTransactionMarker."""
-    version = bytes(2)
     return (
-        version + control_type.to_bytes(2, "big"),
-        version + coordinator_epoch.to_bytes(4, "big", signed=True),
+        CONTROL_KEY_VERSION.packed(0) + CONTROL_KEY_TYPE.packed(control_type),
+        MARKER_VERSION.packed(0) + MARKER_COORDINATOR_EPOCH.packed(coordinator_epoch),
     )
 
 

@@ -9,7 +9,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.reading.header import NEW_HEADER
 from kseg.writer.builder import LAST_SEQUENCE
 from kseg.writer.record import HeaderPair
-from kseg.writer.source import (
+from kseg.writer.source_items import (
     INT8,
     INT16,
     INT32,

@@ -7,18 +7,17 @@ from kseg.codecs.body import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import (
     LOG_OVERHEAD,
-    MAGIC_POSITION,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
     Codec,
     TimestampType,
     codec_name,
 )
-from kseg.formats.fixed import LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
+from kseg.formats.fixed import ENTRY_V0_CRC, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
+from kseg.formats.positions import LENGTH
 from kseg.writer.record import LARGEST_SIZE
 
 _HEADERS = {0: LOG_ENTRY_HEADER_V0_FIELDS.struct, 1: LOG_ENTRY_HEADER_V1_FIELDS.struct}
-_NULL = (-1).to_bytes(4, "big", signed=True)
 
 
 def attributes_of(magic: int, codec: int, timestamp_type: TimestampType) -> int:
@@ -29,7 +28,7 @@ def attributes_of(magic: int, codec: int, timestamp_type: TimestampType) -> int:
 
 def entry_size(magic: int, key: bytes | None, value: bytes | None) -> int:
     """Bytes of a log entry, its offset and size included."""
-    return _HEADERS[magic].size + len(key or b"") + 4 + len(value or b"")
+    return _HEADERS[magic].size + len(key or b"") + LENGTH.size + len(value or b"")
 
 
 def encode_entry(
@@ -43,12 +42,14 @@ def encode_entry(
     key_size = -1 if key is None else len(key)
     signed_attributes = (attributes + 0x80) % 0x100 - 0x80
     try:
-        header = _HEADERS[magic].pack(offset, size - LOG_OVERHEAD, 0, magic, signed_attributes, *time, key_size)
+        header = bytearray(
+            _HEADERS[magic].pack(offset, size - LOG_OVERHEAD, 0, magic, signed_attributes, *time, key_size)
+        )
     except struct_error as error:
         raise RecordError(f"a field of the message at offset {offset} is out of its range") from error
-    value_size = _NULL if value is None else len(value).to_bytes(4, "big")
-    covered = b"".join((header[MAGIC_POSITION:], key or b"", value_size, value or b""))
-    return b"".join((header[:LOG_OVERHEAD], crc32(covered).to_bytes(4, "big"), covered))
+    content = b"".join((key or b"", LENGTH.packed(-1 if value is None else len(value)), value or b""))
+    ENTRY_V0_CRC.write(header, crc32(content, crc32(header[ENTRY_V0_CRC.end :])))
+    return b"".join((header, content))
 
 
 def encode_wrapper(

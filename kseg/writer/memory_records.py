@@ -19,13 +19,11 @@ from kseg.formats.codes import (
     MINIMUM_SIZE_FIELD,
     Codec,
 )
-from kseg.formats.positions import size_field
+from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_LAST_OFFSET_DELTA, ENTRY_V0_OFFSET, ENTRY_V1_TIMESTAMP
+from kseg.formats.positions import LEGACY_FLAGS_POSITION, size_field
 from kseg.reading.batch import Batch, Record
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry
-
-_LAST_OFFSET_DELTA = slice(23, 27)
-"""Its position in a v2 batch."""
 
 
 class MemoryRecords:
@@ -82,13 +80,13 @@ class MemoryRecords:
         for at, size in self._places():
             entry = bytearray(self.raw[at : at + size])
             if entry[MAGIC_POSITION] >= 2:
-                entry[:8] = offset.to_bytes(8, "big", signed=True)
-                offset += int.from_bytes(entry[_LAST_OFFSET_DELTA], "big", signed=True) + 1
-            elif entry[MAGIC_POSITION + 1] & CODEC_MASK == Codec.NONE:
-                entry[:8] = offset.to_bytes(8, "big", signed=True)
+                BATCH_BASE_OFFSET.write(entry, offset)
+                offset += BATCH_LAST_OFFSET_DELTA.read(entry) + 1
+            elif entry[LEGACY_FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
+                ENTRY_V0_OFFSET.write(entry, offset)
                 offset += 1
             else:
-                entry, count = _wrapper_at(bytes(entry), offset)
+                entry, count = _wrapper_at(entry, offset)
                 offset += count
             parts.append(bytes(entry))
         return MemoryRecords(b"".join(parts))
@@ -113,11 +111,11 @@ class MemoryRecords:
         return hash(self.raw)
 
 
-def _wrapper_at(entry: bytes, first_offset: int) -> tuple[bytearray, int]:
+def _wrapper_at(entry: bytearray, first_offset: int) -> tuple[bytearray, int]:
     """A wrapper with its inner messages at offsets from `first_offset` on, and their count."""
-    magic, codec = entry[MAGIC_POSITION], entry[MAGIC_POSITION + 1] & CODEC_MASK
+    magic, attributes = entry[MAGIC_POSITION], entry[LEGACY_FLAGS_POSITION]
     value = wrapper_value(memoryview(entry))
-    body = decompress(codec, magic, value if value is not None else memoryview(b""))
+    body = decompress(attributes & CODEC_MASK, magic, value if value is not None else memoryview(b""))
     if body.failure is not None:
         raise RecordError(f"a wrapper can't be unpacked: {body.failure}")
     inner = MemoryRecords(body.data)
@@ -126,9 +124,10 @@ def _wrapper_at(entry: bytes, first_offset: int) -> tuple[bytearray, int]:
     wanted = range(len(places)) if magic == 1 else range(first_offset, last_offset + 1)
     entries = bytearray(body.data[: inner.valid_bytes])
     for offset, (at, _) in zip(wanted, places, strict=True):
-        entries[at : at + 8] = offset.to_bytes(8, "big", signed=True)
+        ENTRY_V0_OFFSET.write(entries, offset, at)
     if entries == body.data:
-        return bytearray(last_offset.to_bytes(8, "big", signed=True) + entry[8:]), len(places)
-    timestamp = int.from_bytes(entry[18:26], "big", signed=True)
-    wrapper = encode_wrapper(last_offset, magic, entry[MAGIC_POSITION + 1], bytes(entries), timestamp=timestamp)
+        ENTRY_V0_OFFSET.write(entry, last_offset)
+        return entry, len(places)
+    timestamp = ENTRY_V1_TIMESTAMP.read(entry)
+    wrapper = encode_wrapper(last_offset, magic, attributes, bytes(entries), timestamp=timestamp)
     return bytearray(wrapper), len(places)

@@ -14,13 +14,29 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
-from kseg.formats.positions import KEY_LENGTH_POSITION
+from kseg.formats.fixed import (
+    ENTRY_V0_ATTRIBUTES,
+    ENTRY_V0_CRC,
+    ENTRY_V0_KEY_LENGTH,
+    ENTRY_V0_MAGIC,
+    ENTRY_V0_OFFSET,
+    ENTRY_V1_KEY_LENGTH,
+    ENTRY_V1_TIMESTAMP,
+)
+from kseg.formats.fixed_fields import FixedField
+from kseg.formats.positions import LENGTH
 from kseg.writer.legacy import attributes_of, encode_entry
 
-_CRC_SIZE = 4
-_MAGIC, _ATTRIBUTES = 4, 5
-_KEY_POSITION = {magic: position - LOG_OVERHEAD for magic, position in KEY_LENGTH_POSITION.items()}
-"""Magic to the position of the key's length in a message."""
+
+def _in_message(field: FixedField) -> FixedField:
+    """A field of a log entry where it stands in the entry's message."""
+    return field._replace(position=field.position - LOG_OVERHEAD)
+
+
+_CRC, _MAGIC = _in_message(ENTRY_V0_CRC), _in_message(ENTRY_V0_MAGIC)
+_ATTRIBUTES, _TIMESTAMP = _in_message(ENTRY_V0_ATTRIBUTES), _in_message(ENTRY_V1_TIMESTAMP)
+_KEY_LENGTH = {0: _in_message(ENTRY_V0_KEY_LENGTH), 1: _in_message(ENTRY_V1_KEY_LENGTH)}
+"""By magic."""
 
 
 class InvalidMessageError(KsegError):
@@ -39,7 +55,7 @@ class Message:
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
-        if len(raw) < MINIMUM_SIZE_FIELD[0] or len(raw) < MINIMUM_SIZE_FIELD.get(raw[_MAGIC], 0):
+        if len(raw) < MINIMUM_SIZE_FIELD[0] or len(raw) < MINIMUM_SIZE_FIELD.get(_MAGIC.read(raw), 0):
             raise InvalidMessageError(f"{len(raw)} bytes are too few for a message")
 
     @classmethod
@@ -65,11 +81,11 @@ class Message:
     @property
     def checksum(self) -> int:
         """The stored CRC."""
-        return int.from_bytes(self.raw[:_CRC_SIZE], "big")
+        return _CRC.read(self.raw)
 
     def compute_checksum(self) -> int:
         """The CRC-32 of its bytes, from the magic on."""
-        return crc32(self.raw[_CRC_SIZE:])
+        return crc32(self.raw[_CRC.end :])
 
     @property
     def is_valid(self) -> bool:
@@ -86,12 +102,12 @@ class Message:
     @property
     def magic(self) -> int:
         """Its format: 0 or 1."""
-        return self.raw[_MAGIC]
+        return self.raw[_MAGIC.position]
 
     @property
     def attributes(self) -> int:
         """Codec and timestamp type, as one byte."""
-        return self.raw[_ATTRIBUTES]
+        return self.raw[_ATTRIBUTES.position]
 
     @property
     def codec(self) -> int:
@@ -108,34 +124,37 @@ class Message:
     @property
     def timestamp(self) -> int:
         """Milliseconds since 1970; -1 for none."""
-        return int.from_bytes(self.raw[6:14], "big", signed=True) if self.magic > 0 else NO_TIMESTAMP
+        return _TIMESTAMP.read(self.raw) if self.magic > 0 else NO_TIMESTAMP
 
     @cached_property
     def key(self) -> bytes | None:
         """The key; None for a null key."""
-        return self._sized(_KEY_POSITION[self.magic])
+        return self._sized(_KEY_LENGTH[self.magic].position)
 
     @cached_property
     def value(self) -> bytes | None:
         """The value, of a wrapper its compressed entries; None for a null value."""
-        return self._sized(_KEY_POSITION[self.magic] + 4 + max(self.key_size, 0))
+        return self._sized(self._value_position)
 
     def _sized(self, position: int) -> bytes | None:
-        size = self._length(position)
-        return None if size < 0 else self.raw[position + 4 : position + 4 + size]
+        size = LENGTH.read(self.raw, position)
+        start = position + LENGTH.size
+        return None if size < 0 else self.raw[start : start + size]
 
-    def _length(self, position: int) -> int:
-        return int.from_bytes(self.raw[position : position + 4], "big", signed=True)
+    @property
+    def _value_position(self) -> int:
+        """Where the value's length stands."""
+        return _KEY_LENGTH[self.magic].end + max(self.key_size, 0)
 
     @property
     def key_size(self) -> int:
         """Bytes of the key; -1 for a null key."""
-        return self._length(_KEY_POSITION[self.magic])
+        return _KEY_LENGTH[self.magic].read(self.raw)
 
     @property
     def value_size(self) -> int:
         """Bytes of the value; -1 for a null value."""
-        return self._length(_KEY_POSITION[self.magic] + 4 + max(self.key_size, 0))
+        return LENGTH.read(self.raw, self._value_position)
 
     @property
     def has_key(self) -> bool:
@@ -168,4 +187,4 @@ class MessageAndOffset(NamedTuple):
 
 def parse_entry(raw: bytes) -> MessageAndOffset:
     """The message of a log entry's bytes."""
-    return MessageAndOffset(int.from_bytes(raw[:8], "big", signed=True), Message(raw[LOG_OVERHEAD:]))
+    return MessageAndOffset(ENTRY_V0_OFFSET.read(raw), Message(raw[LOG_OVERHEAD:]))

@@ -11,7 +11,7 @@ from subprocess import PIPE
 import pytest
 
 from kseg.formats.codes import Codec
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
 from tests import golden, run
 from tests.processes import started

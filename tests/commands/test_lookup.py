@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kseg.log.lookup.lookup import Lookup, lookup_offset
+from kseg.log.lookup.lookup import Lookup, look_up
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.selection import Selection
 from tests import golden, run
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -38,12 +39,12 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
     log.parent.mkdir()
     log.write_bytes((golden.ROOT / SAMPLE / log.name).read_bytes())
 
-    def cut_after(partition: PartitionLog, offset: int, *others: Any) -> Lookup:
-        answer = lookup_offset(partition, offset, *others)
+    def cut_after(partition: PartitionLog, offset: int, selection: Selection, **others: Any) -> Lookup:
+        answer = look_up(partition, offset, selection, **others)
         os.truncate(log, 500)
         return answer
 
-    monkeypatch.setattr("kseg.commands.lookup.lookup_offset", cut_after)
+    monkeypatch.setattr("kseg.commands.lookup.look_up", cut_after)
     ran = kseg("test-1-0", "--offset", "203500", "-o", form, directory=tmp_path)
     said = b"the batch that was found here has gone: the file was changed meanwhile, try again\n"
     assert ran.status == 2

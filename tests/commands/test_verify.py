@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.verify.findings import FINDINGS
+from kseg.log.verify.finding_kinds import FINDINGS
 from tests.log import edits
 from tests.run import kseg
 

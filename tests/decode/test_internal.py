@@ -10,7 +10,7 @@ from kseg.decode.parts import DecodeError, Parts
 from kseg.errors import UsageError
 from kseg.formats.messages import build_message, parse_message
 from kseg.formats.schemas import cluster_metadata, consumer_offsets, remote_log_metadata, transaction_state
-from kseg.formats.schemas.schema import Message
+from kseg.formats.schemas.schema import MessageSchema
 from tests import golden
 from tests.decode.records import records
 from tests.golden import GoldenCase
@@ -288,7 +288,7 @@ def test_remote_segment_is_javas_text(release: tuple[int, ...], end: bytes) -> N
     ids=["delete", "snapshot", "segment"],
 )
 def test_remote_metadata_with_an_unknown_state_and_no_epochs_is_refused_in_kafkas_words(
-    message: Message, number: int, text: bytes
+    message: MessageSchema, number: int, text: bytes
 ) -> None:
     names = {field.name for field in message.fields if field.name.endswith("State")}
     record = bytes([1, number, 0]) + build_message(message, 0, dict.fromkeys(names, 77))

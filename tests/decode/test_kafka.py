@@ -20,7 +20,7 @@ from kseg.formats.schemas import (
     share_group_state,
     transaction_state,
 )
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from tests import run
 from tests.formats.test_messages import fields_of
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -52,15 +52,15 @@ class Kind(NamedTuple):
     """A version of a message, and the Java package of its class."""
 
     package: str
-    message: Message
+    message: MessageSchema
     version: int
 
     def __str__(self) -> str:
         return f"{self.message.name}-{self.version}"
 
 
-def messages_of(table: ModuleType) -> list[Message]:
-    return [message for message in vars(table).values() if isinstance(message, Message)]
+def messages_of(table: ModuleType) -> list[MessageSchema]:
+    return [message for message in vars(table).values() if isinstance(message, MessageSchema)]
 
 
 def kinds_of(*tables: ModuleType) -> list[Kind]:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import kseg
 from kseg.export.destination import open_destination
 from kseg.export.manifest import read_manifest
-from kseg.export.options import FileOptions, ReadOptions, Selection
 from kseg.export.report import PartitionReport, Report
 from kseg.export.run import Export, execute_here, run_export
+from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.index.rebuild import rebuild
 from kseg.reading.batch import Record
 from kseg.reading.log_file import LogFile
@@ -24,7 +24,7 @@ INT64 = 1 << 64
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:
     """Exports in this process; options of Export, ReadOptions, FileOptions and Selection by their names."""
     parts: dict[str, Any] = {}
-    for name, kind in (("read", ReadOptions), ("files", FileOptions), ("selection", Selection)):
+    for name, kind in (("read", ReadOptions), ("files", FileOptions), ("selection", LogSelection)):
         fields = set(kind.__dataclass_fields__) & set(options)
         parts[name] = kind(**{field: options.pop(field) for field in fields})
     wanted = Export(tuple(map(str, sources)), str(destination), **parts, **options)
@@ -41,8 +41,9 @@ def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
     manifest = read_manifest(open_destination(str(destination)))
     assert manifest is not None
     for result in manifest.results:
-        for file in result["files"]:
-            yield result["topic"], result["partition"], pq.ParquetFile(destination / file["path"]).read()
+        for file in result.files:
+            assert file.path is not None
+            yield result.topic, result.partition, pq.ParquetFile(destination / file.path).read()
 
 
 def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[int]:

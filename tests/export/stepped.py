@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
 from kseg.export.manifest import ATTEMPT
-from kseg.export.order import Job, Result, execute_order
+from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.run import Export, export_into
 from kseg.export.runs import RUNS, Processes
 

@@ -11,8 +11,9 @@ import pytest
 from kseg.errors import KsegError, UsageError
 from kseg.export.destination import LocalDestination
 from kseg.export.manifest import read_manifest
-from kseg.export.order import Job, Result, execute_order
+from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
 from tests.export import exports
 
@@ -155,10 +156,10 @@ def test_manifest_says_what_went_into_which_file(source: Path, tmp_path: Path) -
     manifest = read_manifest(LocalDestination(str(tmp_path / "out")))
     assert manifest is not None
     (result,) = manifest.results
-    assert [source_file["end"] for source_file in result["sources"]] == [
+    assert [source_file.end for source_file in result.sources] == [
         path.stat().st_size for path in sorted(source.glob("*.log"))
     ]
-    assert [(file["firstOffset"], file["lastOffset"], file["rows"]) for file in result["files"]] == [(0, 149, 150)]
+    assert [(file.first_offset, file.last_offset, file.rows) for file in result.files] == [(0, 149, 150)]
 
 
 def test_report_is_in_the_destination(source: Path, tmp_path: Path) -> None:

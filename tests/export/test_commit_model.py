@@ -88,8 +88,8 @@ class Histories:
             expected = (set() if exporter.export.overwrite else expected) | {*exporter.export.sources}
         found = {}
         for result in self.counting().results:
-            rows = [row for file in result["files"] for row in self.store.rows(file["path"])]
-            found[result["replica"]] = rows
+            rows = [row for file in result.files for row in self.store.rows(file.path or "")]
+            found[result.replica] = rows
         assert set(found) == expected
         assert "_SUCCESS" in self.store.files
         for path, rows in found.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kseg.export.decoding import Decoding
+from kseg.export.decoding import ColumnDecoding
 from tests import run
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -28,7 +28,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) -> None:
-    report = exports.export([source], tmp_path / "out", decode=Decoding(key="string", value="json"))
+    report = exports.export([source], tmp_path / "out", decode=ColumnDecoding(key="string", value="json"))
     table = pq.read_table(tmp_path / "out")
     assert table.column("decodedValue").to_pylist() == ['{"b":1,"a":[null]}', None, None, None]
     assert table.column("decodedKey").to_pylist() == ['"k"', '"k"', None, '"l"']

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kseg.export.options import MIB
+from kseg.export.settings import MIB
 from tests import golden
 from tests.export import exports
 

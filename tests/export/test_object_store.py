@@ -17,8 +17,9 @@ from kseg.export import remote
 from kseg.export.commit import LostError
 from kseg.export.destination import open_destination
 from kseg.export.manifest import read_manifest
-from kseg.export.order import Job, Result
+from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
 from tests.export import exports
 
@@ -88,7 +89,7 @@ def topics(out: str) -> list[str]:
     assert manifest is not None
     there = [name for name in place.names() if name.endswith(".parquet") and not name.startswith("_kseg/")]
     assert sorted(manifest.paths()) == there
-    return [result["topic"] for result in manifest.results]
+    return [result.topic for result in manifest.results]
 
 
 def test_a_claim_is_kept_from_all_others(out: str) -> None:

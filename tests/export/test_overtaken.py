@@ -18,8 +18,9 @@ import pytest
 from kseg.errors import KsegError
 from kseg.export.commit import LostError
 from kseg.export.destination import LocalDestination
-from kseg.export.order import Job, Result
+from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, export_into, run_export
 from kseg.export.runs import Processes, mark, new_run
 from tests import golden, run

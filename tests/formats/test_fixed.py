@@ -8,20 +8,28 @@ from hypothesis import strategies as st
 
 from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
+from kseg.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
     BATCH_HEADER_FIELDS,
+    CONTROL_RECORD_KEY_FIELDS,
+    END_TXN_MARKER_FIELDS,
+    LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     PRODUCER_ENTRY_FIELDS,
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
-    FixedFields,
 )
+from kseg.formats.fixed import (
+    ATTRIBUTES as ATTRIBUTE_MASKS,
+)
+from kseg.formats.fixed_fields import FixedField, FixedFields, struct_of
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
+from tests import golden
 
 
 def up_to(grammar: Construct, last: str) -> list[Construct]:
@@ -40,6 +48,8 @@ PAIRS = {
     "aborted transaction": (ABORTED_TRANSACTION_FIELDS, ABORTED_TRANSACTION),
     "producer snapshot": (PRODUCER_SNAPSHOT_HEADER_FIELDS, Struct(*up_to(PRODUCER_SNAPSHOT, "entries_count"))),
     "producer entry": (PRODUCER_ENTRY_FIELDS, PRODUCER_ENTRY),
+    "control key": (CONTROL_RECORD_KEY_FIELDS, Struct(*up_to(CONTROL_RECORD_KEY, "type"))),
+    "marker": (END_TXN_MARKER_FIELDS, Struct(*up_to(END_TXN_MARKER, "coordinator_epoch"))),
 }
 ATTRIBUTE_GRAMMARS = {"log entry v0": ATTRIBUTES_V0, "log entry v1": ATTRIBUTES_V1, "batch header": ATTRIBUTES}
 
@@ -76,7 +86,41 @@ def test_magic_and_size_stand_at_the_same_place_in_all_formats(pair: str) -> Non
     assert fixed.position(fixed.names[1]) + 4 == LOG_OVERHEAD
 
 
-@pytest.mark.parametrize("module", ["fixed", "names", "checkpoint", "codes", "positions"])
+def test_generated_modules_are_what_the_grammars_say() -> None:
+    tool = golden.ROOT.parent / "tools" / "make_positions.py"
+    ran = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_least_entry_is_one_whose_key_and_value_are_null(magic: int) -> None:
+    attributes = {"unused": 0, "codec": 0, "timestamp_type": 0}
+    message = {"crc": 0, "magic": magic, "attributes": attributes, "timestamp": 0, "key": None, "value": None}
+    assert len(LOG_ENTRY.build({"offset": 0, "message": message})) == LEAST_SIZES[magic]
+
+
+@pytest.mark.parametrize("name", ATTRIBUTE_MASKS)
+def test_masks_take_the_bits_of_their_attribute(name: str) -> None:
+    fields = {field.name: 0 for field in ATTRIBUTES.subcon.subcons}
+    bits = ATTRIBUTES.build({**fields, name: 7 if name == "codec" else 1})
+    assert int.from_bytes(bits, "big") == ATTRIBUTE_MASKS[name]
+
+
+@given(value=st.integers(-(2**31), 2**31 - 1), before=st.binary(max_size=9))
+def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) -> None:
+    field = FixedField(3, 4, "i")
+    content = bytearray(before + bytes(8))
+    field.write(content, value, len(before))
+    assert field.read(content, len(before)) == value
+    assert content[: len(before) + 3] == before + bytes(3)
+
+
+def test_struct_of_passes_over_what_lies_between_its_fields() -> None:
+    content = bytes.fromhex("ff 0001 ffff 02 ff")
+    assert struct_of(FixedField(1, 2, "h"), FixedField(5, 1, "b")).unpack_from(content) == (1, 2)
+
+
+@pytest.mark.parametrize("module", ["fixed", "fixed_fields", "entries", "names", "checkpoint", "codes", "positions"])
 def test_module_is_imported_without_construct(module: str) -> None:
     code = f"import sys, kseg.formats.{module}; sys.exit('construct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

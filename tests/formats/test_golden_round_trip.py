@@ -22,7 +22,8 @@ from kseg.formats.checkpoint import (
     parse_quorum_state,
 )
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, ControlType
-from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
+from kseg.formats.control import CONTROL_RECORD_KEY
+from kseg.formats.control_values import CONTROL_VALUES
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT

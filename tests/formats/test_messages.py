@@ -27,7 +27,7 @@ from kseg.formats.schemas import (
     share_group_state,
     transaction_state,
 )
-from kseg.formats.schemas.schema import Field, Message, version_range
+from kseg.formats.schemas.schema import Field, MessageSchema, version_range
 
 TABLES = (
     cluster_metadata,
@@ -40,7 +40,7 @@ TABLES = (
     share_group_state,
     transaction_state,
 )
-MESSAGES = [message for table in TABLES for message in vars(table).values() if isinstance(message, Message)]
+MESSAGES = [message for table in TABLES for message in vars(table).values() if isinstance(message, MessageSchema)]
 VERSIONS = [
     (message, version)
     for message in MESSAGES
@@ -110,7 +110,7 @@ def fields_of(fields: tuple[Field, ...], version: int) -> st.SearchStrategy[dict
 
 
 @st.composite
-def values(draw: st.DrawFn) -> tuple[Message, int, dict[str, Any]]:
+def values(draw: st.DrawFn) -> tuple[MessageSchema, int, dict[str, Any]]:
     message, version = draw(st.sampled_from(VERSIONS))
     return message, version, draw(fields_of(message.fields, version))
 
@@ -161,7 +161,7 @@ def test_tagged_structure_that_may_be_null_has_a_uvarint_before_it(value: dict[s
 
 
 @given(values())
-def test_what_is_built_is_parsed_as_the_same(case: tuple[Message, int, dict[str, Any]]) -> None:
+def test_what_is_built_is_parsed_as_the_same(case: tuple[MessageSchema, int, dict[str, Any]]) -> None:
     message, version, value = case
     data = build_message(message, version, value)
     assert parse_message(message, version, data) == (value, len(data))
@@ -169,7 +169,7 @@ def test_what_is_built_is_parsed_as_the_same(case: tuple[Message, int, dict[str,
 
 @given(values(), st.data())
 def test_wrong_bytes_are_refused_or_read_but_never_crash(
-    case: tuple[Message, int, dict[str, Any]], draw: st.DataObject
+    case: tuple[MessageSchema, int, dict[str, Any]], draw: st.DataObject
 ) -> None:
     message, version, value = case
     data = bytearray(build_message(message, version, value) or b"\0")
@@ -200,7 +200,7 @@ def test_wrong_bytes_are_refused_or_read_but_never_crash(
     ],
     ids=["count", "size", "null", "long string", "end"],
 )
-def test_refusals_have_kafkas_text(message: Message, version: int, data: str, text: str) -> None:
+def test_refusals_have_kafkas_text(message: MessageSchema, version: int, data: str, text: str) -> None:
     with pytest.raises(MessageError) as caught:
         parse_message(message, version, bytes.fromhex(data))
     assert caught.value.kafka_text.startswith(text)

@@ -18,7 +18,8 @@ from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.reading.batch import Batch, Record, records_of
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case
 from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import TimestampType
 from kseg.reading.header import NEW_HEADER
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper
 from tests import golden
 from tests.fuzz.pieces import cut

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.kernel.contract import (
     Columns,
     Decode,
-    DecodeAll,
     DecodeControl,
     GapRule,
     Program,
@@ -40,7 +39,6 @@ class Options(NamedTuple):
     decode_control: DecodeControl | None = None
     gap_rule: GapRule = GapRule.NONE
     last_offset: int | None = None
-    decode_all: DecodeAll | None = None
     record_filter: RecordFilter | None = None
 
 
@@ -93,9 +91,15 @@ def program_of(batch: str | None, record: str | None, control: str | None = None
     return Program((batch_line,) * 3, (record_line,) * 3, control_lines)
 
 
-def table(kernel: "Kernel", content: bytes, rows: Rows, bodies: Bodies | None = None) -> dict[str, object]:
+def table(
+    kernel: "Kernel",
+    content: bytes,
+    rows: Rows,
+    bodies: Bodies | None = None,
+    record_filter: RecordFilter | None = None,
+) -> dict[str, object]:
     """Columns by name: counts, problems, and bytes."""
-    columns = kernel.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies)
+    columns = kernel.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies, record_filter)
     names = Columns.__annotations__
     values = {name: getattr(columns, name) for name in names}
     return {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.formats.batch import RECORD_BATCH
-from kseg.kernel.contract import GapRule, Problem, RecordProblem
+from kseg.kernel.contract import GapRule, Headers, Problem, RecordProblem
 from tests.kernel.made import (
     BATCH_HEADERS,
     DAMAGES,
@@ -45,7 +45,7 @@ class Read(NamedTuple):
 def read(kernel: "Kernel", content: bytes) -> tuple[list[Read], Rendered]:
     records: list[Read] = []
 
-    def decode(key: bytes | None, value: bytes | None, offset: int) -> tuple[None, None]:
+    def decode(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> tuple[None, None]:
         records.append(Read(key, value, offset))
         return None, None
 
@@ -281,7 +281,9 @@ def test_shallow_lines_of_messages_note_gaps_by_the_second_rule(kernel: "Kernel"
 
 
 def test_a_decoders_texts_are_shown_and_sizes_stay(kernel: "Kernel") -> None:
-    def decode(key: bytes | None, value: bytes | None, offset: int) -> tuple[bytes | None, bytes | None]:
+    def decode(
+        key: bytes | None, value: bytes | None, offset: int, headers: Headers
+    ) -> tuple[bytes | None, bytes | None]:
         return value, None if key is None else b"%b at %d" % (key, offset)
 
     content = batch(BatchHeader(), [Record(b"key", None, offset_delta=1), Record(None, b"v", offset_delta=2)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import BatchFilter, Headers, RecordFilter
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
-from tests.kernel.runs import Options, program_of, render, rows_by_lengths
+from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 
 LINE = "{baseOffset}+{offset} {timestamp} {key:csv} {value:csv} {headers:csv} {time}\n"
 DECODED_LINE = LINE + "{keyDecoded:csv}{valueDecoded}{keyError?!{keyError}}{valueError!fine}{key:json}\n"
@@ -66,7 +66,7 @@ BATCH_FILTERS = st.builds(
 )
 
 
-def decode_all(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> Sequence[bytes | None]:
+def decode(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> Sequence[bytes | None]:
     names = b"".join(name for name, _ in headers)
     return value, key, b"%d" % offset, None if value is None else names, None, key if offset % 2 else None
 
@@ -89,10 +89,26 @@ def test_filtered_renderings_are_equal(
     rule: int,
 ) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]
-    options = Options(None, None, rule, None, decode_all if decodes else None, record_filter)
+    options = Options(decode if decodes else None, None, rule, None, record_filter)
     by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows, bodies, options) for kernel in (fast, twin))
     assert by_fast.text == by_twin.text
     assert by_fast == by_twin
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)), RECORD_FILTERS)
+def test_filtered_columns_are_equal_and_hold_what_is_printed(
+    content: bytes, bodies: list[bytes | None] | None, record_filter: RecordFilter
+) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    by_fast, by_twin = (table(kernel, content, rows, bodies, record_filter) for kernel in (fast, twin))
+    assert by_fast == by_twin
+    offsets = memoryview(by_fast["offsets"]).cast("q")  # type: ignore[arg-type]
+    printed = render(fast, program_of(None, "{offset} "), content, rows, bodies, Options(record_filter=record_filter))
+    assert [*offsets] == [*map(int, printed.text.split())]
+    every = memoryview(table(fast, content, rows, bodies)["offsets"]).cast("q")  # type: ignore[arg-type]
+    places = memoryview(by_fast["places"]).cast("i")  # type: ignore[arg-type]
+    assert [every[place] for place in places] == [*offsets]
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,4 +1,4 @@
-"""The numbers that fast.pyx has for itself are those of the contract."""
+"""The numbers of the compiled kernel are those of the contract."""
 
 from enum import IntEnum
 

@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
-from kseg.kernel.contract import Program
+from kseg.kernel.contract import Headers, Program
 from kseg.layouts.compiler import compile_raw, raw_program
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
@@ -37,7 +37,7 @@ BODIES = st.one_of(
 )
 
 
-def decode(key: bytes | None, value: bytes | None, offset: int) -> tuple[bytes | None, bytes | None]:
+def decode(key: bytes | None, value: bytes | None, offset: int, headers: Headers) -> tuple[bytes | None, bytes | None]:
     return None if value is None else value + b"%d" % offset, key
 
 

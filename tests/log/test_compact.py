@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
+from kseg.log.compact.cleaning_plan import CompactSettings
 from kseg.log.compact.compact import Compacted, compact_partition
 from kseg.log.compact.filter import Gone
 from kseg.log.compact.offset_map import ENTRY_SIZE, OffsetMap
-from kseg.log.compact.plan import CompactSettings
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.writer import RecordsBuilder
 from tests import golden, run

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.log.compact.cleaning_plan import CompactSettings
 from kseg.log.compact.compact import Compacted, compact_partition
 from kseg.log.compact.filter import Gone
-from kseg.log.compact.plan import CompactSettings
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Batch
 from tests import golden

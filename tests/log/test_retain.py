@@ -6,8 +6,8 @@ from kseg.log.build import BatchSettings, build_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import Retention, RetentionSettings, RollSettings
-from kseg.log.retain import retain_partition, write_retained
-from kseg.writer.source import SourceRecord
+from kseg.log.retain import copy_retained, retain_partition
+from kseg.writer.source_items import SourceRecord
 
 DAY = 86_400_000
 
@@ -63,8 +63,7 @@ def test_at_the_time_it_expires_a_segment_goes_and_not_before(tmp_path: Path) ->
 def test_the_copy_has_what_is_kept_as_it_was(tmp_path: Path) -> None:
     partition = build(tmp_path / "t-0")
     retained = retain_partition(partition, RetentionSettings(4 * DAY, retention_ms=DAY + 1))
-    (tmp_path / "copy").mkdir()
-    write_retained(partition, retained, tmp_path / "copy")
+    copy_retained(partition, retained, tmp_path / "copy")
     copied = {path.name: path.read_bytes() for path in (tmp_path / "copy").iterdir()}
     before = {path.name: path.read_bytes() for path in (tmp_path / "t-0").iterdir()}
     assert copied.items() <= before.items()

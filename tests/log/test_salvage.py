@@ -11,8 +11,8 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.errors import UsageError
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.salvage.salvage import Hole, Salvage, find_replicas, plan_salvage
-from kseg.log.salvage.writer import write_salvage
+from kseg.log.salvage.salvage_plan import Hole, Salvage, find_replicas, plan_salvage
+from kseg.log.salvage.salvage_writer import write_salvage
 from kseg.log.verify.verify import verify_partition
 from kseg.system.new_directory import new_directory
 from tests import golden

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.salvage.salvage import find_replicas, plan_salvage
-from kseg.log.salvage.writer import write_salvage
+from kseg.log.salvage.salvage_plan import find_replicas, plan_salvage
+from kseg.log.salvage.salvage_writer import write_salvage
 from kseg.reading.segment import open_segment
 from kseg.system.new_directory import new_directory
 from tests.log import edits

@@ -12,9 +12,9 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import RollSettings
 from kseg.log.slice import Sliced, SliceSettings, slice_partition
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
-from kseg.writer.source import SourceRecord
+from kseg.writer.source_items import SourceRecord
 from tests import golden, run
 
 PARTITION = golden.ROOT / "docs" / "test-1-0"

@@ -6,7 +6,7 @@ import pytest
 
 from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import version_range
-from kseg.protocol.message import (
+from kseg.protocol.api_message import (
     FrameError,
     read_request,
     read_response,

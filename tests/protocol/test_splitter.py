@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.protocol.splitter import Lost, Message, Splitter, find_request
+from kseg.protocol.splitter import Lost, SizedMessage, Splitter, find_request
 from tests.protocol.packets import metadata_request
 
 
-def split(pieces: list[bytes], lost: str | None = None) -> list[Message | Lost]:
+def split(pieces: list[bytes], lost: str | None = None) -> list[SizedMessage | Lost]:
     splitter = Splitter(lambda data, start, _: find_request(data, start), lost=lost)
     found = [item for piece in pieces for item in splitter.feed(piece)]
     return [*found, *splitter.end()]
@@ -35,19 +35,19 @@ def test_messages_and_losses_cover_the_stream(parts: list[bytes], piece: int) ->
 def test_pieces_make_no_difference(frames: list[bytes], piece: int) -> None:
     stream = b"".join(frames)
     found = split([stream[at : at + piece] for at in range(0, len(stream), piece)])
-    assert [item.content for item in found if isinstance(item, Message)] == [frame[4:] for frame in frames]
+    assert [item.content for item in found if isinstance(item, SizedMessage)] == [frame[4:] for frame in frames]
 
 
 def test_stream_from_its_middle_begins_with_a_loss() -> None:
     stream = b"rest" + metadata_request(1)
     assert [(type(item), item.size) for item in split([stream], lost="its beginning is missing")] == [
         (Lost, 4),
-        (Message, len(stream) - 4),
+        (SizedMessage, len(stream) - 4),
     ]
 
 
 def test_frames_behind_a_size_that_the_stream_does_not_have_are_found() -> None:
     stream = (1 << 20).to_bytes(4, "big") + metadata_request(1) + metadata_request(2)
     found = split([stream])
-    assert [type(item) for item in found] == [Lost, Message, Message]
+    assert [type(item) for item in found] == [Lost, SizedMessage, SizedMessage]
     assert found[0] == Lost(0, 4, f"a frame of {(1 << 20) + 4} bytes begins, {len(stream)} bytes are there")

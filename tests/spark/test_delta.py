@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.export.options import TableFormat
+from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export import exports
 

@@ -11,8 +11,8 @@ from pyarrow import fs
 from kseg.export import remote
 from kseg.export.destination import open_destination
 from kseg.export.manifest import read_manifest
-from kseg.export.options import FileOptions, Isolation, OffsetRange, ReadOptions, Selection
 from kseg.export.run import Export, execute_here, run_export
+from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions
 from tests import golden
 from tests.export import exports
 from tests.spark.processes import free_port, is_listening, running, wait_until
@@ -68,7 +68,7 @@ def test_read_committed_and_offsets_from_s3(s3: fs.FileSystem, tmp_path: Path) -
     folder = golden.ROOT / "logs" / "2.8.2"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
     read = ReadOptions(isolation=Isolation.READ_COMMITTED)
-    selection = Selection(("compacted-txn",), OffsetRange(230, 270))
+    selection = LogSelection(("compacted-txn",), OffsetRange(230, 270))
     run_export(Export(("s3://kafka/logs",), "s3://kafka/out", selection, read), execute_here)
     run_export(Export((str(folder),), str(tmp_path / "out"), selection, read), execute_here)
     assert pq.read_table("kafka/out", filesystem=s3).equals(pq.read_table(tmp_path / "out"))

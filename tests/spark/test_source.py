@@ -185,8 +185,8 @@ def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_p
 
 def test_a_failing_task_shows_one_line(spark: "SparkSession", tmp_path: Path) -> None:
     from kseg.errors import KsegError
-    from kseg.export.options import Mode, ReadOptions
     from kseg.export.run import Export, run_export
+    from kseg.export.settings import Mode, ReadOptions
     from kseg.spark.job import by_spark
 
     damaged = golden.ROOT / "damaged" / "210-wiped-batch"

@@ -9,7 +9,7 @@ import pytest
 from kseg.errors import KsegError
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import cluster_metadata as records
-from kseg.formats.schemas.schema import Message
+from kseg.formats.schemas.schema import MessageSchema
 from kseg.views.cluster import Config, Feature
 from kseg.views.metadata import Until, read_cluster_metadata
 from tests import golden
@@ -103,7 +103,7 @@ def test_what_neither_the_log_nor_a_checkpoint_has_is_reported() -> None:
     assert (found.checkpoint, found.missing_before) == (None, 510)
 
 
-def framed(message: Message, fields: dict[str, object], version: int = 0) -> NewRecord:
+def framed(message: MessageSchema, fields: dict[str, object], version: int = 0) -> NewRecord:
     return NewRecord(None, bytes((1, message.api_key or 0, version)) + build_message(message, version, fields))
 
 

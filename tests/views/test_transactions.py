@@ -13,7 +13,7 @@ from kseg.views.transactions import (
     Outcome,
     PartitionTransactions,
     Transaction,
-    read_coordinator_transactions,
+    coordinator_transactions,
 )
 from tests import golden
 from tests.golden import GoldenCase
@@ -180,7 +180,7 @@ def test_transactional_ids_are_as_the_real_tool_printed_them_last(case: GoldenCa
     directory = tmp_path / "__transaction_state-0"
     directory.mkdir()
     shutil.copy(golden.ROOT / case.files[0], directory)
-    view = read_coordinator_transactions(directory)
+    view = coordinator_transactions(PartitionLog(directory))
     assert view.unreadable == ()
     assert {
         found.transactional_id: (
@@ -195,7 +195,7 @@ def test_transactional_ids_are_as_the_real_tool_printed_them_last(case: GoldenCa
 
 
 def test_a_coordinators_open_transaction_is_overdue_after_its_own_timeout() -> None:
-    view = read_coordinator_transactions(LOGS / "3.6.2" / "__transaction_state-0")
+    view = coordinator_transactions(PartitionLog(LOGS / "3.6.2" / "__transaction_state-0"))
     (opened,) = [found for found in view.transactions if found.is_open]
     assert opened.transactional_id == "left-open"
     end = opened.start_timestamp + opened.timeout_ms
@@ -203,9 +203,9 @@ def test_a_coordinators_open_transaction_is_overdue_after_its_own_timeout() -> N
 
 
 def test_a_coordinators_state_at_a_time() -> None:
-    partition = LOGS / "3.6.2" / "__transaction_state-0"
-    (opened,) = [found for found in read_coordinator_transactions(partition).transactions if found.is_open]
-    before = read_coordinator_transactions(partition, opened.last_update_timestamp - 1)
+    partition = PartitionLog(LOGS / "3.6.2" / "__transaction_state-0")
+    (opened,) = [found for found in coordinator_transactions(partition).transactions if found.is_open]
+    before = coordinator_transactions(partition, opened.last_update_timestamp - 1)
     assert [found for found in before.transactions if found.is_open and found == opened] == []
 
 

@@ -8,9 +8,17 @@ from kseg.dump.json_log import damage_object, summary_object
 from kseg.dump.log import LogSummary
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.writer.json_source import FIELDS, read_json_lines
-from kseg.writer.source import Note, SegmentStart, SourceBatch, SourceError, SourceItem, SourceRecord, TransactionEnd
+from kseg.writer.source_items import (
+    Note,
+    SegmentStart,
+    SourceBatch,
+    SourceError,
+    SourceItem,
+    SourceRecord,
+    TransactionEnd,
+)
 
 BATCH = {"type": "batch", "magic": 2, "baseOffset": 5, "lastOffset": 5, "count": 1}
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kseg
 from kseg.errors import RecordError
 from kseg.formats.batch import RECORD, RECORD_BATCH
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, Codec, ControlType, TimestampType
@@ -214,3 +215,15 @@ def test_records_are_written_however_little_is_taken_at_once() -> None:
 
 def test_a_record_with_attributes_keeps_them() -> None:
     assert RECORD.parse(encode_record(0, 0, None, None, attributes=-3)).attributes == -3
+
+
+def test_the_public_classes_are_those_of_the_package() -> None:
+    message = kseg.Message.build(b"value", b"key", timestamp=7)
+    message.ensure_valid()
+    records = kseg.create_records(message, message, codec=kseg.Codec.GZIP).assign_offsets(100)
+    assert isinstance(records, kseg.MemoryRecords)
+    assert [(record.offset, record.value) for record in records.deep()] == [(100, b"value"), (101, b"value")]
+    target = io.BytesIO()
+    assert records.write_to(target) == len(target.getvalue()) == records.size_in_bytes == records.valid_bytes
+    with pytest.raises(kseg.InvalidMessageError, match="crc"):
+        kseg.Message(message.raw[:-1] + b"!").ensure_valid()

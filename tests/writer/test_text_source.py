@@ -2,7 +2,7 @@
 
 import pytest
 
-from kseg.writer.source import SourceError
+from kseg.writer.source_items import SourceError
 from kseg.writer.text_source import read_csv, read_text_lines
 
 

@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-REGISTER_BROKER_RECORD = Message(
+REGISTER_BROKER_RECORD = MessageSchema(
     "RegisterBrokerRecord",
     "metadata",
     0,
@@ -45,7 +45,7 @@ REGISTER_BROKER_RECORD = Message(
     ),
 )
 
-UNREGISTER_BROKER_RECORD = Message(
+UNREGISTER_BROKER_RECORD = MessageSchema(
     "UnregisterBrokerRecord",
     "metadata",
     1,
@@ -57,7 +57,7 @@ UNREGISTER_BROKER_RECORD = Message(
     ),
 )
 
-TOPIC_RECORD = Message(
+TOPIC_RECORD = MessageSchema(
     "TopicRecord",
     "metadata",
     2,
@@ -69,7 +69,7 @@ TOPIC_RECORD = Message(
     ),
 )
 
-PARTITION_RECORD = Message(
+PARTITION_RECORD = MessageSchema(
     "PartitionRecord",
     "metadata",
     3,
@@ -92,7 +92,7 @@ PARTITION_RECORD = Message(
     ),
 )
 
-CONFIG_RECORD = Message(
+CONFIG_RECORD = MessageSchema(
     "ConfigRecord",
     "metadata",
     4,
@@ -106,7 +106,7 @@ CONFIG_RECORD = Message(
     ),
 )
 
-PARTITION_CHANGE_RECORD = Message(
+PARTITION_CHANGE_RECORD = MessageSchema(
     "PartitionChangeRecord",
     "metadata",
     5,
@@ -127,7 +127,7 @@ PARTITION_CHANGE_RECORD = Message(
     ),
 )
 
-FENCE_BROKER_RECORD = Message(
+FENCE_BROKER_RECORD = MessageSchema(
     "FenceBrokerRecord",
     "metadata",
     7,
@@ -139,7 +139,7 @@ FENCE_BROKER_RECORD = Message(
     ),
 )
 
-UNFENCE_BROKER_RECORD = Message(
+UNFENCE_BROKER_RECORD = MessageSchema(
     "UnfenceBrokerRecord",
     "metadata",
     8,
@@ -151,9 +151,9 @@ UNFENCE_BROKER_RECORD = Message(
     ),
 )
 
-REMOVE_TOPIC_RECORD = Message("RemoveTopicRecord", "metadata", 9, "0", "0+", (Field("topicId", "uuid", "0+"),))
+REMOVE_TOPIC_RECORD = MessageSchema("RemoveTopicRecord", "metadata", 9, "0", "0+", (Field("topicId", "uuid", "0+"),))
 
-DELEGATION_TOKEN_RECORD = Message(
+DELEGATION_TOKEN_RECORD = MessageSchema(
     "DelegationTokenRecord",
     "metadata",
     10,
@@ -170,7 +170,7 @@ DELEGATION_TOKEN_RECORD = Message(
     ),
 )
 
-USER_SCRAM_CREDENTIAL_RECORD = Message(
+USER_SCRAM_CREDENTIAL_RECORD = MessageSchema(
     "UserScramCredentialRecord",
     "metadata",
     11,
@@ -186,7 +186,7 @@ USER_SCRAM_CREDENTIAL_RECORD = Message(
     ),
 )
 
-FEATURE_LEVEL_RECORD = Message(
+FEATURE_LEVEL_RECORD = MessageSchema(
     "FeatureLevelRecord",
     "metadata",
     12,
@@ -198,7 +198,7 @@ FEATURE_LEVEL_RECORD = Message(
     ),
 )
 
-CLIENT_QUOTA_RECORD = Message(
+CLIENT_QUOTA_RECORD = MessageSchema(
     "ClientQuotaRecord",
     "metadata",
     14,
@@ -220,7 +220,7 @@ CLIENT_QUOTA_RECORD = Message(
     ),
 )
 
-PRODUCER_IDS_RECORD = Message(
+PRODUCER_IDS_RECORD = MessageSchema(
     "ProducerIdsRecord",
     "metadata",
     15,
@@ -233,7 +233,7 @@ PRODUCER_IDS_RECORD = Message(
     ),
 )
 
-BROKER_REGISTRATION_CHANGE_RECORD = Message(
+BROKER_REGISTRATION_CHANGE_RECORD = MessageSchema(
     "BrokerRegistrationChangeRecord",
     "metadata",
     17,
@@ -249,7 +249,7 @@ BROKER_REGISTRATION_CHANGE_RECORD = Message(
     ),
 )
 
-ACCESS_CONTROL_ENTRY_RECORD = Message(
+ACCESS_CONTROL_ENTRY_RECORD = MessageSchema(
     "AccessControlEntryRecord",
     "metadata",
     18,
@@ -267,17 +267,17 @@ ACCESS_CONTROL_ENTRY_RECORD = Message(
     ),
 )
 
-REMOVE_ACCESS_CONTROL_ENTRY_RECORD = Message(
+REMOVE_ACCESS_CONTROL_ENTRY_RECORD = MessageSchema(
     "RemoveAccessControlEntryRecord", "metadata", 19, "0", "0+", (Field("id", "uuid", "0+"),)
 )
 
-NO_OP_RECORD = Message("NoOpRecord", "metadata", 20, "0", "0+", ())
+NO_OP_RECORD = MessageSchema("NoOpRecord", "metadata", 20, "0", "0+", ())
 
-ZK_MIGRATION_STATE_RECORD = Message(
+ZK_MIGRATION_STATE_RECORD = MessageSchema(
     "ZkMigrationStateRecord", "metadata", 21, "0", "0+", (Field("zkMigrationState", "int8", "0+"),)
 )
 
-REMOVE_USER_SCRAM_CREDENTIAL_RECORD = Message(
+REMOVE_USER_SCRAM_CREDENTIAL_RECORD = MessageSchema(
     "RemoveUserScramCredentialRecord",
     "metadata",
     22,
@@ -289,7 +289,7 @@ REMOVE_USER_SCRAM_CREDENTIAL_RECORD = Message(
     ),
 )
 
-BEGIN_TRANSACTION_RECORD = Message(
+BEGIN_TRANSACTION_RECORD = MessageSchema(
     "BeginTransactionRecord",
     "metadata",
     23,
@@ -298,9 +298,9 @@ BEGIN_TRANSACTION_RECORD = Message(
     (Field("name", "string", "0+", nullable="0+", tag=0, tagged="0+", default="null"),),
 )
 
-END_TRANSACTION_RECORD = Message("EndTransactionRecord", "metadata", 24, "0", "0+", ())
+END_TRANSACTION_RECORD = MessageSchema("EndTransactionRecord", "metadata", 24, "0", "0+", ())
 
-ABORT_TRANSACTION_RECORD = Message(
+ABORT_TRANSACTION_RECORD = MessageSchema(
     "AbortTransactionRecord",
     "metadata",
     25,
@@ -309,11 +309,11 @@ ABORT_TRANSACTION_RECORD = Message(
     (Field("reason", "string", "0+", nullable="0+", tag=0, tagged="0+", default="null"),),
 )
 
-REMOVE_DELEGATION_TOKEN_RECORD = Message(
+REMOVE_DELEGATION_TOKEN_RECORD = MessageSchema(
     "RemoveDelegationTokenRecord", "metadata", 26, "0", "0+", (Field("tokenId", "string", "0+"),)
 )
 
-REGISTER_CONTROLLER_RECORD = Message(
+REGISTER_CONTROLLER_RECORD = MessageSchema(
     "RegisterControllerRecord",
     "metadata",
     27,
@@ -347,13 +347,13 @@ REGISTER_CONTROLLER_RECORD = Message(
     ),
 )
 
-CLEAR_ELR_RECORD = Message("ClearElrRecord", "metadata", 28, "0", "0+", (Field("topicName", "string", "0+"),))
+CLEAR_ELR_RECORD = MessageSchema("ClearElrRecord", "metadata", 28, "0", "0+", (Field("topicName", "string", "0+"),))
 
-UNREGISTER_CONTROLLER_RECORD = Message(
+UNREGISTER_CONTROLLER_RECORD = MessageSchema(
     "UnregisterControllerRecord", "metadata", 29, "0", "0+", (Field("controllerId", "int32", "0+"),)
 )
 
-RECORDS: dict[int, Message] = {
+RECORDS: dict[int, MessageSchema] = {
     0: REGISTER_BROKER_RECORD,
     1: UNREGISTER_BROKER_RECORD,
     2: TOPIC_RECORD,

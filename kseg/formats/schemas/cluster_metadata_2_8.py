@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 2.8.2.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-REGISTER_BROKER_RECORD = Message(
+REGISTER_BROKER_RECORD = MessageSchema(
     "RegisterBrokerRecord",
     "metadata",
     0,
@@ -40,7 +40,7 @@ REGISTER_BROKER_RECORD = Message(
     ),
 )
 
-UNREGISTER_BROKER_RECORD = Message(
+UNREGISTER_BROKER_RECORD = MessageSchema(
     "UnregisterBrokerRecord",
     "metadata",
     1,
@@ -52,7 +52,7 @@ UNREGISTER_BROKER_RECORD = Message(
     ),
 )
 
-TOPIC_RECORD = Message(
+TOPIC_RECORD = MessageSchema(
     "TopicRecord",
     "metadata",
     2,
@@ -64,7 +64,7 @@ TOPIC_RECORD = Message(
     ),
 )
 
-PARTITION_RECORD = Message(
+PARTITION_RECORD = MessageSchema(
     "PartitionRecord",
     "metadata",
     3,
@@ -83,7 +83,7 @@ PARTITION_RECORD = Message(
     ),
 )
 
-CONFIG_RECORD = Message(
+CONFIG_RECORD = MessageSchema(
     "ConfigRecord",
     "metadata",
     4,
@@ -97,7 +97,7 @@ CONFIG_RECORD = Message(
     ),
 )
 
-PARTITION_CHANGE_RECORD = Message(
+PARTITION_CHANGE_RECORD = MessageSchema(
     "PartitionChangeRecord",
     "metadata",
     5,
@@ -111,7 +111,7 @@ PARTITION_CHANGE_RECORD = Message(
     ),
 )
 
-ACCESS_CONTROL_RECORD = Message(
+ACCESS_CONTROL_RECORD = MessageSchema(
     "AccessControlRecord",
     "metadata",
     6,
@@ -128,7 +128,7 @@ ACCESS_CONTROL_RECORD = Message(
     ),
 )
 
-FENCE_BROKER_RECORD = Message(
+FENCE_BROKER_RECORD = MessageSchema(
     "FenceBrokerRecord",
     "metadata",
     7,
@@ -140,7 +140,7 @@ FENCE_BROKER_RECORD = Message(
     ),
 )
 
-UNFENCE_BROKER_RECORD = Message(
+UNFENCE_BROKER_RECORD = MessageSchema(
     "UnfenceBrokerRecord",
     "metadata",
     8,
@@ -152,9 +152,9 @@ UNFENCE_BROKER_RECORD = Message(
     ),
 )
 
-REMOVE_TOPIC_RECORD = Message("RemoveTopicRecord", "metadata", 9, "0", "none", (Field("topicId", "uuid", "0+"),))
+REMOVE_TOPIC_RECORD = MessageSchema("RemoveTopicRecord", "metadata", 9, "0", "none", (Field("topicId", "uuid", "0+"),))
 
-DELEGATION_TOKEN_RECORD = Message(
+DELEGATION_TOKEN_RECORD = MessageSchema(
     "DelegationTokenRecord",
     "metadata",
     10,
@@ -170,7 +170,7 @@ DELEGATION_TOKEN_RECORD = Message(
     ),
 )
 
-USER_SCRAM_CREDENTIAL_RECORD = Message(
+USER_SCRAM_CREDENTIAL_RECORD = MessageSchema(
     "UserScramCredentialRecord",
     "metadata",
     11,
@@ -192,7 +192,7 @@ USER_SCRAM_CREDENTIAL_RECORD = Message(
     ),
 )
 
-FEATURE_LEVEL_RECORD = Message(
+FEATURE_LEVEL_RECORD = MessageSchema(
     "FeatureLevelRecord",
     "metadata",
     12,
@@ -205,7 +205,7 @@ FEATURE_LEVEL_RECORD = Message(
     ),
 )
 
-QUOTA_RECORD = Message(
+QUOTA_RECORD = MessageSchema(
     "QuotaRecord",
     "metadata",
     14,
@@ -227,7 +227,7 @@ QUOTA_RECORD = Message(
     ),
 )
 
-RECORDS: dict[int, Message] = {
+RECORDS: dict[int, MessageSchema] = {
     0: REGISTER_BROKER_RECORD,
     1: UNREGISTER_BROKER_RECORD,
     2: TOPIC_RECORD,

@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 3.1.2.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-DELEGATION_TOKEN_RECORD = Message(
+DELEGATION_TOKEN_RECORD = MessageSchema(
     "DelegationTokenRecord",
     "metadata",
     10,
@@ -21,7 +21,7 @@ DELEGATION_TOKEN_RECORD = Message(
     ),
 )
 
-USER_SCRAM_CREDENTIAL_RECORD = Message(
+USER_SCRAM_CREDENTIAL_RECORD = MessageSchema(
     "UserScramCredentialRecord",
     "metadata",
     11,
@@ -43,7 +43,7 @@ USER_SCRAM_CREDENTIAL_RECORD = Message(
     ),
 )
 
-FEATURE_LEVEL_RECORD = Message(
+FEATURE_LEVEL_RECORD = MessageSchema(
     "FeatureLevelRecord",
     "metadata",
     12,
@@ -56,7 +56,7 @@ FEATURE_LEVEL_RECORD = Message(
     ),
 )
 
-PRODUCER_IDS_RECORD = Message(
+PRODUCER_IDS_RECORD = MessageSchema(
     "ProducerIdsRecord",
     "metadata",
     15,
@@ -69,11 +69,11 @@ PRODUCER_IDS_RECORD = Message(
     ),
 )
 
-REMOVE_FEATURE_LEVEL_RECORD = Message(
+REMOVE_FEATURE_LEVEL_RECORD = MessageSchema(
     "RemoveFeatureLevelRecord", "metadata", 16, "0", "0+", (Field("name", "string", "0+"),)
 )
 
-RECORDS: dict[int, Message] = {
+RECORDS: dict[int, MessageSchema] = {
     10: DELEGATION_TOKEN_RECORD,
     11: USER_SCRAM_CREDENTIAL_RECORD,
     12: FEATURE_LEVEL_RECORD,

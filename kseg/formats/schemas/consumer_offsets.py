@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-LEGACY_OFFSET_COMMIT_KEY = Message(
+LEGACY_OFFSET_COMMIT_KEY = MessageSchema(
     "LegacyOffsetCommitKey",
     "coordinator-key",
     0,
@@ -18,7 +18,7 @@ LEGACY_OFFSET_COMMIT_KEY = Message(
     ),
 )
 
-LEGACY_OFFSET_COMMIT_VALUE = Message(
+LEGACY_OFFSET_COMMIT_VALUE = MessageSchema(
     "LegacyOffsetCommitValue",
     "coordinator-value",
     0,
@@ -31,7 +31,7 @@ LEGACY_OFFSET_COMMIT_VALUE = Message(
     ),
 )
 
-OFFSET_COMMIT_KEY = Message(
+OFFSET_COMMIT_KEY = MessageSchema(
     "OffsetCommitKey",
     "coordinator-key",
     1,
@@ -44,7 +44,7 @@ OFFSET_COMMIT_KEY = Message(
     ),
 )
 
-OFFSET_COMMIT_VALUE = Message(
+OFFSET_COMMIT_VALUE = MessageSchema(
     "OffsetCommitValue",
     "coordinator-value",
     1,
@@ -60,9 +60,11 @@ OFFSET_COMMIT_VALUE = Message(
     ),
 )
 
-GROUP_METADATA_KEY = Message("GroupMetadataKey", "coordinator-key", 2, "0", "none", (Field("group", "string", "0"),))
+GROUP_METADATA_KEY = MessageSchema(
+    "GroupMetadataKey", "coordinator-key", 2, "0", "none", (Field("group", "string", "0"),)
+)
 
-GROUP_METADATA_VALUE = Message(
+GROUP_METADATA_VALUE = MessageSchema(
     "GroupMetadataValue",
     "coordinator-value",
     2,
@@ -92,11 +94,11 @@ GROUP_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_METADATA_KEY = Message(
+CONSUMER_GROUP_METADATA_KEY = MessageSchema(
     "ConsumerGroupMetadataKey", "coordinator-key", 3, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-CONSUMER_GROUP_METADATA_VALUE = Message(
+CONSUMER_GROUP_METADATA_VALUE = MessageSchema(
     "ConsumerGroupMetadataValue",
     "coordinator-value",
     3,
@@ -108,11 +110,11 @@ CONSUMER_GROUP_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_PARTITION_METADATA_KEY = Message(
+CONSUMER_GROUP_PARTITION_METADATA_KEY = MessageSchema(
     "ConsumerGroupPartitionMetadataKey", "coordinator-key", 4, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-CONSUMER_GROUP_PARTITION_METADATA_VALUE = Message(
+CONSUMER_GROUP_PARTITION_METADATA_VALUE = MessageSchema(
     "ConsumerGroupPartitionMetadataValue",
     "coordinator-value",
     4,
@@ -141,7 +143,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_MEMBER_METADATA_KEY = Message(
+CONSUMER_GROUP_MEMBER_METADATA_KEY = MessageSchema(
     "ConsumerGroupMemberMetadataKey",
     "coordinator-key",
     5,
@@ -153,7 +155,7 @@ CONSUMER_GROUP_MEMBER_METADATA_KEY = Message(
     ),
 )
 
-CONSUMER_GROUP_MEMBER_METADATA_VALUE = Message(
+CONSUMER_GROUP_MEMBER_METADATA_VALUE = MessageSchema(
     "ConsumerGroupMemberMetadataValue",
     "coordinator-value",
     5,
@@ -191,11 +193,11 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = Message(
+CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = MessageSchema(
     "ConsumerGroupTargetAssignmentMetadataKey", "coordinator-key", 6, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
+CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = MessageSchema(
     "ConsumerGroupTargetAssignmentMetadataValue",
     "coordinator-value",
     6,
@@ -207,7 +209,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
+CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = MessageSchema(
     "ConsumerGroupTargetAssignmentMemberKey",
     "coordinator-key",
     7,
@@ -219,7 +221,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
     ),
 )
 
-CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
+CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = MessageSchema(
     "ConsumerGroupTargetAssignmentMemberValue",
     "coordinator-value",
     7,
@@ -238,7 +240,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
+CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = MessageSchema(
     "ConsumerGroupCurrentMemberAssignmentKey",
     "coordinator-key",
     8,
@@ -250,7 +252,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
     ),
 )
 
-CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
+CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = MessageSchema(
     "ConsumerGroupCurrentMemberAssignmentValue",
     "coordinator-value",
     8,
@@ -283,7 +285,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_MEMBER_METADATA_KEY = Message(
+SHARE_GROUP_MEMBER_METADATA_KEY = MessageSchema(
     "ShareGroupMemberMetadataKey",
     "coordinator-key",
     10,
@@ -295,7 +297,7 @@ SHARE_GROUP_MEMBER_METADATA_KEY = Message(
     ),
 )
 
-SHARE_GROUP_MEMBER_METADATA_VALUE = Message(
+SHARE_GROUP_MEMBER_METADATA_VALUE = MessageSchema(
     "ShareGroupMemberMetadataValue",
     "coordinator-value",
     10,
@@ -309,11 +311,11 @@ SHARE_GROUP_MEMBER_METADATA_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_METADATA_KEY = Message(
+SHARE_GROUP_METADATA_KEY = MessageSchema(
     "ShareGroupMetadataKey", "coordinator-key", 11, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-SHARE_GROUP_METADATA_VALUE = Message(
+SHARE_GROUP_METADATA_VALUE = MessageSchema(
     "ShareGroupMetadataValue",
     "coordinator-value",
     11,
@@ -325,11 +327,11 @@ SHARE_GROUP_METADATA_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = Message(
+SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = MessageSchema(
     "ShareGroupTargetAssignmentMetadataKey", "coordinator-key", 12, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
+SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = MessageSchema(
     "ShareGroupTargetAssignmentMetadataValue",
     "coordinator-value",
     12,
@@ -341,7 +343,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
+SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = MessageSchema(
     "ShareGroupTargetAssignmentMemberKey",
     "coordinator-key",
     13,
@@ -353,7 +355,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
     ),
 )
 
-SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
+SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = MessageSchema(
     "ShareGroupTargetAssignmentMemberValue",
     "coordinator-value",
     13,
@@ -372,7 +374,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
+SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = MessageSchema(
     "ShareGroupCurrentMemberAssignmentKey",
     "coordinator-key",
     14,
@@ -384,7 +386,7 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
     ),
 )
 
-SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
+SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = MessageSchema(
     "ShareGroupCurrentMemberAssignmentValue",
     "coordinator-value",
     14,
@@ -406,11 +408,11 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_STATE_PARTITION_METADATA_KEY = Message(
+SHARE_GROUP_STATE_PARTITION_METADATA_KEY = MessageSchema(
     "ShareGroupStatePartitionMetadataKey", "coordinator-key", 15, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Message(
+SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = MessageSchema(
     "ShareGroupStatePartitionMetadataValue",
     "coordinator-value",
     15,
@@ -449,7 +451,7 @@ SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Message(
     ),
 )
 
-CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = Message(
+CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = MessageSchema(
     "ConsumerGroupRegularExpressionKey",
     "coordinator-key",
     16,
@@ -461,7 +463,7 @@ CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = Message(
     ),
 )
 
-CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = Message(
+CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = MessageSchema(
     "ConsumerGroupRegularExpressionValue",
     "coordinator-value",
     16,
@@ -474,11 +476,11 @@ CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_METADATA_KEY = Message(
+STREAMS_GROUP_METADATA_KEY = MessageSchema(
     "StreamsGroupMetadataKey", "coordinator-key", 17, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-STREAMS_GROUP_METADATA_VALUE = Message(
+STREAMS_GROUP_METADATA_VALUE = MessageSchema(
     "StreamsGroupMetadataValue",
     "coordinator-value",
     17,
@@ -505,7 +507,7 @@ STREAMS_GROUP_METADATA_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_MEMBER_METADATA_KEY = Message(
+STREAMS_GROUP_MEMBER_METADATA_KEY = MessageSchema(
     "StreamsGroupMemberMetadataKey",
     "coordinator-key",
     19,
@@ -517,7 +519,7 @@ STREAMS_GROUP_MEMBER_METADATA_KEY = Message(
     ),
 )
 
-STREAMS_GROUP_MEMBER_METADATA_VALUE = Message(
+STREAMS_GROUP_MEMBER_METADATA_VALUE = MessageSchema(
     "StreamsGroupMemberMetadataValue",
     "coordinator-value",
     19,
@@ -554,11 +556,11 @@ STREAMS_GROUP_MEMBER_METADATA_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = Message(
+STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = MessageSchema(
     "StreamsGroupTargetAssignmentMetadataKey", "coordinator-key", 20, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
+STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = MessageSchema(
     "StreamsGroupTargetAssignmentMetadataValue",
     "coordinator-value",
     20,
@@ -570,7 +572,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
+STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = MessageSchema(
     "StreamsGroupTargetAssignmentMemberKey",
     "coordinator-key",
     21,
@@ -582,7 +584,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = Message(
     ),
 )
 
-STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
+STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = MessageSchema(
     "StreamsGroupTargetAssignmentMemberValue",
     "coordinator-value",
     21,
@@ -619,7 +621,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
+STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = MessageSchema(
     "StreamsGroupCurrentMemberAssignmentKey",
     "coordinator-key",
     22,
@@ -631,7 +633,7 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = Message(
     ),
 )
 
-STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
+STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = MessageSchema(
     "StreamsGroupCurrentMemberAssignmentValue",
     "coordinator-value",
     22,
@@ -704,11 +706,11 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
     ),
 )
 
-STREAMS_GROUP_TOPOLOGY_KEY = Message(
+STREAMS_GROUP_TOPOLOGY_KEY = MessageSchema(
     "StreamsGroupTopologyKey", "coordinator-key", 23, "0", "none", (Field("groupId", "string", "0"),)
 )
 
-STREAMS_GROUP_TOPOLOGY_VALUE = Message(
+STREAMS_GROUP_TOPOLOGY_VALUE = MessageSchema(
     "StreamsGroupTopologyValue",
     "coordinator-value",
     23,
@@ -778,7 +780,7 @@ STREAMS_GROUP_TOPOLOGY_VALUE = Message(
     ),
 )
 
-KEYS: dict[int, Message] = {
+KEYS: dict[int, MessageSchema] = {
     0: LEGACY_OFFSET_COMMIT_KEY,
     1: OFFSET_COMMIT_KEY,
     2: GROUP_METADATA_KEY,
@@ -803,7 +805,7 @@ KEYS: dict[int, Message] = {
     23: STREAMS_GROUP_TOPOLOGY_KEY,
 }
 
-VALUES: dict[int, Message] = {
+VALUES: dict[int, MessageSchema] = {
     0: LEGACY_OFFSET_COMMIT_VALUE,
     1: OFFSET_COMMIT_VALUE,
     2: GROUP_METADATA_VALUE,

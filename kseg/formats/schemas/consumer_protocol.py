@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-CONSUMER_PROTOCOL_ASSIGNMENT = Message(
+CONSUMER_PROTOCOL_ASSIGNMENT = MessageSchema(
     "ConsumerProtocolAssignment",
     "data",
     None,
@@ -25,7 +25,7 @@ CONSUMER_PROTOCOL_ASSIGNMENT = Message(
     ),
 )
 
-CONSUMER_PROTOCOL_SUBSCRIPTION = Message(
+CONSUMER_PROTOCOL_SUBSCRIPTION = MessageSchema(
     "ConsumerProtocolSubscription",
     "data",
     None,

@@ -3,15 +3,15 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-CONTROL_RECORD_TYPE_SCHEMA = Message(
+CONTROL_RECORD_TYPE_SCHEMA = MessageSchema(
     "ControlRecordTypeSchema", "data", None, "0", "none", (Field("type", "int16", "0+"),)
 )
 
-END_TXN_MARKER = Message("EndTxnMarker", "data", None, "0", "none", (Field("coordinatorEpoch", "int32", "0+"),))
+END_TXN_MARKER = MessageSchema("EndTxnMarker", "data", None, "0", "none", (Field("coordinatorEpoch", "int32", "0+"),))
 
-KRAFT_VERSION_RECORD = Message(
+KRAFT_VERSION_RECORD = MessageSchema(
     "KRaftVersionRecord",
     "data",
     None,
@@ -23,7 +23,7 @@ KRAFT_VERSION_RECORD = Message(
     ),
 )
 
-LEADER_CHANGE_MESSAGE = Message(
+LEADER_CHANGE_MESSAGE = MessageSchema(
     "LeaderChangeMessage",
     "data",
     None,
@@ -53,9 +53,11 @@ LEADER_CHANGE_MESSAGE = Message(
     ),
 )
 
-SNAPSHOT_FOOTER_RECORD = Message("SnapshotFooterRecord", "data", None, "0", "0+", (Field("version", "int16", "0+"),))
+SNAPSHOT_FOOTER_RECORD = MessageSchema(
+    "SnapshotFooterRecord", "data", None, "0", "0+", (Field("version", "int16", "0+"),)
+)
 
-SNAPSHOT_HEADER_RECORD = Message(
+SNAPSHOT_HEADER_RECORD = MessageSchema(
     "SnapshotHeaderRecord",
     "data",
     None,
@@ -67,7 +69,7 @@ SNAPSHOT_HEADER_RECORD = Message(
     ),
 )
 
-VOTERS_RECORD = Message(
+VOTERS_RECORD = MessageSchema(
     "VotersRecord",
     "data",
     None,

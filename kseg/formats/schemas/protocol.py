@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-REQUEST_HEADER = Message(
+REQUEST_HEADER = MessageSchema(
     "RequestHeader",
     "header",
     None,
@@ -19,9 +19,9 @@ REQUEST_HEADER = Message(
     ),
 )
 
-RESPONSE_HEADER = Message("ResponseHeader", "header", None, "0-1", "1+", (Field("correlationId", "int32", "0+"),))
+RESPONSE_HEADER = MessageSchema("ResponseHeader", "header", None, "0-1", "1+", (Field("correlationId", "int32", "0+"),))
 
-PRODUCE_REQUEST = Message(
+PRODUCE_REQUEST = MessageSchema(
     "ProduceRequest",
     "request",
     0,
@@ -52,7 +52,7 @@ PRODUCE_REQUEST = Message(
     ),
 )
 
-PRODUCE_RESPONSE = Message(
+PRODUCE_RESPONSE = MessageSchema(
     "ProduceResponse",
     "response",
     0,
@@ -118,7 +118,7 @@ PRODUCE_RESPONSE = Message(
     ),
 )
 
-FETCH_REQUEST = Message(
+FETCH_REQUEST = MessageSchema(
     "FetchRequest",
     "request",
     1,
@@ -182,7 +182,7 @@ FETCH_REQUEST = Message(
     ),
 )
 
-FETCH_RESPONSE = Message(
+FETCH_RESPONSE = MessageSchema(
     "FetchResponse",
     "response",
     1,
@@ -274,7 +274,7 @@ FETCH_RESPONSE = Message(
     ),
 )
 
-LIST_OFFSETS_REQUEST = Message(
+LIST_OFFSETS_REQUEST = MessageSchema(
     "ListOffsetsRequest",
     "request",
     2,
@@ -305,7 +305,7 @@ LIST_OFFSETS_REQUEST = Message(
     ),
 )
 
-LIST_OFFSETS_RESPONSE = Message(
+LIST_OFFSETS_RESPONSE = MessageSchema(
     "ListOffsetsResponse",
     "response",
     2,
@@ -336,7 +336,7 @@ LIST_OFFSETS_RESPONSE = Message(
     ),
 )
 
-METADATA_REQUEST = Message(
+METADATA_REQUEST = MessageSchema(
     "MetadataRequest",
     "request",
     3,
@@ -359,7 +359,7 @@ METADATA_REQUEST = Message(
     ),
 )
 
-METADATA_RESPONSE = Message(
+METADATA_RESPONSE = MessageSchema(
     "MetadataResponse",
     "response",
     3,
@@ -411,23 +411,23 @@ METADATA_RESPONSE = Message(
     ),
 )
 
-LEADER_AND_ISR_REQUEST = Message("LeaderAndIsrRequest", "request", 4, "none", "none", ())
+LEADER_AND_ISR_REQUEST = MessageSchema("LeaderAndIsrRequest", "request", 4, "none", "none", ())
 
-LEADER_AND_ISR_RESPONSE = Message("LeaderAndIsrResponse", "response", 4, "none", "none", ())
+LEADER_AND_ISR_RESPONSE = MessageSchema("LeaderAndIsrResponse", "response", 4, "none", "none", ())
 
-STOP_REPLICA_REQUEST = Message("StopReplicaRequest", "request", 5, "none", "none", ())
+STOP_REPLICA_REQUEST = MessageSchema("StopReplicaRequest", "request", 5, "none", "none", ())
 
-STOP_REPLICA_RESPONSE = Message("StopReplicaResponse", "response", 5, "none", "none", ())
+STOP_REPLICA_RESPONSE = MessageSchema("StopReplicaResponse", "response", 5, "none", "none", ())
 
-UPDATE_METADATA_REQUEST = Message("UpdateMetadataRequest", "request", 6, "none", "none", ())
+UPDATE_METADATA_REQUEST = MessageSchema("UpdateMetadataRequest", "request", 6, "none", "none", ())
 
-UPDATE_METADATA_RESPONSE = Message("UpdateMetadataResponse", "response", 6, "none", "none", ())
+UPDATE_METADATA_RESPONSE = MessageSchema("UpdateMetadataResponse", "response", 6, "none", "none", ())
 
-CONTROLLED_SHUTDOWN_REQUEST = Message("ControlledShutdownRequest", "request", 7, "none", "none", ())
+CONTROLLED_SHUTDOWN_REQUEST = MessageSchema("ControlledShutdownRequest", "request", 7, "none", "none", ())
 
-CONTROLLED_SHUTDOWN_RESPONSE = Message("ControlledShutdownResponse", "response", 7, "none", "none", ())
+CONTROLLED_SHUTDOWN_RESPONSE = MessageSchema("ControlledShutdownResponse", "response", 7, "none", "none", ())
 
-OFFSET_COMMIT_REQUEST = Message(
+OFFSET_COMMIT_REQUEST = MessageSchema(
     "OffsetCommitRequest",
     "request",
     8,
@@ -462,7 +462,7 @@ OFFSET_COMMIT_REQUEST = Message(
     ),
 )
 
-OFFSET_COMMIT_RESPONSE = Message(
+OFFSET_COMMIT_RESPONSE = MessageSchema(
     "OffsetCommitResponse",
     "response",
     8,
@@ -491,7 +491,7 @@ OFFSET_COMMIT_RESPONSE = Message(
     ),
 )
 
-OFFSET_FETCH_REQUEST = Message(
+OFFSET_FETCH_REQUEST = MessageSchema(
     "OffsetFetchRequest",
     "request",
     9,
@@ -534,7 +534,7 @@ OFFSET_FETCH_REQUEST = Message(
     ),
 )
 
-OFFSET_FETCH_RESPONSE = Message(
+OFFSET_FETCH_RESPONSE = MessageSchema(
     "OffsetFetchResponse",
     "response",
     9,
@@ -596,7 +596,7 @@ OFFSET_FETCH_RESPONSE = Message(
     ),
 )
 
-FIND_COORDINATOR_REQUEST = Message(
+FIND_COORDINATOR_REQUEST = MessageSchema(
     "FindCoordinatorRequest",
     "request",
     10,
@@ -609,7 +609,7 @@ FIND_COORDINATOR_REQUEST = Message(
     ),
 )
 
-FIND_COORDINATOR_RESPONSE = Message(
+FIND_COORDINATOR_RESPONSE = MessageSchema(
     "FindCoordinatorResponse",
     "response",
     10,
@@ -638,7 +638,7 @@ FIND_COORDINATOR_RESPONSE = Message(
     ),
 )
 
-JOIN_GROUP_REQUEST = Message(
+JOIN_GROUP_REQUEST = MessageSchema(
     "JoinGroupRequest",
     "request",
     11,
@@ -664,7 +664,7 @@ JOIN_GROUP_REQUEST = Message(
     ),
 )
 
-JOIN_GROUP_RESPONSE = Message(
+JOIN_GROUP_RESPONSE = MessageSchema(
     "JoinGroupResponse",
     "response",
     11,
@@ -692,7 +692,7 @@ JOIN_GROUP_RESPONSE = Message(
     ),
 )
 
-HEARTBEAT_REQUEST = Message(
+HEARTBEAT_REQUEST = MessageSchema(
     "HeartbeatRequest",
     "request",
     12,
@@ -706,7 +706,7 @@ HEARTBEAT_REQUEST = Message(
     ),
 )
 
-HEARTBEAT_RESPONSE = Message(
+HEARTBEAT_RESPONSE = MessageSchema(
     "HeartbeatResponse",
     "response",
     12,
@@ -718,7 +718,7 @@ HEARTBEAT_RESPONSE = Message(
     ),
 )
 
-LEAVE_GROUP_REQUEST = Message(
+LEAVE_GROUP_REQUEST = MessageSchema(
     "LeaveGroupRequest",
     "request",
     13,
@@ -740,7 +740,7 @@ LEAVE_GROUP_REQUEST = Message(
     ),
 )
 
-LEAVE_GROUP_RESPONSE = Message(
+LEAVE_GROUP_RESPONSE = MessageSchema(
     "LeaveGroupResponse",
     "response",
     13,
@@ -762,7 +762,7 @@ LEAVE_GROUP_RESPONSE = Message(
     ),
 )
 
-SYNC_GROUP_REQUEST = Message(
+SYNC_GROUP_REQUEST = MessageSchema(
     "SyncGroupRequest",
     "request",
     14,
@@ -787,7 +787,7 @@ SYNC_GROUP_REQUEST = Message(
     ),
 )
 
-SYNC_GROUP_RESPONSE = Message(
+SYNC_GROUP_RESPONSE = MessageSchema(
     "SyncGroupResponse",
     "response",
     14,
@@ -802,7 +802,7 @@ SYNC_GROUP_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_GROUPS_REQUEST = Message(
+DESCRIBE_GROUPS_REQUEST = MessageSchema(
     "DescribeGroupsRequest",
     "request",
     15,
@@ -814,7 +814,7 @@ DESCRIBE_GROUPS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_GROUPS_RESPONSE = Message(
+DESCRIBE_GROUPS_RESPONSE = MessageSchema(
     "DescribeGroupsResponse",
     "response",
     15,
@@ -852,7 +852,7 @@ DESCRIBE_GROUPS_RESPONSE = Message(
     ),
 )
 
-LIST_GROUPS_REQUEST = Message(
+LIST_GROUPS_REQUEST = MessageSchema(
     "ListGroupsRequest",
     "request",
     16,
@@ -864,7 +864,7 @@ LIST_GROUPS_REQUEST = Message(
     ),
 )
 
-LIST_GROUPS_RESPONSE = Message(
+LIST_GROUPS_RESPONSE = MessageSchema(
     "ListGroupsResponse",
     "response",
     16,
@@ -887,11 +887,11 @@ LIST_GROUPS_RESPONSE = Message(
     ),
 )
 
-SASL_HANDSHAKE_REQUEST = Message(
+SASL_HANDSHAKE_REQUEST = MessageSchema(
     "SaslHandshakeRequest", "request", 17, "0-1", "none", (Field("mechanism", "string", "0+"),)
 )
 
-SASL_HANDSHAKE_RESPONSE = Message(
+SASL_HANDSHAKE_RESPONSE = MessageSchema(
     "SaslHandshakeResponse",
     "response",
     17,
@@ -903,7 +903,7 @@ SASL_HANDSHAKE_RESPONSE = Message(
     ),
 )
 
-API_VERSIONS_REQUEST = Message(
+API_VERSIONS_REQUEST = MessageSchema(
     "ApiVersionsRequest",
     "request",
     18,
@@ -917,7 +917,7 @@ API_VERSIONS_REQUEST = Message(
     ),
 )
 
-API_VERSIONS_RESPONSE = Message(
+API_VERSIONS_RESPONSE = MessageSchema(
     "ApiVersionsResponse",
     "response",
     18,
@@ -965,7 +965,7 @@ API_VERSIONS_RESPONSE = Message(
     ),
 )
 
-CREATE_TOPICS_REQUEST = Message(
+CREATE_TOPICS_REQUEST = MessageSchema(
     "CreateTopicsRequest",
     "request",
     19,
@@ -1005,7 +1005,7 @@ CREATE_TOPICS_REQUEST = Message(
     ),
 )
 
-CREATE_TOPICS_RESPONSE = Message(
+CREATE_TOPICS_RESPONSE = MessageSchema(
     "CreateTopicsResponse",
     "response",
     19,
@@ -1043,7 +1043,7 @@ CREATE_TOPICS_RESPONSE = Message(
     ),
 )
 
-DELETE_TOPICS_REQUEST = Message(
+DELETE_TOPICS_REQUEST = MessageSchema(
     "DeleteTopicsRequest",
     "request",
     20,
@@ -1064,7 +1064,7 @@ DELETE_TOPICS_REQUEST = Message(
     ),
 )
 
-DELETE_TOPICS_RESPONSE = Message(
+DELETE_TOPICS_RESPONSE = MessageSchema(
     "DeleteTopicsResponse",
     "response",
     20,
@@ -1086,7 +1086,7 @@ DELETE_TOPICS_RESPONSE = Message(
     ),
 )
 
-DELETE_RECORDS_REQUEST = Message(
+DELETE_RECORDS_REQUEST = MessageSchema(
     "DeleteRecordsRequest",
     "request",
     21,
@@ -1114,7 +1114,7 @@ DELETE_RECORDS_REQUEST = Message(
     ),
 )
 
-DELETE_RECORDS_RESPONSE = Message(
+DELETE_RECORDS_RESPONSE = MessageSchema(
     "DeleteRecordsResponse",
     "response",
     21,
@@ -1143,7 +1143,7 @@ DELETE_RECORDS_RESPONSE = Message(
     ),
 )
 
-INIT_PRODUCER_ID_REQUEST = Message(
+INIT_PRODUCER_ID_REQUEST = MessageSchema(
     "InitProducerIdRequest",
     "request",
     22,
@@ -1159,7 +1159,7 @@ INIT_PRODUCER_ID_REQUEST = Message(
     ),
 )
 
-INIT_PRODUCER_ID_RESPONSE = Message(
+INIT_PRODUCER_ID_RESPONSE = MessageSchema(
     "InitProducerIdResponse",
     "response",
     22,
@@ -1175,7 +1175,7 @@ INIT_PRODUCER_ID_RESPONSE = Message(
     ),
 )
 
-OFFSET_FOR_LEADER_EPOCH_REQUEST = Message(
+OFFSET_FOR_LEADER_EPOCH_REQUEST = MessageSchema(
     "OffsetForLeaderEpochRequest",
     "request",
     23,
@@ -1204,7 +1204,7 @@ OFFSET_FOR_LEADER_EPOCH_REQUEST = Message(
     ),
 )
 
-OFFSET_FOR_LEADER_EPOCH_RESPONSE = Message(
+OFFSET_FOR_LEADER_EPOCH_RESPONSE = MessageSchema(
     "OffsetForLeaderEpochResponse",
     "response",
     23,
@@ -1234,7 +1234,7 @@ OFFSET_FOR_LEADER_EPOCH_RESPONSE = Message(
     ),
 )
 
-ADD_PARTITIONS_TO_TXN_REQUEST = Message(
+ADD_PARTITIONS_TO_TXN_REQUEST = MessageSchema(
     "AddPartitionsToTxnRequest",
     "request",
     24,
@@ -1276,7 +1276,7 @@ ADD_PARTITIONS_TO_TXN_REQUEST = Message(
     ),
 )
 
-ADD_PARTITIONS_TO_TXN_RESPONSE = Message(
+ADD_PARTITIONS_TO_TXN_RESPONSE = MessageSchema(
     "AddPartitionsToTxnResponse",
     "response",
     24,
@@ -1330,7 +1330,7 @@ ADD_PARTITIONS_TO_TXN_RESPONSE = Message(
     ),
 )
 
-ADD_OFFSETS_TO_TXN_REQUEST = Message(
+ADD_OFFSETS_TO_TXN_REQUEST = MessageSchema(
     "AddOffsetsToTxnRequest",
     "request",
     25,
@@ -1344,7 +1344,7 @@ ADD_OFFSETS_TO_TXN_REQUEST = Message(
     ),
 )
 
-ADD_OFFSETS_TO_TXN_RESPONSE = Message(
+ADD_OFFSETS_TO_TXN_RESPONSE = MessageSchema(
     "AddOffsetsToTxnResponse",
     "response",
     25,
@@ -1356,7 +1356,7 @@ ADD_OFFSETS_TO_TXN_RESPONSE = Message(
     ),
 )
 
-END_TXN_REQUEST = Message(
+END_TXN_REQUEST = MessageSchema(
     "EndTxnRequest",
     "request",
     26,
@@ -1370,7 +1370,7 @@ END_TXN_REQUEST = Message(
     ),
 )
 
-END_TXN_RESPONSE = Message(
+END_TXN_RESPONSE = MessageSchema(
     "EndTxnResponse",
     "response",
     26,
@@ -1384,7 +1384,7 @@ END_TXN_RESPONSE = Message(
     ),
 )
 
-WRITE_TXN_MARKERS_REQUEST = Message(
+WRITE_TXN_MARKERS_REQUEST = MessageSchema(
     "WriteTxnMarkersRequest",
     "request",
     27,
@@ -1415,7 +1415,7 @@ WRITE_TXN_MARKERS_REQUEST = Message(
     ),
 )
 
-WRITE_TXN_MARKERS_RESPONSE = Message(
+WRITE_TXN_MARKERS_RESPONSE = MessageSchema(
     "WriteTxnMarkersResponse",
     "response",
     27,
@@ -1450,7 +1450,7 @@ WRITE_TXN_MARKERS_RESPONSE = Message(
     ),
 )
 
-TXN_OFFSET_COMMIT_REQUEST = Message(
+TXN_OFFSET_COMMIT_REQUEST = MessageSchema(
     "TxnOffsetCommitRequest",
     "request",
     28,
@@ -1487,7 +1487,7 @@ TXN_OFFSET_COMMIT_REQUEST = Message(
     ),
 )
 
-TXN_OFFSET_COMMIT_RESPONSE = Message(
+TXN_OFFSET_COMMIT_RESPONSE = MessageSchema(
     "TxnOffsetCommitResponse",
     "response",
     28,
@@ -1516,7 +1516,7 @@ TXN_OFFSET_COMMIT_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_ACLS_REQUEST = Message(
+DESCRIBE_ACLS_REQUEST = MessageSchema(
     "DescribeAclsRequest",
     "request",
     29,
@@ -1533,7 +1533,7 @@ DESCRIBE_ACLS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_ACLS_RESPONSE = Message(
+DESCRIBE_ACLS_RESPONSE = MessageSchema(
     "DescribeAclsResponse",
     "response",
     29,
@@ -1567,7 +1567,7 @@ DESCRIBE_ACLS_RESPONSE = Message(
     ),
 )
 
-CREATE_ACLS_REQUEST = Message(
+CREATE_ACLS_REQUEST = MessageSchema(
     "CreateAclsRequest",
     "request",
     30,
@@ -1591,7 +1591,7 @@ CREATE_ACLS_REQUEST = Message(
     ),
 )
 
-CREATE_ACLS_RESPONSE = Message(
+CREATE_ACLS_RESPONSE = MessageSchema(
     "CreateAclsResponse",
     "response",
     30,
@@ -1611,7 +1611,7 @@ CREATE_ACLS_RESPONSE = Message(
     ),
 )
 
-DELETE_ACLS_REQUEST = Message(
+DELETE_ACLS_REQUEST = MessageSchema(
     "DeleteAclsRequest",
     "request",
     31,
@@ -1635,7 +1635,7 @@ DELETE_ACLS_REQUEST = Message(
     ),
 )
 
-DELETE_ACLS_RESPONSE = Message(
+DELETE_ACLS_RESPONSE = MessageSchema(
     "DeleteAclsResponse",
     "response",
     31,
@@ -1671,7 +1671,7 @@ DELETE_ACLS_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_CONFIGS_REQUEST = Message(
+DESCRIBE_CONFIGS_REQUEST = MessageSchema(
     "DescribeConfigsRequest",
     "request",
     32,
@@ -1693,7 +1693,7 @@ DESCRIBE_CONFIGS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_CONFIGS_RESPONSE = Message(
+DESCRIBE_CONFIGS_RESPONSE = MessageSchema(
     "DescribeConfigsResponse",
     "response",
     32,
@@ -1739,7 +1739,7 @@ DESCRIBE_CONFIGS_RESPONSE = Message(
     ),
 )
 
-ALTER_CONFIGS_REQUEST = Message(
+ALTER_CONFIGS_REQUEST = MessageSchema(
     "AlterConfigsRequest",
     "request",
     33,
@@ -1768,7 +1768,7 @@ ALTER_CONFIGS_REQUEST = Message(
     ),
 )
 
-ALTER_CONFIGS_RESPONSE = Message(
+ALTER_CONFIGS_RESPONSE = MessageSchema(
     "AlterConfigsResponse",
     "response",
     33,
@@ -1790,7 +1790,7 @@ ALTER_CONFIGS_RESPONSE = Message(
     ),
 )
 
-ALTER_REPLICA_LOG_DIRS_REQUEST = Message(
+ALTER_REPLICA_LOG_DIRS_REQUEST = MessageSchema(
     "AlterReplicaLogDirsRequest",
     "request",
     34,
@@ -1817,7 +1817,7 @@ ALTER_REPLICA_LOG_DIRS_REQUEST = Message(
     ),
 )
 
-ALTER_REPLICA_LOG_DIRS_RESPONSE = Message(
+ALTER_REPLICA_LOG_DIRS_RESPONSE = MessageSchema(
     "AlterReplicaLogDirsResponse",
     "response",
     34,
@@ -1845,7 +1845,7 @@ ALTER_REPLICA_LOG_DIRS_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_LOG_DIRS_REQUEST = Message(
+DESCRIBE_LOG_DIRS_REQUEST = MessageSchema(
     "DescribeLogDirsRequest",
     "request",
     35,
@@ -1865,7 +1865,7 @@ DESCRIBE_LOG_DIRS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_LOG_DIRS_RESPONSE = Message(
+DESCRIBE_LOG_DIRS_RESPONSE = MessageSchema(
     "DescribeLogDirsResponse",
     "response",
     35,
@@ -1908,11 +1908,11 @@ DESCRIBE_LOG_DIRS_RESPONSE = Message(
     ),
 )
 
-SASL_AUTHENTICATE_REQUEST = Message(
+SASL_AUTHENTICATE_REQUEST = MessageSchema(
     "SaslAuthenticateRequest", "request", 36, "0-2", "2+", (Field("authBytes", "bytes", "0+"),)
 )
 
-SASL_AUTHENTICATE_RESPONSE = Message(
+SASL_AUTHENTICATE_RESPONSE = MessageSchema(
     "SaslAuthenticateResponse",
     "response",
     36,
@@ -1926,7 +1926,7 @@ SASL_AUTHENTICATE_RESPONSE = Message(
     ),
 )
 
-CREATE_PARTITIONS_REQUEST = Message(
+CREATE_PARTITIONS_REQUEST = MessageSchema(
     "CreatePartitionsRequest",
     "request",
     37,
@@ -1954,7 +1954,7 @@ CREATE_PARTITIONS_REQUEST = Message(
     ),
 )
 
-CREATE_PARTITIONS_RESPONSE = Message(
+CREATE_PARTITIONS_RESPONSE = MessageSchema(
     "CreatePartitionsResponse",
     "response",
     37,
@@ -1975,7 +1975,7 @@ CREATE_PARTITIONS_RESPONSE = Message(
     ),
 )
 
-CREATE_DELEGATION_TOKEN_REQUEST = Message(
+CREATE_DELEGATION_TOKEN_REQUEST = MessageSchema(
     "CreateDelegationTokenRequest",
     "request",
     38,
@@ -1997,7 +1997,7 @@ CREATE_DELEGATION_TOKEN_REQUEST = Message(
     ),
 )
 
-CREATE_DELEGATION_TOKEN_RESPONSE = Message(
+CREATE_DELEGATION_TOKEN_RESPONSE = MessageSchema(
     "CreateDelegationTokenResponse",
     "response",
     38,
@@ -2018,7 +2018,7 @@ CREATE_DELEGATION_TOKEN_RESPONSE = Message(
     ),
 )
 
-RENEW_DELEGATION_TOKEN_REQUEST = Message(
+RENEW_DELEGATION_TOKEN_REQUEST = MessageSchema(
     "RenewDelegationTokenRequest",
     "request",
     39,
@@ -2030,7 +2030,7 @@ RENEW_DELEGATION_TOKEN_REQUEST = Message(
     ),
 )
 
-RENEW_DELEGATION_TOKEN_RESPONSE = Message(
+RENEW_DELEGATION_TOKEN_RESPONSE = MessageSchema(
     "RenewDelegationTokenResponse",
     "response",
     39,
@@ -2043,7 +2043,7 @@ RENEW_DELEGATION_TOKEN_RESPONSE = Message(
     ),
 )
 
-EXPIRE_DELEGATION_TOKEN_REQUEST = Message(
+EXPIRE_DELEGATION_TOKEN_REQUEST = MessageSchema(
     "ExpireDelegationTokenRequest",
     "request",
     40,
@@ -2055,7 +2055,7 @@ EXPIRE_DELEGATION_TOKEN_REQUEST = Message(
     ),
 )
 
-EXPIRE_DELEGATION_TOKEN_RESPONSE = Message(
+EXPIRE_DELEGATION_TOKEN_RESPONSE = MessageSchema(
     "ExpireDelegationTokenResponse",
     "response",
     40,
@@ -2068,7 +2068,7 @@ EXPIRE_DELEGATION_TOKEN_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_DELEGATION_TOKEN_REQUEST = Message(
+DESCRIBE_DELEGATION_TOKEN_REQUEST = MessageSchema(
     "DescribeDelegationTokenRequest",
     "request",
     41,
@@ -2088,7 +2088,7 @@ DESCRIBE_DELEGATION_TOKEN_REQUEST = Message(
     ),
 )
 
-DESCRIBE_DELEGATION_TOKEN_RESPONSE = Message(
+DESCRIBE_DELEGATION_TOKEN_RESPONSE = MessageSchema(
     "DescribeDelegationTokenResponse",
     "response",
     41,
@@ -2125,11 +2125,11 @@ DESCRIBE_DELEGATION_TOKEN_RESPONSE = Message(
     ),
 )
 
-DELETE_GROUPS_REQUEST = Message(
+DELETE_GROUPS_REQUEST = MessageSchema(
     "DeleteGroupsRequest", "request", 42, "0-3", "2+", (Field("groupsNames", "[]string", "0+"),)
 )
 
-DELETE_GROUPS_RESPONSE = Message(
+DELETE_GROUPS_RESPONSE = MessageSchema(
     "DeleteGroupsResponse",
     "response",
     42,
@@ -2150,7 +2150,7 @@ DELETE_GROUPS_RESPONSE = Message(
     ),
 )
 
-ELECT_LEADERS_REQUEST = Message(
+ELECT_LEADERS_REQUEST = MessageSchema(
     "ElectLeadersRequest",
     "request",
     43,
@@ -2172,7 +2172,7 @@ ELECT_LEADERS_REQUEST = Message(
     ),
 )
 
-ELECT_LEADERS_RESPONSE = Message(
+ELECT_LEADERS_RESPONSE = MessageSchema(
     "ElectLeadersResponse",
     "response",
     43,
@@ -2202,7 +2202,7 @@ ELECT_LEADERS_RESPONSE = Message(
     ),
 )
 
-INCREMENTAL_ALTER_CONFIGS_REQUEST = Message(
+INCREMENTAL_ALTER_CONFIGS_REQUEST = MessageSchema(
     "IncrementalAlterConfigsRequest",
     "request",
     44,
@@ -2232,7 +2232,7 @@ INCREMENTAL_ALTER_CONFIGS_REQUEST = Message(
     ),
 )
 
-INCREMENTAL_ALTER_CONFIGS_RESPONSE = Message(
+INCREMENTAL_ALTER_CONFIGS_RESPONSE = MessageSchema(
     "IncrementalAlterConfigsResponse",
     "response",
     44,
@@ -2254,7 +2254,7 @@ INCREMENTAL_ALTER_CONFIGS_RESPONSE = Message(
     ),
 )
 
-ALTER_PARTITION_REASSIGNMENTS_REQUEST = Message(
+ALTER_PARTITION_REASSIGNMENTS_REQUEST = MessageSchema(
     "AlterPartitionReassignmentsRequest",
     "request",
     45,
@@ -2283,7 +2283,7 @@ ALTER_PARTITION_REASSIGNMENTS_REQUEST = Message(
     ),
 )
 
-ALTER_PARTITION_REASSIGNMENTS_RESPONSE = Message(
+ALTER_PARTITION_REASSIGNMENTS_RESPONSE = MessageSchema(
     "AlterPartitionReassignmentsResponse",
     "response",
     45,
@@ -2315,7 +2315,7 @@ ALTER_PARTITION_REASSIGNMENTS_RESPONSE = Message(
     ),
 )
 
-LIST_PARTITION_REASSIGNMENTS_REQUEST = Message(
+LIST_PARTITION_REASSIGNMENTS_REQUEST = MessageSchema(
     "ListPartitionReassignmentsRequest",
     "request",
     46,
@@ -2337,7 +2337,7 @@ LIST_PARTITION_REASSIGNMENTS_REQUEST = Message(
     ),
 )
 
-LIST_PARTITION_REASSIGNMENTS_RESPONSE = Message(
+LIST_PARTITION_REASSIGNMENTS_RESPONSE = MessageSchema(
     "ListPartitionReassignmentsResponse",
     "response",
     46,
@@ -2369,7 +2369,7 @@ LIST_PARTITION_REASSIGNMENTS_RESPONSE = Message(
     ),
 )
 
-OFFSET_DELETE_REQUEST = Message(
+OFFSET_DELETE_REQUEST = MessageSchema(
     "OffsetDeleteRequest",
     "request",
     47,
@@ -2394,7 +2394,7 @@ OFFSET_DELETE_REQUEST = Message(
     ),
 )
 
-OFFSET_DELETE_RESPONSE = Message(
+OFFSET_DELETE_RESPONSE = MessageSchema(
     "OffsetDeleteResponse",
     "response",
     47,
@@ -2423,7 +2423,7 @@ OFFSET_DELETE_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_CLIENT_QUOTAS_REQUEST = Message(
+DESCRIBE_CLIENT_QUOTAS_REQUEST = MessageSchema(
     "DescribeClientQuotasRequest",
     "request",
     48,
@@ -2444,7 +2444,7 @@ DESCRIBE_CLIENT_QUOTAS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_CLIENT_QUOTAS_RESPONSE = Message(
+DESCRIBE_CLIENT_QUOTAS_RESPONSE = MessageSchema(
     "DescribeClientQuotasResponse",
     "response",
     48,
@@ -2483,7 +2483,7 @@ DESCRIBE_CLIENT_QUOTAS_RESPONSE = Message(
     ),
 )
 
-ALTER_CLIENT_QUOTAS_REQUEST = Message(
+ALTER_CLIENT_QUOTAS_REQUEST = MessageSchema(
     "AlterClientQuotasRequest",
     "request",
     49,
@@ -2520,7 +2520,7 @@ ALTER_CLIENT_QUOTAS_REQUEST = Message(
     ),
 )
 
-ALTER_CLIENT_QUOTAS_RESPONSE = Message(
+ALTER_CLIENT_QUOTAS_RESPONSE = MessageSchema(
     "AlterClientQuotasResponse",
     "response",
     49,
@@ -2549,7 +2549,7 @@ ALTER_CLIENT_QUOTAS_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = Message(
+DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = MessageSchema(
     "DescribeUserScramCredentialsRequest",
     "request",
     50,
@@ -2558,7 +2558,7 @@ DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = Message(
     (Field("users", "[]UserName", "0+", nullable="0+", fields=(Field("name", "string", "0+"),)),),
 )
 
-DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE = Message(
+DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE = MessageSchema(
     "DescribeUserScramCredentialsResponse",
     "response",
     50,
@@ -2590,7 +2590,7 @@ DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE = Message(
     ),
 )
 
-ALTER_USER_SCRAM_CREDENTIALS_REQUEST = Message(
+ALTER_USER_SCRAM_CREDENTIALS_REQUEST = MessageSchema(
     "AlterUserScramCredentialsRequest",
     "request",
     51,
@@ -2621,7 +2621,7 @@ ALTER_USER_SCRAM_CREDENTIALS_REQUEST = Message(
     ),
 )
 
-ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = Message(
+ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = MessageSchema(
     "AlterUserScramCredentialsResponse",
     "response",
     51,
@@ -2642,7 +2642,7 @@ ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = Message(
     ),
 )
 
-VOTE_REQUEST = Message(
+VOTE_REQUEST = MessageSchema(
     "VoteRequest",
     "request",
     52,
@@ -2677,7 +2677,7 @@ VOTE_REQUEST = Message(
     ),
 )
 
-VOTE_RESPONSE = Message(
+VOTE_RESPONSE = MessageSchema(
     "VoteResponse",
     "response",
     52,
@@ -2720,7 +2720,7 @@ VOTE_RESPONSE = Message(
     ),
 )
 
-BEGIN_QUORUM_EPOCH_REQUEST = Message(
+BEGIN_QUORUM_EPOCH_REQUEST = MessageSchema(
     "BeginQuorumEpochRequest",
     "request",
     53,
@@ -2761,7 +2761,7 @@ BEGIN_QUORUM_EPOCH_REQUEST = Message(
     ),
 )
 
-BEGIN_QUORUM_EPOCH_RESPONSE = Message(
+BEGIN_QUORUM_EPOCH_RESPONSE = MessageSchema(
     "BeginQuorumEpochResponse",
     "response",
     53,
@@ -2803,7 +2803,7 @@ BEGIN_QUORUM_EPOCH_RESPONSE = Message(
     ),
 )
 
-END_QUORUM_EPOCH_REQUEST = Message(
+END_QUORUM_EPOCH_REQUEST = MessageSchema(
     "EndQuorumEpochRequest",
     "request",
     54,
@@ -2852,7 +2852,7 @@ END_QUORUM_EPOCH_REQUEST = Message(
     ),
 )
 
-END_QUORUM_EPOCH_RESPONSE = Message(
+END_QUORUM_EPOCH_RESPONSE = MessageSchema(
     "EndQuorumEpochResponse",
     "response",
     54,
@@ -2894,7 +2894,7 @@ END_QUORUM_EPOCH_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_QUORUM_REQUEST = Message(
+DESCRIBE_QUORUM_REQUEST = MessageSchema(
     "DescribeQuorumRequest",
     "request",
     55,
@@ -2913,7 +2913,7 @@ DESCRIBE_QUORUM_REQUEST = Message(
     ),
 )
 
-DESCRIBE_QUORUM_RESPONSE = Message(
+DESCRIBE_QUORUM_RESPONSE = MessageSchema(
     "DescribeQuorumResponse",
     "response",
     55,
@@ -2988,7 +2988,7 @@ DESCRIBE_QUORUM_RESPONSE = Message(
     ),
 )
 
-ALTER_PARTITION_REQUEST = Message(
+ALTER_PARTITION_REQUEST = MessageSchema(
     "AlterPartitionRequest",
     "request",
     56,
@@ -3029,7 +3029,7 @@ ALTER_PARTITION_REQUEST = Message(
     ),
 )
 
-ALTER_PARTITION_RESPONSE = Message(
+ALTER_PARTITION_RESPONSE = MessageSchema(
     "AlterPartitionResponse",
     "response",
     56,
@@ -3063,7 +3063,7 @@ ALTER_PARTITION_RESPONSE = Message(
     ),
 )
 
-UPDATE_FEATURES_REQUEST = Message(
+UPDATE_FEATURES_REQUEST = MessageSchema(
     "UpdateFeaturesRequest",
     "request",
     57,
@@ -3086,7 +3086,7 @@ UPDATE_FEATURES_REQUEST = Message(
     ),
 )
 
-UPDATE_FEATURES_RESPONSE = Message(
+UPDATE_FEATURES_RESPONSE = MessageSchema(
     "UpdateFeaturesResponse",
     "response",
     57,
@@ -3109,7 +3109,7 @@ UPDATE_FEATURES_RESPONSE = Message(
     ),
 )
 
-ENVELOPE_REQUEST = Message(
+ENVELOPE_REQUEST = MessageSchema(
     "EnvelopeRequest",
     "request",
     58,
@@ -3122,7 +3122,7 @@ ENVELOPE_REQUEST = Message(
     ),
 )
 
-ENVELOPE_RESPONSE = Message(
+ENVELOPE_RESPONSE = MessageSchema(
     "EnvelopeResponse",
     "response",
     58,
@@ -3134,7 +3134,7 @@ ENVELOPE_RESPONSE = Message(
     ),
 )
 
-FETCH_SNAPSHOT_REQUEST = Message(
+FETCH_SNAPSHOT_REQUEST = MessageSchema(
     "FetchSnapshotRequest",
     "request",
     59,
@@ -3175,7 +3175,7 @@ FETCH_SNAPSHOT_REQUEST = Message(
     ),
 )
 
-FETCH_SNAPSHOT_RESPONSE = Message(
+FETCH_SNAPSHOT_RESPONSE = MessageSchema(
     "FetchSnapshotResponse",
     "response",
     59,
@@ -3239,7 +3239,7 @@ FETCH_SNAPSHOT_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_CLUSTER_REQUEST = Message(
+DESCRIBE_CLUSTER_REQUEST = MessageSchema(
     "DescribeClusterRequest",
     "request",
     60,
@@ -3252,7 +3252,7 @@ DESCRIBE_CLUSTER_REQUEST = Message(
     ),
 )
 
-DESCRIBE_CLUSTER_RESPONSE = Message(
+DESCRIBE_CLUSTER_RESPONSE = MessageSchema(
     "DescribeClusterResponse",
     "response",
     60,
@@ -3281,7 +3281,7 @@ DESCRIBE_CLUSTER_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_PRODUCERS_REQUEST = Message(
+DESCRIBE_PRODUCERS_REQUEST = MessageSchema(
     "DescribeProducersRequest",
     "request",
     61,
@@ -3300,7 +3300,7 @@ DESCRIBE_PRODUCERS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_PRODUCERS_RESPONSE = Message(
+DESCRIBE_PRODUCERS_RESPONSE = MessageSchema(
     "DescribeProducersResponse",
     "response",
     61,
@@ -3342,7 +3342,7 @@ DESCRIBE_PRODUCERS_RESPONSE = Message(
     ),
 )
 
-BROKER_REGISTRATION_REQUEST = Message(
+BROKER_REGISTRATION_REQUEST = MessageSchema(
     "BrokerRegistrationRequest",
     "request",
     62,
@@ -3380,7 +3380,7 @@ BROKER_REGISTRATION_REQUEST = Message(
     ),
 )
 
-BROKER_REGISTRATION_RESPONSE = Message(
+BROKER_REGISTRATION_RESPONSE = MessageSchema(
     "BrokerRegistrationResponse",
     "response",
     62,
@@ -3393,7 +3393,7 @@ BROKER_REGISTRATION_RESPONSE = Message(
     ),
 )
 
-BROKER_HEARTBEAT_REQUEST = Message(
+BROKER_HEARTBEAT_REQUEST = MessageSchema(
     "BrokerHeartbeatRequest",
     "request",
     63,
@@ -3410,7 +3410,7 @@ BROKER_HEARTBEAT_REQUEST = Message(
     ),
 )
 
-BROKER_HEARTBEAT_RESPONSE = Message(
+BROKER_HEARTBEAT_RESPONSE = MessageSchema(
     "BrokerHeartbeatResponse",
     "response",
     63,
@@ -3425,11 +3425,11 @@ BROKER_HEARTBEAT_RESPONSE = Message(
     ),
 )
 
-UNREGISTER_BROKER_REQUEST = Message(
+UNREGISTER_BROKER_REQUEST = MessageSchema(
     "UnregisterBrokerRequest", "request", 64, "0", "0+", (Field("brokerId", "int32", "0+"),)
 )
 
-UNREGISTER_BROKER_RESPONSE = Message(
+UNREGISTER_BROKER_RESPONSE = MessageSchema(
     "UnregisterBrokerResponse",
     "response",
     64,
@@ -3442,11 +3442,11 @@ UNREGISTER_BROKER_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_TRANSACTIONS_REQUEST = Message(
+DESCRIBE_TRANSACTIONS_REQUEST = MessageSchema(
     "DescribeTransactionsRequest", "request", 65, "0", "0+", (Field("transactionalIds", "[]string", "0+"),)
 )
 
-DESCRIBE_TRANSACTIONS_RESPONSE = Message(
+DESCRIBE_TRANSACTIONS_RESPONSE = MessageSchema(
     "DescribeTransactionsResponse",
     "response",
     65,
@@ -3480,7 +3480,7 @@ DESCRIBE_TRANSACTIONS_RESPONSE = Message(
     ),
 )
 
-LIST_TRANSACTIONS_REQUEST = Message(
+LIST_TRANSACTIONS_REQUEST = MessageSchema(
     "ListTransactionsRequest",
     "request",
     66,
@@ -3494,7 +3494,7 @@ LIST_TRANSACTIONS_REQUEST = Message(
     ),
 )
 
-LIST_TRANSACTIONS_RESPONSE = Message(
+LIST_TRANSACTIONS_RESPONSE = MessageSchema(
     "ListTransactionsResponse",
     "response",
     66,
@@ -3517,7 +3517,7 @@ LIST_TRANSACTIONS_RESPONSE = Message(
     ),
 )
 
-ALLOCATE_PRODUCER_IDS_REQUEST = Message(
+ALLOCATE_PRODUCER_IDS_REQUEST = MessageSchema(
     "AllocateProducerIdsRequest",
     "request",
     67,
@@ -3529,7 +3529,7 @@ ALLOCATE_PRODUCER_IDS_REQUEST = Message(
     ),
 )
 
-ALLOCATE_PRODUCER_IDS_RESPONSE = Message(
+ALLOCATE_PRODUCER_IDS_RESPONSE = MessageSchema(
     "AllocateProducerIdsResponse",
     "response",
     67,
@@ -3543,7 +3543,7 @@ ALLOCATE_PRODUCER_IDS_RESPONSE = Message(
     ),
 )
 
-CONSUMER_GROUP_HEARTBEAT_REQUEST = Message(
+CONSUMER_GROUP_HEARTBEAT_REQUEST = MessageSchema(
     "ConsumerGroupHeartbeatRequest",
     "request",
     68,
@@ -3573,7 +3573,7 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = Message(
     ),
 )
 
-CONSUMER_GROUP_HEARTBEAT_RESPONSE = Message(
+CONSUMER_GROUP_HEARTBEAT_RESPONSE = MessageSchema(
     "ConsumerGroupHeartbeatResponse",
     "response",
     68,
@@ -3607,7 +3607,7 @@ CONSUMER_GROUP_HEARTBEAT_RESPONSE = Message(
     ),
 )
 
-CONSUMER_GROUP_DESCRIBE_REQUEST = Message(
+CONSUMER_GROUP_DESCRIBE_REQUEST = MessageSchema(
     "ConsumerGroupDescribeRequest",
     "request",
     69,
@@ -3619,7 +3619,7 @@ CONSUMER_GROUP_DESCRIBE_REQUEST = Message(
     ),
 )
 
-CONSUMER_GROUP_DESCRIBE_RESPONSE = Message(
+CONSUMER_GROUP_DESCRIBE_RESPONSE = MessageSchema(
     "ConsumerGroupDescribeResponse",
     "response",
     69,
@@ -3695,7 +3695,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = Message(
     ),
 )
 
-CONTROLLER_REGISTRATION_REQUEST = Message(
+CONTROLLER_REGISTRATION_REQUEST = MessageSchema(
     "ControllerRegistrationRequest",
     "request",
     70,
@@ -3729,7 +3729,7 @@ CONTROLLER_REGISTRATION_REQUEST = Message(
     ),
 )
 
-CONTROLLER_REGISTRATION_RESPONSE = Message(
+CONTROLLER_REGISTRATION_RESPONSE = MessageSchema(
     "ControllerRegistrationResponse",
     "response",
     70,
@@ -3742,11 +3742,11 @@ CONTROLLER_REGISTRATION_RESPONSE = Message(
     ),
 )
 
-GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = Message(
+GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = MessageSchema(
     "GetTelemetrySubscriptionsRequest", "request", 71, "0", "0+", (Field("clientInstanceId", "uuid", "0+"),)
 )
 
-GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = Message(
+GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = MessageSchema(
     "GetTelemetrySubscriptionsResponse",
     "response",
     71,
@@ -3765,7 +3765,7 @@ GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = Message(
     ),
 )
 
-PUSH_TELEMETRY_REQUEST = Message(
+PUSH_TELEMETRY_REQUEST = MessageSchema(
     "PushTelemetryRequest",
     "request",
     72,
@@ -3780,7 +3780,7 @@ PUSH_TELEMETRY_REQUEST = Message(
     ),
 )
 
-PUSH_TELEMETRY_RESPONSE = Message(
+PUSH_TELEMETRY_RESPONSE = MessageSchema(
     "PushTelemetryResponse",
     "response",
     72,
@@ -3792,7 +3792,7 @@ PUSH_TELEMETRY_RESPONSE = Message(
     ),
 )
 
-ASSIGN_REPLICAS_TO_DIRS_REQUEST = Message(
+ASSIGN_REPLICAS_TO_DIRS_REQUEST = MessageSchema(
     "AssignReplicasToDirsRequest",
     "request",
     73,
@@ -3821,7 +3821,7 @@ ASSIGN_REPLICAS_TO_DIRS_REQUEST = Message(
     ),
 )
 
-ASSIGN_REPLICAS_TO_DIRS_RESPONSE = Message(
+ASSIGN_REPLICAS_TO_DIRS_RESPONSE = MessageSchema(
     "AssignReplicasToDirsResponse",
     "response",
     73,
@@ -3858,11 +3858,11 @@ ASSIGN_REPLICAS_TO_DIRS_RESPONSE = Message(
     ),
 )
 
-LIST_CONFIG_RESOURCES_REQUEST = Message(
+LIST_CONFIG_RESOURCES_REQUEST = MessageSchema(
     "ListConfigResourcesRequest", "request", 74, "0-1", "0+", (Field("resourceTypes", "[]int8", "1+"),)
 )
 
-LIST_CONFIG_RESOURCES_RESPONSE = Message(
+LIST_CONFIG_RESOURCES_RESPONSE = MessageSchema(
     "ListConfigResourcesResponse",
     "response",
     74,
@@ -3883,7 +3883,7 @@ LIST_CONFIG_RESOURCES_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_TOPIC_PARTITIONS_REQUEST = Message(
+DESCRIBE_TOPIC_PARTITIONS_REQUEST = MessageSchema(
     "DescribeTopicPartitionsRequest",
     "request",
     75,
@@ -3906,7 +3906,7 @@ DESCRIBE_TOPIC_PARTITIONS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_TOPIC_PARTITIONS_RESPONSE = Message(
+DESCRIBE_TOPIC_PARTITIONS_RESPONSE = MessageSchema(
     "DescribeTopicPartitionsResponse",
     "response",
     75,
@@ -3956,7 +3956,7 @@ DESCRIBE_TOPIC_PARTITIONS_RESPONSE = Message(
     ),
 )
 
-SHARE_GROUP_HEARTBEAT_REQUEST = Message(
+SHARE_GROUP_HEARTBEAT_REQUEST = MessageSchema(
     "ShareGroupHeartbeatRequest",
     "request",
     76,
@@ -3971,7 +3971,7 @@ SHARE_GROUP_HEARTBEAT_REQUEST = Message(
     ),
 )
 
-SHARE_GROUP_HEARTBEAT_RESPONSE = Message(
+SHARE_GROUP_HEARTBEAT_RESPONSE = MessageSchema(
     "ShareGroupHeartbeatResponse",
     "response",
     76,
@@ -4005,7 +4005,7 @@ SHARE_GROUP_HEARTBEAT_RESPONSE = Message(
     ),
 )
 
-SHARE_GROUP_DESCRIBE_REQUEST = Message(
+SHARE_GROUP_DESCRIBE_REQUEST = MessageSchema(
     "ShareGroupDescribeRequest",
     "request",
     77,
@@ -4017,7 +4017,7 @@ SHARE_GROUP_DESCRIBE_REQUEST = Message(
     ),
 )
 
-SHARE_GROUP_DESCRIBE_RESPONSE = Message(
+SHARE_GROUP_DESCRIBE_RESPONSE = MessageSchema(
     "ShareGroupDescribeResponse",
     "response",
     77,
@@ -4073,7 +4073,7 @@ SHARE_GROUP_DESCRIBE_RESPONSE = Message(
     ),
 )
 
-SHARE_FETCH_REQUEST = Message(
+SHARE_FETCH_REQUEST = MessageSchema(
     "ShareFetchRequest",
     "request",
     78,
@@ -4129,7 +4129,7 @@ SHARE_FETCH_REQUEST = Message(
     ),
 )
 
-SHARE_FETCH_RESPONSE = Message(
+SHARE_FETCH_RESPONSE = MessageSchema(
     "ShareFetchResponse",
     "response",
     78,
@@ -4194,7 +4194,7 @@ SHARE_FETCH_RESPONSE = Message(
     ),
 )
 
-SHARE_ACKNOWLEDGE_REQUEST = Message(
+SHARE_ACKNOWLEDGE_REQUEST = MessageSchema(
     "ShareAcknowledgeRequest",
     "request",
     79,
@@ -4234,7 +4234,7 @@ SHARE_ACKNOWLEDGE_REQUEST = Message(
     ),
 )
 
-SHARE_ACKNOWLEDGE_RESPONSE = Message(
+SHARE_ACKNOWLEDGE_RESPONSE = MessageSchema(
     "ShareAcknowledgeResponse",
     "response",
     79,
@@ -4286,7 +4286,7 @@ SHARE_ACKNOWLEDGE_RESPONSE = Message(
     ),
 )
 
-ADD_RAFT_VOTER_REQUEST = Message(
+ADD_RAFT_VOTER_REQUEST = MessageSchema(
     "AddRaftVoterRequest",
     "request",
     80,
@@ -4311,7 +4311,7 @@ ADD_RAFT_VOTER_REQUEST = Message(
     ),
 )
 
-ADD_RAFT_VOTER_RESPONSE = Message(
+ADD_RAFT_VOTER_RESPONSE = MessageSchema(
     "AddRaftVoterResponse",
     "response",
     80,
@@ -4324,7 +4324,7 @@ ADD_RAFT_VOTER_RESPONSE = Message(
     ),
 )
 
-REMOVE_RAFT_VOTER_REQUEST = Message(
+REMOVE_RAFT_VOTER_REQUEST = MessageSchema(
     "RemoveRaftVoterRequest",
     "request",
     81,
@@ -4337,7 +4337,7 @@ REMOVE_RAFT_VOTER_REQUEST = Message(
     ),
 )
 
-REMOVE_RAFT_VOTER_RESPONSE = Message(
+REMOVE_RAFT_VOTER_RESPONSE = MessageSchema(
     "RemoveRaftVoterResponse",
     "response",
     81,
@@ -4350,7 +4350,7 @@ REMOVE_RAFT_VOTER_RESPONSE = Message(
     ),
 )
 
-UPDATE_RAFT_VOTER_REQUEST = Message(
+UPDATE_RAFT_VOTER_REQUEST = MessageSchema(
     "UpdateRaftVoterRequest",
     "request",
     82,
@@ -4383,7 +4383,7 @@ UPDATE_RAFT_VOTER_REQUEST = Message(
     ),
 )
 
-UPDATE_RAFT_VOTER_RESPONSE = Message(
+UPDATE_RAFT_VOTER_RESPONSE = MessageSchema(
     "UpdateRaftVoterResponse",
     "response",
     82,
@@ -4408,7 +4408,7 @@ UPDATE_RAFT_VOTER_RESPONSE = Message(
     ),
 )
 
-INITIALIZE_SHARE_GROUP_STATE_REQUEST = Message(
+INITIALIZE_SHARE_GROUP_STATE_REQUEST = MessageSchema(
     "InitializeShareGroupStateRequest",
     "request",
     83,
@@ -4437,7 +4437,7 @@ INITIALIZE_SHARE_GROUP_STATE_REQUEST = Message(
     ),
 )
 
-INITIALIZE_SHARE_GROUP_STATE_RESPONSE = Message(
+INITIALIZE_SHARE_GROUP_STATE_RESPONSE = MessageSchema(
     "InitializeShareGroupStateResponse",
     "response",
     83,
@@ -4465,7 +4465,7 @@ INITIALIZE_SHARE_GROUP_STATE_RESPONSE = Message(
     ),
 )
 
-READ_SHARE_GROUP_STATE_REQUEST = Message(
+READ_SHARE_GROUP_STATE_REQUEST = MessageSchema(
     "ReadShareGroupStateRequest",
     "request",
     84,
@@ -4493,7 +4493,7 @@ READ_SHARE_GROUP_STATE_REQUEST = Message(
     ),
 )
 
-READ_SHARE_GROUP_STATE_RESPONSE = Message(
+READ_SHARE_GROUP_STATE_RESPONSE = MessageSchema(
     "ReadShareGroupStateResponse",
     "response",
     84,
@@ -4534,7 +4534,7 @@ READ_SHARE_GROUP_STATE_RESPONSE = Message(
     ),
 )
 
-WRITE_SHARE_GROUP_STATE_REQUEST = Message(
+WRITE_SHARE_GROUP_STATE_REQUEST = MessageSchema(
     "WriteShareGroupStateRequest",
     "request",
     85,
@@ -4576,7 +4576,7 @@ WRITE_SHARE_GROUP_STATE_REQUEST = Message(
     ),
 )
 
-WRITE_SHARE_GROUP_STATE_RESPONSE = Message(
+WRITE_SHARE_GROUP_STATE_RESPONSE = MessageSchema(
     "WriteShareGroupStateResponse",
     "response",
     85,
@@ -4604,7 +4604,7 @@ WRITE_SHARE_GROUP_STATE_RESPONSE = Message(
     ),
 )
 
-DELETE_SHARE_GROUP_STATE_REQUEST = Message(
+DELETE_SHARE_GROUP_STATE_REQUEST = MessageSchema(
     "DeleteShareGroupStateRequest",
     "request",
     86,
@@ -4624,7 +4624,7 @@ DELETE_SHARE_GROUP_STATE_REQUEST = Message(
     ),
 )
 
-DELETE_SHARE_GROUP_STATE_RESPONSE = Message(
+DELETE_SHARE_GROUP_STATE_RESPONSE = MessageSchema(
     "DeleteShareGroupStateResponse",
     "response",
     86,
@@ -4652,7 +4652,7 @@ DELETE_SHARE_GROUP_STATE_RESPONSE = Message(
     ),
 )
 
-READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = Message(
+READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = MessageSchema(
     "ReadShareGroupStateSummaryRequest",
     "request",
     87,
@@ -4680,7 +4680,7 @@ READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = Message(
     ),
 )
 
-READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = Message(
+READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = MessageSchema(
     "ReadShareGroupStateSummaryResponse",
     "response",
     87,
@@ -4712,7 +4712,7 @@ READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = Message(
     ),
 )
 
-STREAMS_GROUP_HEARTBEAT_REQUEST = Message(
+STREAMS_GROUP_HEARTBEAT_REQUEST = MessageSchema(
     "StreamsGroupHeartbeatRequest",
     "request",
     88,
@@ -4879,7 +4879,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = Message(
     ),
 )
 
-STREAMS_GROUP_HEARTBEAT_RESPONSE = Message(
+STREAMS_GROUP_HEARTBEAT_RESPONSE = MessageSchema(
     "StreamsGroupHeartbeatResponse",
     "response",
     88,
@@ -4979,7 +4979,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = Message(
     ),
 )
 
-STREAMS_GROUP_DESCRIBE_REQUEST = Message(
+STREAMS_GROUP_DESCRIBE_REQUEST = MessageSchema(
     "StreamsGroupDescribeRequest",
     "request",
     89,
@@ -4992,7 +4992,7 @@ STREAMS_GROUP_DESCRIBE_REQUEST = Message(
     ),
 )
 
-STREAMS_GROUP_DESCRIBE_RESPONSE = Message(
+STREAMS_GROUP_DESCRIBE_RESPONSE = MessageSchema(
     "StreamsGroupDescribeResponse",
     "response",
     89,
@@ -5266,7 +5266,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = Message(
     ),
 )
 
-DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = Message(
+DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = MessageSchema(
     "DescribeShareGroupOffsetsRequest",
     "request",
     90,
@@ -5294,7 +5294,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = Message(
     ),
 )
 
-DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = Message(
+DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = MessageSchema(
     "DescribeShareGroupOffsetsResponse",
     "response",
     90,
@@ -5337,7 +5337,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = Message(
     ),
 )
 
-ALTER_SHARE_GROUP_OFFSETS_REQUEST = Message(
+ALTER_SHARE_GROUP_OFFSETS_REQUEST = MessageSchema(
     "AlterShareGroupOffsetsRequest",
     "request",
     91,
@@ -5365,7 +5365,7 @@ ALTER_SHARE_GROUP_OFFSETS_REQUEST = Message(
     ),
 )
 
-ALTER_SHARE_GROUP_OFFSETS_RESPONSE = Message(
+ALTER_SHARE_GROUP_OFFSETS_RESPONSE = MessageSchema(
     "AlterShareGroupOffsetsResponse",
     "response",
     91,
@@ -5397,7 +5397,7 @@ ALTER_SHARE_GROUP_OFFSETS_RESPONSE = Message(
     ),
 )
 
-DELETE_SHARE_GROUP_OFFSETS_REQUEST = Message(
+DELETE_SHARE_GROUP_OFFSETS_REQUEST = MessageSchema(
     "DeleteShareGroupOffsetsRequest",
     "request",
     92,
@@ -5409,7 +5409,7 @@ DELETE_SHARE_GROUP_OFFSETS_REQUEST = Message(
     ),
 )
 
-DELETE_SHARE_GROUP_OFFSETS_RESPONSE = Message(
+DELETE_SHARE_GROUP_OFFSETS_RESPONSE = MessageSchema(
     "DeleteShareGroupOffsetsResponse",
     "response",
     92,
@@ -5433,7 +5433,7 @@ DELETE_SHARE_GROUP_OFFSETS_RESPONSE = Message(
     ),
 )
 
-STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = Message(
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = MessageSchema(
     "StreamsGroupTopologyDescriptionUpdateRequest",
     "request",
     93,
@@ -5507,7 +5507,7 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = Message(
     ),
 )
 
-STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = Message(
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = MessageSchema(
     "StreamsGroupTopologyDescriptionUpdateResponse",
     "response",
     93,
@@ -5520,11 +5520,11 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = Message(
     ),
 )
 
-UNREGISTER_CONTROLLER_REQUEST = Message(
+UNREGISTER_CONTROLLER_REQUEST = MessageSchema(
     "UnregisterControllerRequest", "request", 94, "0", "0+", (Field("controllerId", "int32", "0+"),)
 )
 
-UNREGISTER_CONTROLLER_RESPONSE = Message(
+UNREGISTER_CONTROLLER_RESPONSE = MessageSchema(
     "UnregisterControllerResponse",
     "response",
     94,
@@ -5537,7 +5537,7 @@ UNREGISTER_CONTROLLER_RESPONSE = Message(
     ),
 )
 
-REQUESTS: dict[int, Message] = {
+REQUESTS: dict[int, MessageSchema] = {
     0: PRODUCE_REQUEST,
     1: FETCH_REQUEST,
     2: LIST_OFFSETS_REQUEST,
@@ -5635,7 +5635,7 @@ REQUESTS: dict[int, Message] = {
     94: UNREGISTER_CONTROLLER_REQUEST,
 }
 
-RESPONSES: dict[int, Message] = {
+RESPONSES: dict[int, MessageSchema] = {
     0: PRODUCE_RESPONSE,
     1: FETCH_RESPONSE,
     2: LIST_OFFSETS_RESPONSE,

@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-REMOTE_LOG_SEGMENT_METADATA_RECORD = Message(
+REMOTE_LOG_SEGMENT_METADATA_RECORD = MessageSchema(
     "RemoteLogSegmentMetadataRecord",
     "metadata",
     0,
@@ -51,7 +51,7 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = Message(
     ),
 )
 
-REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = Message(
+REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = MessageSchema(
     "RemoteLogSegmentMetadataUpdateRecord",
     "metadata",
     1,
@@ -83,7 +83,7 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = Message(
     ),
 )
 
-REMOTE_PARTITION_DELETE_METADATA_RECORD = Message(
+REMOTE_PARTITION_DELETE_METADATA_RECORD = MessageSchema(
     "RemotePartitionDeleteMetadataRecord",
     "metadata",
     2,
@@ -106,7 +106,7 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = Message(
     ),
 )
 
-REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = Message(
+REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = MessageSchema(
     "RemoteLogSegmentMetadataSnapshotRecord",
     "metadata",
     3,
@@ -135,7 +135,7 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = Message(
     ),
 )
 
-RECORDS: dict[int, Message] = {
+RECORDS: dict[int, MessageSchema] = {
     0: REMOTE_LOG_SEGMENT_METADATA_RECORD,
     1: REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
     2: REMOTE_PARTITION_DELETE_METADATA_RECORD,

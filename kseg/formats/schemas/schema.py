@@ -26,7 +26,7 @@ class Field(NamedTuple):
     fields: "tuple[Field, ...]" = ()
 
 
-class Message(NamedTuple):
+class MessageSchema(NamedTuple):
     """A message: key or value of a coordinator's record, metadata record, request, response, header, or other data."""
 
     name: str

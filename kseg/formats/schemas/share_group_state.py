@@ -3,9 +3,9 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-SHARE_SNAPSHOT_KEY = Message(
+SHARE_SNAPSHOT_KEY = MessageSchema(
     "ShareSnapshotKey",
     "coordinator-key",
     0,
@@ -18,7 +18,7 @@ SHARE_SNAPSHOT_KEY = Message(
     ),
 )
 
-SHARE_SNAPSHOT_VALUE = Message(
+SHARE_SNAPSHOT_VALUE = MessageSchema(
     "ShareSnapshotValue",
     "coordinator-value",
     0,
@@ -46,7 +46,7 @@ SHARE_SNAPSHOT_VALUE = Message(
     ),
 )
 
-SHARE_UPDATE_KEY = Message(
+SHARE_UPDATE_KEY = MessageSchema(
     "ShareUpdateKey",
     "coordinator-key",
     1,
@@ -59,7 +59,7 @@ SHARE_UPDATE_KEY = Message(
     ),
 )
 
-SHARE_UPDATE_VALUE = Message(
+SHARE_UPDATE_VALUE = MessageSchema(
     "ShareUpdateValue",
     "coordinator-value",
     1,
@@ -84,12 +84,12 @@ SHARE_UPDATE_VALUE = Message(
     ),
 )
 
-KEYS: dict[int, Message] = {
+KEYS: dict[int, MessageSchema] = {
     0: SHARE_SNAPSHOT_KEY,
     1: SHARE_UPDATE_KEY,
 }
 
-VALUES: dict[int, Message] = {
+VALUES: dict[int, MessageSchema] = {
     0: SHARE_SNAPSHOT_VALUE,
     1: SHARE_UPDATE_VALUE,
 }

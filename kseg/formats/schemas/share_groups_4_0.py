@@ -3,17 +3,17 @@
 Written by tools/read_schemas.py from Kafka 4.0.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-SHARE_GROUP_METADATA_VALUE = Message(
+SHARE_GROUP_METADATA_VALUE = MessageSchema(
     "ShareGroupMetadataValue", "data", None, "0", "0+", (Field("epoch", "int32", "0+"),)
 )
 
-SHARE_GROUP_PARTITION_METADATA_KEY = Message(
+SHARE_GROUP_PARTITION_METADATA_KEY = MessageSchema(
     "ShareGroupPartitionMetadataKey", "data", None, "9", "none", (Field("groupId", "string", "9"),)
 )
 
-SHARE_GROUP_PARTITION_METADATA_VALUE = Message(
+SHARE_GROUP_PARTITION_METADATA_VALUE = MessageSchema(
     "ShareGroupPartitionMetadataValue",
     "data",
     None,
@@ -42,7 +42,7 @@ SHARE_GROUP_PARTITION_METADATA_VALUE = Message(
     ),
 )
 
-SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Message(
+SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = MessageSchema(
     "ShareGroupStatePartitionMetadataValue",
     "data",
     None,
@@ -71,7 +71,7 @@ SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = Message(
     ),
 )
 
-SHARE_SNAPSHOT_VALUE = Message(
+SHARE_SNAPSHOT_VALUE = MessageSchema(
     "ShareSnapshotValue",
     "data",
     None,
@@ -96,7 +96,7 @@ SHARE_SNAPSHOT_VALUE = Message(
     ),
 )
 
-SHARE_UPDATE_VALUE = Message(
+SHARE_UPDATE_VALUE = MessageSchema(
     "ShareUpdateValue",
     "data",
     None,

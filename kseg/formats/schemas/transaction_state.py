@@ -3,13 +3,13 @@
 Written by tools/read_schemas.py from Kafka 4.4.0.
 """
 
-from kseg.formats.schemas.schema import Field, Message
+from kseg.formats.schemas.schema import Field, MessageSchema
 
-TRANSACTION_LOG_KEY = Message(
+TRANSACTION_LOG_KEY = MessageSchema(
     "TransactionLogKey", "coordinator-key", 0, "0", "none", (Field("transactionalId", "string", "0"),)
 )
 
-TRANSACTION_LOG_VALUE = Message(
+TRANSACTION_LOG_VALUE = MessageSchema(
     "TransactionLogValue",
     "coordinator-value",
     0,
@@ -39,10 +39,10 @@ TRANSACTION_LOG_VALUE = Message(
     ),
 )
 
-KEYS: dict[int, Message] = {
+KEYS: dict[int, MessageSchema] = {
     0: TRANSACTION_LOG_KEY,
 }
 
-VALUES: dict[int, Message] = {
+VALUES: dict[int, MessageSchema] = {
     0: TRANSACTION_LOG_VALUE,
 }

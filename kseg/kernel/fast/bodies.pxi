@@ -23,25 +23,20 @@ cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
     """The compressed bytes of the row that begins there; see formats.body."""
     cdef Body body
     cdef Cursor entry
-    cdef const uint8_t* field
     cdef Bytes value
     body.magic = at[MAGIC_AT]
     body.frame.at, body.frame.end, body.frame.failed = NULL, NULL, False
-    if 2 <= body.magic <= 127 and size >= BATCH_HEADER:
-        body.codec = at[22] & 7
-        body.frame.at, body.frame.end = at + BATCH_HEADER, at + size
+    if 2 <= body.magic <= 127 and size >= BATCH_HEADER_SIZE:
+        body.codec = batch_attributes(at) & CODEC_MASK
+        body.frame.at, body.frame.end = at + BATCH_HEADER_SIZE, at + size
         return body
-    body.codec = at[17] & 7
+    body.codec = entry_v0_attributes(at) & CODEC_MASK
     entry.at, entry.end, entry.failed = at, at + size, False
-    take(&entry, V1_ENTRY - 8 if body.magic == 1 else V0_ENTRY - 8)
-    field = take(&entry, 4)
-    if field != NULL:
-        sized(&entry, int32_at(field))
-    field = take(&entry, 4)
-    if field != NULL:
-        value = sized(&entry, int32_at(field))
-        if value.size >= 0 and not entry.failed:
-            body.frame.at, body.frame.end = value.at, end_of(value)
+    take(&entry, ENTRY_V1_KEY_LENGTH_AT if body.magic == 1 else ENTRY_V0_KEY_LENGTH_AT)
+    sized_by_int32(&entry)
+    value = sized_by_int32(&entry)
+    if value.size >= 0 and not entry.failed:
+        body.frame.at, body.frame.end = value.at, end_of(value)
     return body
 
 
@@ -228,7 +223,7 @@ cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first,
     if first < 0 or last < first or last * ROW > rows.shape[0]:
         raise IndexError("rows that aren't there")
     for i in range(first, last):
-        if rows[i * ROW] < 0 or rows[i * ROW + 1] < V0_ENTRY or rows[i * ROW] + rows[i * ROW + 1] > buffer_size:
+        if rows[i * ROW] < 0 or rows[i * ROW + 1] < LEAST_SIZE_V0 or rows[i * ROW] + rows[i * ROW + 1] > buffer_size:
             raise IndexError("a row outside the buffer")
     return 0
 

@@ -46,11 +46,24 @@ cdef class Columns:
 
     cdef readonly int64_t count
     cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
+    cdef readonly Growing places
     cdef Texts keys, values, header_keys, header_values
     cdef readonly list problems
-    cdef Line line
+    cdef RecordView view
+    cdef Filter filter
+    cdef bint has_filter, is_full
+    cdef int64_t to_skip, limit, read_count
 
-    def __cinit__(self):
+    def __cinit__(self, record_filter):
+        self.has_filter = record_filter is not None
+        self.to_skip = self.read_count = 0
+        self.limit = -1
+        if self.has_filter:
+            self.filter = Filter(record_filter)
+            self.to_skip = record_filter.skip
+            self.limit = -1 if record_filter.limit is None else record_filter.limit
+        self.is_full = self.limit == 0
+        self.places = Growing()
         self.rows, self.offsets, self.timestamps, self.sequences = Growing(), Growing(), Growing(), Growing()
         self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
         self.timestamp_types, self.control = Growing(), Growing()
@@ -108,81 +121,79 @@ cdef class Columns:
 
     cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
         self.problems.append(
-            RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
+            RecordProblem(self.view.slots[POSITION], ProblemValue(kind), records_read, body_position)
         )
         return 0
 
+    cdef bint takes(self) except -1 nogil:
+        """Whether the record in the view is wanted; its place is kept then."""
+        if self.is_full or not self.filter.takes(&self.view):
+            return False
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return False
+        add_int32(self.places, self.read_count - 1)
+        self.is_full = self.limit >= 0 and self.count + 1 >= self.limit
+        return True
+
     cdef int add(self, int64_t row) except -1 nogil:
-        """The line's record."""
-        cdef Line* line = &self.line
-        cdef Cursor headers = line.headers
+        """The record in the view, if the filter takes it."""
+        cdef RecordView* view = &self.view
+        cdef Cursor headers = view.headers
         cdef int64_t i
+        self.read_count += 1
+        if self.has_filter and not self.takes():
+            return 0
         add_int32(self.rows, row)
-        add_int64(self.offsets, line.slots[OFFSET])
-        add_int64(self.timestamps, line.slots[TIMESTAMP])
-        add_int32(self.sequences, line.slots[SEQUENCE])
-        add_int64(self.checksums, line.slots[RECORD_CRC])
-        self.valid.add(1)[0] = line.slots[RECORD_IS_VALID]
-        self.control.add(1)[0] = line.slots[IS_CONTROL]
-        add_int32(self.timestamp_types, line.slots[TIMESTAMP_TYPE])
-        self.keys.add(line.texts[0])
-        self.values.add(line.texts[1])
-        for i in range(line.slots[HEADER_COUNT]):
+        add_int64(self.offsets, view.slots[OFFSET])
+        add_int64(self.timestamps, view.slots[TIMESTAMP])
+        add_int32(self.sequences, view.slots[SEQUENCE])
+        add_int64(self.checksums, view.slots[RECORD_CRC])
+        self.valid.add(1)[0] = view.slots[RECORD_IS_VALID]
+        self.control.add(1)[0] = view.slots[IS_CONTROL]
+        add_int32(self.timestamp_types, view.slots[TIMESTAMP_TYPE])
+        self.keys.add(view.texts[KEY])
+        self.values.add(view.texts[VALUE])
+        for i in range(view.slots[HEADER_COUNT]):
             self.header_keys.add(sized(&headers, varint(&headers)))
             self.header_values.add(sized(&headers, varint(&headers)))
         add_int32(self.header_offsets, self.header_keys.count)
         self.count += 1
         return 0
 
-    cdef int add_batch(self, int64_t row, Bytes bytes_of_records) except -1 nogil:
-        cdef Cursor body
-        cdef int64_t i
-        body.at = bytes_of_records.at
-        body.end = end_of(bytes_of_records)
-        body.failed = False
-        if self.line.slots[COUNT] < 0:
-            return self.problem(Problem.BAD_COUNT, 0, 0)
-        for i in range(self.line.slots[COUNT]):
-            if body.at == body.end:
-                return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
-            if not read_record(&body, &self.line):
-                return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
+    cdef int add_batch(self, int64_t row, Bytes body) except -1 nogil:
+        cdef Walk walk
+        start_walk(&walk, body, self.view.slots[COUNT])
+        while next_record(&walk, &self.view):
             self.add(row)
-        if body.at != body.end:
-            return self.problem(Problem.BAD_COUNT, self.line.slots[COUNT], body.at - bytes_of_records.at)
-        return 0
+            if self.is_full:
+                return 0
+        return self.end_of_walk(&walk)
 
     cdef int add_entry(self, int64_t row, bint readable, Bytes body) except -1 nogil:
         """A message, or the messages of a wrapper."""
-        cdef Line* line = &self.line
-        cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
-        cdef Inner inner
-        cdef int64_t shift, size, index = 0
-        cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = end_of(body)
-        if line.slots[CODEC] == 0:
+        cdef Walk walk
+        if self.view.slots[CODEC] == 0:
             return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
         if body.size < 0:
             return 0
-        inner = survey(at, end)
-        shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
-        if inner.count == 0 or (shift < 0 and magic == 1):
-            return self.problem(Problem.BAD_RECORD, 0, 0)
-        while end - at >= LOG_OVERHEAD:
-            size = next_inner(at, end, magic, shift, line)
-            if size < 0:
-                return self.problem(Problem.BAD_RECORD, index, at - body.at)
-            if size == 0:
-                return 0
+        start_in_wrapper(&walk, body, &self.view)
+        while next_message(&walk, &self.view):
             self.add(row)
-            index += 1
-            at += size
-        return 0
+            if self.is_full:
+                return 0
+        return self.end_of_walk(&walk)
+
+    cdef int end_of_walk(self, Walk* walk) except -1 nogil:
+        if walk.problem == NO_PROBLEM:
+            return 0
+        return self.problem(walk.problem, walk.index, body_position(walk))
 
 
-def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies):
+def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
+            record_filter=None):
     """The records of rows first … last - 1, control records too; see the contract."""
-    cdef Columns result = Columns()
+    cdef Columns result = Columns(record_filter)
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)
@@ -190,6 +201,8 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
     try:
         with nogil:
             for i in range(first, last):
+                if result.is_full:
+                    break
                 columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
                            position + rows[i * ROW], i, given[i - first])
     finally:
@@ -200,11 +213,11 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
 cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid, int64_t position, int64_t row,
                     Bytes body) except -1 nogil:
     cdef bint readable
-    if <int8_t>at[MAGIC_AT] < 2 or size < BATCH_HEADER:
-        readable = fill_entry(at, size, valid, position, &result.line)
+    if batch_magic(at) < 2 or size < BATCH_HEADER_SIZE:
+        readable = fill_entry(at, size, valid, position, &result.view)
         return result.add_entry(row, readable, body)
-    fill_batch(at, size, valid, position, &result.line)
-    if result.line.slots[CODEC] == 0:
-        body.at = at + BATCH_HEADER
-        body.size = size - BATCH_HEADER
+    fill_batch(at, size, valid, position, &result.view)
+    if result.view.slots[CODEC] == 0:
+        body.at = at + BATCH_HEADER_SIZE
+        body.size = size - BATCH_HEADER_SIZE
     return 0 if body.size < 0 else result.add_batch(row, body)

@@ -61,8 +61,8 @@ cdef class Filter:
     def __dealloc__(self):
         free(self.headers)
 
-    cdef bint takes(self, Line* line) except -1 nogil:
-        cdef int64_t offset = line.slots[OFFSET], timestamp = line.slots[TIMESTAMP]
+    cdef bint takes(self, RecordView* view) except -1 nogil:
+        cdef int64_t offset = view.slots[OFFSET], timestamp = view.slots[TIMESTAMP]
         if offset < self.first_offset or offset > self.last_offset:
             return False
         if timestamp < self.first_timestamp or timestamp > self.last_timestamp:
@@ -70,32 +70,32 @@ cdef class Filter:
         if self.has_share and mixed(<uint64_t>offset) >= self.share:
             return False
         if self.key.size >= 0 and not (
-                line.texts[0].size == self.key.size and memcmp(line.texts[0].at, self.key.at, self.key.size) == 0):
+                view.texts[KEY].size == self.key.size and memcmp(view.texts[KEY].at, self.key.at, self.key.size) == 0):
             return False
-        if not self.has_part(&line.texts[0], &self.key_part) or not self.has_part(&line.texts[1], &self.value_part):
+        if not self.has_part(&view.texts[KEY], &self.key_part) or not self.has_part(&view.texts[VALUE], &self.value_part):
             return False
-        if self.header_count and not self.has_headers(line):
+        if self.header_count and not self.has_headers(view):
             return False
         if not self.asks_python:
             return True
         with gil:
-            return bool(self.predicate(to_object(line.texts[0]), to_object(line.texts[1])))
+            return bool(self.predicate(to_object(view.texts[KEY]), to_object(view.texts[VALUE])))
 
     cdef inline bint has_part(self, Bytes* text, Bytes* part) noexcept nogil:
         return part.size < 0 or (text.size >= part.size and is_part(text.at, text.size, part.at, part.size))
 
-    cdef bint has_headers(self, Line* line) noexcept nogil:
+    cdef bint has_headers(self, RecordView* view) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(self.header_count):
-            if not self.has_header(line, &self.headers[2 * i], &self.headers[2 * i + 1]):
+            if not self.has_header(view, &self.headers[2 * i], &self.headers[2 * i + 1]):
                 return False
         return True
 
-    cdef bint has_header(self, Line* line, Bytes* name, Bytes* value) noexcept nogil:
-        cdef Cursor headers = line.headers
+    cdef bint has_header(self, RecordView* view, Bytes* name, Bytes* value) noexcept nogil:
+        cdef Cursor headers = view.headers
         cdef Bytes found_name, found_value
         cdef int64_t i
-        for i in range(line.slots[HEADER_COUNT]):
+        for i in range(view.slots[HEADER_COUNT]):
             found_name = sized(&headers, varint(&headers))
             found_value = sized(&headers, varint(&headers))
             if is_same(&found_name, name) and (value.size < 0 or is_same(&found_value, value)):
@@ -103,16 +103,16 @@ cdef class Filter:
         return False
 
 
-cdef object headers_of(Line* line):
+cdef object headers_of(RecordView* view):
     """A record's headers as (key, value); very many are read when they are asked for."""
-    cdef Cursor headers = line.headers
+    cdef Cursor headers = view.headers
     cdef int64_t i
     cdef list found = []
-    if line.slots[HEADER_COUNT] > MANY_HEADERS:
+    if view.slots[HEADER_COUNT] > MANY_HEADERS:
         from kseg.kernel.twin_headers import ManyHeaders
 
-        return ManyHeaders((<const char*>headers.at)[:headers.end - headers.at], 0, line.slots[HEADER_COUNT])
-    for i in range(line.slots[HEADER_COUNT]):
+        return ManyHeaders((<const char*>headers.at)[:headers.end - headers.at], 0, view.slots[HEADER_COUNT])
+    for i in range(view.slots[HEADER_COUNT]):
         key = to_object(sized(&headers, varint(&headers)))
         found.append((key, to_object(sized(&headers, varint(&headers)))))
     return found

@@ -24,10 +24,6 @@ cdef inline int32_t int32_at(const uint8_t* at) noexcept nogil:
     return <int32_t>big_endian(at, 4)
 
 
-cdef inline int64_t int64_at(const uint8_t* at) noexcept nogil:
-    return big_endian(at, 8)
-
-
 cdef inline const uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
     """The next `size` bytes, or NULL (and failed) if there are fewer."""
     cdef const uint8_t* at = cursor.at
@@ -72,6 +68,12 @@ cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
         result.at = take(cursor, size)
         result.size = size
     return result
+
+
+cdef inline Bytes sized_by_int32(Cursor* cursor) noexcept nogil:
+    """Bytes after their size, as v0 and v1 store them; null for a negative one, and where it isn't there."""
+    cdef const uint8_t* at = take(cursor, 4)
+    return sized(cursor, int32_at(at) if at != NULL else -1)
 
 
 cdef inline const uint8_t* end_of(Bytes content) noexcept nogil:

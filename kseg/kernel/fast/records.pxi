@@ -1,17 +1,17 @@
-# Batches, entries and records, read into what a line can show.
+# Batches, entries and records, read into a view; and walks over the records of a body.
 
-cdef struct Line:
+cdef struct RecordView:
     # what a template can show
     int64_t slots[SLOTS]
-    Bytes texts[TEXTS]  # key, value, what a control record's decoder made; the four that other decoders make
+    Bytes texts[TEXTS]
     Cursor headers
 
 
-cdef inline bint read_headers(Cursor* cursor, Line* line) noexcept nogil:
+cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
     """Passes over a record's headers and checks them; they are read again where a template shows them."""
     cdef int64_t count = varint(cursor), i
-    line.headers.at = cursor.at
-    line.headers.failed = False
+    view.headers.at = cursor.at
+    view.headers.failed = False
     if cursor.failed or count < 0 or count > cursor.end - cursor.at:
         return False
     for i in range(count):
@@ -20,12 +20,12 @@ cdef inline bint read_headers(Cursor* cursor, Line* line) noexcept nogil:
         sized(cursor, varint(cursor))
         if cursor.failed:
             return False
-    line.headers.end = cursor.at
-    line.slots[HEADER_COUNT] = count
+    view.headers.end = cursor.at
+    view.slots[HEADER_COUNT] = count
     return True
 
 
-cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
+cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
     """One record of a v2 batch; False if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
     cdef Cursor record
     cdef int64_t size = varint(body), timestamp_delta, offset_delta
@@ -38,20 +38,20 @@ cdef bint read_record(Cursor* body, Line* line) noexcept nogil:
     attributes = take(&record, 1)
     timestamp_delta = varlong(&record, 10)
     offset_delta = varint(&record)
-    line.texts[0] = sized(&record, varint(&record))
-    line.texts[1] = sized(&record, varint(&record))
-    if record.failed or not read_headers(&record, line) or record.at != record.end:
+    view.texts[KEY] = sized(&record, varint(&record))
+    view.texts[VALUE] = sized(&record, varint(&record))
+    if record.failed or not read_headers(&record, view) or record.at != record.end:
         return False
-    line.slots[OFFSET] = sum_of(line.slots[BASE_OFFSET], offset_delta)
-    if line.slots[TIMESTAMP_TYPE] == 1:
-        line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
+    view.slots[OFFSET] = sum_of(view.slots[BASE_OFFSET], offset_delta)
+    if view.slots[TIMESTAMP_TYPE] == 1:
+        view.slots[TIMESTAMP] = view.slots[MAX_TIMESTAMP]
     else:
-        line.slots[TIMESTAMP] = sum_of(line.slots[BASE_TIMESTAMP], timestamp_delta)
-    line.slots[SEQUENCE] = sequence_after(line.slots[BASE_SEQUENCE], offset_delta)
-    line.slots[KEY_SIZE] = line.texts[0].size
-    line.slots[VALUE_SIZE] = line.texts[1].size
-    line.slots[TIMESTAMP_DELTA] = timestamp_delta
-    line.slots[RECORD_ATTRIBUTES] = <int8_t>attributes[0]  # unsafe: `record` hasn't failed, the byte is there
+        view.slots[TIMESTAMP] = sum_of(view.slots[BASE_TIMESTAMP], timestamp_delta)
+    view.slots[SEQUENCE] = sequence_after(view.slots[BASE_SEQUENCE], offset_delta)
+    view.slots[KEY_SIZE] = view.texts[KEY].size
+    view.slots[VALUE_SIZE] = view.texts[VALUE].size
+    view.slots[TIMESTAMP_DELTA] = timestamp_delta
+    view.slots[RECORD_ATTRIBUTES] = <int8_t>attributes[0]  # unsafe: `record` hasn't failed, the byte is there
     return True
 
 
@@ -68,96 +68,86 @@ cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
     return base - 2147483648LL if base > 2147483647LL else base
 
 
-cdef bint read_message(const uint8_t* at, int64_t size, Line* line) noexcept nogil:
-    """A v0 or v1 message behind its 12 bytes into the record's slots; False if it is too short for what it says."""
+cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
+    """The message of a v0 or v1 entry into the record's slots; False if it is too short for what it says.
+
+    unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there, and so a v1 message's timestamp.
+    """
     cdef Cursor message
-    cdef const uint8_t* fixed
-    cdef uint8_t magic, attributes
+    cdef int8_t magic = entry_v0_magic(at)
     message.at = at
     message.end = at + size
     message.failed = False
-    fixed = take(&message, 6)
-    if fixed == NULL:
-        return False
-    magic = fixed[4]
-    attributes = fixed[5]
-    line.slots[RECORD_CRC] = <uint32_t>big_endian(fixed, 4)
-    line.slots[RECORD_IS_VALID] = size >= 14 and crc32_of(at + 4, size - 4) == <uint32_t>line.slots[RECORD_CRC]
-    line.slots[RECORD_MAGIC] = <int8_t>magic
-    line.slots[RECORD_CODEC] = attributes & 7
-    line.slots[TIMESTAMP] = -1
-    if magic == 1:
-        fixed = take(&message, 8)
-        line.slots[TIMESTAMP] = int64_at(fixed) if fixed != NULL else -1
-    line.slots[KEY_SIZE] = line.slots[VALUE_SIZE] = -1
-    line.texts[0].size = line.texts[1].size = -1
-    line.slots[SEQUENCE] = -1
-    line.slots[HEADER_COUNT] = 0
-    fixed = take(&message, 4)
-    if fixed != NULL:
-        line.texts[0] = sized(&message, int32_at(fixed))
-    fixed = take(&message, 4)
-    if fixed != NULL:
-        line.texts[1] = sized(&message, int32_at(fixed))
+    take(&message, ENTRY_V1_KEY_LENGTH_AT if magic == 1 else ENTRY_V0_KEY_LENGTH_AT)
+    view.slots[RECORD_CRC] = entry_v0_crc(at)
+    view.slots[RECORD_IS_VALID] = crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
+    view.slots[RECORD_MAGIC] = magic
+    view.slots[RECORD_CODEC] = entry_v0_attributes(at) & CODEC_MASK
+    view.slots[TIMESTAMP] = entry_v1_timestamp(at) if magic == 1 else -1
+    view.slots[KEY_SIZE] = view.slots[VALUE_SIZE] = -1
+    view.slots[SEQUENCE] = -1
+    view.slots[HEADER_COUNT] = 0
+    view.texts[KEY] = sized_by_int32(&message)
+    view.texts[VALUE] = sized_by_int32(&message)
     if message.failed:
-        line.texts[0].size = line.texts[1].size = -1
+        view.texts[KEY].size = view.texts[VALUE].size = -1
         return False
-    line.slots[KEY_SIZE] = max(line.texts[0].size, -1)
-    line.slots[VALUE_SIZE] = max(line.texts[1].size, -1)
+    view.slots[KEY_SIZE] = max(view.texts[KEY].size, -1)
+    view.slots[VALUE_SIZE] = max(view.texts[VALUE].size, -1)
     return True
 
 
-cdef inline void clear_record(Line* line) noexcept nogil:
-    """What a line shows of a record where there is none."""
-    line.slots[SEQUENCE] = line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
-    line.slots[COORDINATOR_EPOCH] = line.slots[TIMESTAMP_DELTA] = line.slots[RECORD_ATTRIBUTES] = -1
-    line.slots[HEADER_COUNT] = 0
+cdef inline void clear_record(RecordView* view) noexcept nogil:
+    """What stands for a record's values where there is none."""
+    view.slots[SEQUENCE] = view.slots[CONTROL_TYPE] = view.slots[CONTROL_VERSION] = -1
+    view.slots[COORDINATOR_EPOCH] = view.slots[TIMESTAMP_DELTA] = view.slots[RECORD_ATTRIBUTES] = -1
+    view.slots[HEADER_COUNT] = 0
 
 
-cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
-    """A v2 batch's slots. unsafe: `size` ≥ 61 bytes are there."""
-    cdef int64_t attributes = <int16_t>big_endian(at + 21, 2)
-    cdef int64_t* slots = line.slots
-    clear_record(line)
-    slots[BASE_OFFSET] = int64_at(at)
-    slots[PARTITION_LEADER_EPOCH] = int32_at(at + 12)
-    slots[MAGIC] = slots[RECORD_MAGIC] = <int8_t>at[MAGIC_AT]
-    slots[CRC] = slots[RECORD_CRC] = <uint32_t>big_endian(at + 17, 4)
+cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
+    """A v2 batch's slots. unsafe: BATCH_HEADER_SIZE bytes are there."""
+    cdef int64_t attributes = batch_attributes(at)
+    cdef int64_t* slots = view.slots
+    clear_record(view)
+    slots[BASE_OFFSET] = batch_base_offset(at)
+    slots[PARTITION_LEADER_EPOCH] = batch_partition_leader_epoch(at)
+    slots[MAGIC] = slots[RECORD_MAGIC] = batch_magic(at)
+    slots[CRC] = slots[RECORD_CRC] = batch_crc(at)
     slots[ATTRIBUTES] = attributes
-    slots[CODEC] = slots[RECORD_CODEC] = attributes & 0x07
-    slots[TIMESTAMP_TYPE] = attributes >> 3 & 1
-    slots[IS_TRANSACTIONAL] = attributes >> 4 & 1
-    slots[IS_CONTROL] = attributes >> 5 & 1
-    slots[HAS_DELETE_HORIZON] = attributes >> 6 & 1
-    slots[LAST_OFFSET] = sum_of(slots[BASE_OFFSET], int32_at(at + 23))
-    slots[BASE_TIMESTAMP] = int64_at(at + 27)
-    slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = int64_at(at + 35)
-    slots[PRODUCER_ID] = int64_at(at + 43)
-    slots[PRODUCER_EPOCH] = <int16_t>big_endian(at + 51, 2)
-    slots[BASE_SEQUENCE] = int32_at(at + 53)
-    slots[LAST_SEQUENCE] = sequence_after(slots[BASE_SEQUENCE], int32_at(at + 23))
-    slots[COUNT] = int32_at(at + 57)
+    slots[CODEC] = slots[RECORD_CODEC] = attributes & CODEC_MASK
+    slots[TIMESTAMP_TYPE] = attributes >> TIMESTAMP_TYPE_SHIFT & 1
+    slots[IS_TRANSACTIONAL] = attributes >> TRANSACTIONAL_SHIFT & 1
+    slots[IS_CONTROL] = attributes >> CONTROL_SHIFT & 1
+    slots[HAS_DELETE_HORIZON] = attributes >> DELETE_HORIZON_SHIFT & 1
+    slots[LAST_OFFSET] = sum_of(slots[BASE_OFFSET], batch_last_offset_delta(at))
+    slots[BASE_TIMESTAMP] = batch_base_timestamp(at)
+    slots[MAX_TIMESTAMP] = slots[TIMESTAMP] = batch_max_timestamp(at)
+    slots[PRODUCER_ID] = batch_producer_id(at)
+    slots[PRODUCER_EPOCH] = batch_producer_epoch(at)
+    slots[BASE_SEQUENCE] = batch_base_sequence(at)
+    slots[LAST_SEQUENCE] = sequence_after(slots[BASE_SEQUENCE], batch_last_offset_delta(at))
+    slots[COUNT] = batch_records_count(at)
     slots[OFFSET] = slots[LAST_OFFSET]
     slots[POSITION] = position
     slots[SIZE] = size
     slots[IS_VALID] = slots[RECORD_IS_VALID] = valid
-    line.texts[0].size = line.texts[1].size = -1
+    view.texts[KEY].size = view.texts[VALUE].size = -1
     slots[KEY_SIZE] = -1
-    slots[VALUE_SIZE] = size - BATCH_HEADER
+    slots[VALUE_SIZE] = size - BATCH_HEADER_SIZE
 
 
-cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, Line* line) noexcept nogil:
-    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ 26 bytes are there."""
-    cdef int64_t* slots = line.slots
-    clear_record(line)
-    cdef bint readable = read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
+cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
+    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there."""
+    cdef int64_t* slots = view.slots
+    clear_record(view)
+    cdef bint readable = read_message(at, size, view)
     slots[MAGIC] = slots[RECORD_MAGIC]
-    slots[ATTRIBUTES] = at[17]
+    slots[ATTRIBUTES] = <uint8_t>entry_v0_attributes(at)
     slots[CODEC] = slots[RECORD_CODEC]
     slots[CRC] = slots[RECORD_CRC]
-    slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = int64_at(at)
+    slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = entry_v0_offset(at)
     slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = slots[TIMESTAMP]
-    slots[TIMESTAMP_TYPE] = (at[17] >> 3 & 1) if slots[MAGIC] == 1 else -1
+    slots[TIMESTAMP_TYPE] = (slots[ATTRIBUTES] >> TIMESTAMP_TYPE_SHIFT & 1) if slots[MAGIC] == 1 else -1
     slots[IS_TRANSACTIONAL] = slots[IS_CONTROL] = slots[HAS_DELETE_HORIZON] = 0
     slots[BASE_SEQUENCE] = slots[LAST_SEQUENCE] = slots[PRODUCER_ID] = slots[PRODUCER_EPOCH] = -1
     slots[PARTITION_LEADER_EPOCH] = -1
@@ -168,43 +158,87 @@ cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t positi
     return readable
 
 
-cdef struct Inner:
-    # what a look through a wrapper's entries found
-    int64_t first_offset, last_offset  # as stored
-    int64_t count
+cdef struct Walk:
+    # over the records of a batch, or the messages of a wrapper
+    Cursor body
+    const uint8_t* start
+    int64_t index, count  # records read; and those that the header announces
+    int problem  # what ended it too early, or NO_PROBLEM
+    int magic  # of a wrapper's messages
+    int64_t shift  # what the stored offsets of a wrapper's messages lack
 
 
-cdef Inner survey(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """The whole entries of a wrapper's body. A short last entry ends it silently, as Kafka does."""
-    cdef Inner inner
-    cdef int64_t size
-    inner.count = inner.first_offset = inner.last_offset = 0
-    while end - at >= LOG_OVERHEAD:
-        size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-        if size < V0_ENTRY or size > end - at:
+cdef inline void start_walk(Walk* walk, Bytes body, int64_t count) noexcept nogil:
+    walk.start = walk.body.at = body.at
+    walk.body.end = end_of(body)
+    walk.body.failed = False
+    walk.index = 0
+    walk.count = count
+    walk.problem = NO_PROBLEM
+
+
+cdef inline int64_t body_position(Walk* walk) noexcept nogil:
+    """Where the walk stands, in bytes of the body."""
+    return walk.body.at - walk.start
+
+
+cdef inline bint next_record(Walk* walk, RecordView* view) noexcept nogil:
+    """The next record into the view; False at the end, or where the records aren't what the header announces."""
+    if walk.index >= walk.count:
+        if walk.count < 0 or walk.body.at != walk.body.end:
+            walk.problem = Problem.BAD_COUNT
+        return False
+    if walk.body.at == walk.body.end:
+        walk.problem = Problem.BAD_COUNT
+        return False
+    if not read_record(&walk.body, view):
+        walk.problem = Problem.BAD_RECORD
+        return False
+    walk.index += 1
+    return True
+
+
+cdef void start_in_wrapper(Walk* walk, Bytes body, RecordView* view) noexcept nogil:
+    """Begins a walk over the messages of the wrapper in the view, which is given their base offset and their count.
+
+    v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
+    """
+    cdef int64_t first = 0, last = 0, size, offset = view.slots[LAST_OFFSET]
+    cdef const uint8_t* at = body.at
+    start_walk(walk, body, 0)
+    while walk.body.end - at >= LOG_OVERHEAD:  # a short last entry ends the messages silently, as in Kafka
+        size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
+        if size < LEAST_SIZE_V0 or size > walk.body.end - at:
             break
-        inner.last_offset = int64_at(at)
-        if inner.count == 0:
-            inner.first_offset = inner.last_offset
-        inner.count += 1
+        last = entry_v0_offset(at)
+        if walk.count == 0:
+            first = last
+        walk.count += 1
         at += size
-    return inner
+    walk.magic = 1 if view.slots[MAGIC] == 1 else 0
+    walk.shift = <int64_t>(<uint64_t>offset - <uint64_t>last) if walk.magic == 1 and offset else 0
+    if walk.count == 0 or walk.shift < 0:
+        walk.problem = Problem.BAD_RECORD
+    view.slots[BASE_OFFSET] = sum_of(first, walk.shift)
+    view.slots[COUNT] = walk.count
 
 
-cdef inline int64_t inner_shift(int64_t magic, int64_t wrapper_offset, int64_t last_stored) noexcept nogil:
-    """What to add to stored offsets: v0 stores them absolute; v1 relative, unless the wrapper's offset is 0."""
-    return <int64_t>(<uint64_t>wrapper_offset - <uint64_t>last_stored) if magic == 1 and wrapper_offset else 0
-
-
-cdef int64_t next_inner(const uint8_t* at, const uint8_t* end, int magic, int64_t shift, Line* line) noexcept nogil:
-    """A wrapper's entry at `at` into the line, and its size; 0 if it is cut short, -1 if Kafka refuses it."""
-    cdef int64_t size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-    if size > end - at and size >= V0_ENTRY:
-        return 0
-    if (size < V0_ENTRY or not read_message(at + LOG_OVERHEAD, size - LOG_OVERHEAD, line)
-            or line.slots[RECORD_CODEC] or line.slots[RECORD_MAGIC] != magic):
-        return -1
-    line.slots[OFFSET] = sum_of(int64_at(at), shift)
-    if line.slots[TIMESTAMP_TYPE] == 1:
-        line.slots[TIMESTAMP] = line.slots[MAX_TIMESTAMP]
-    return size
+cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:
+    """The next message into the view; False at the end, where an entry is cut short, or at one that Kafka refuses."""
+    cdef const uint8_t* at = walk.body.at
+    cdef int64_t size, left = walk.body.end - at
+    if walk.problem != NO_PROBLEM or left < LOG_OVERHEAD:
+        return False
+    size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
+    if size > left and size >= LEAST_SIZE_V0:
+        return False
+    if (size < LEAST_SIZE_V0 or not read_message(at, size, view)
+            or view.slots[RECORD_CODEC] or view.slots[RECORD_MAGIC] != walk.magic):
+        walk.problem = Problem.BAD_RECORD
+        return False
+    view.slots[OFFSET] = sum_of(entry_v0_offset(at), walk.shift)
+    if view.slots[TIMESTAMP_TYPE] == 1:
+        view.slots[TIMESTAMP] = view.slots[MAX_TIMESTAMP]
+    walk.body.at += size
+    walk.index += 1
+    return True

@@ -12,8 +12,8 @@ cdef class Renderer:
     cdef bint stopped, deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
     cdef int gap_rule
     cdef int64_t last_offset
-    cdef object decode, decode_control, decode_all, decoded
-    cdef Line line, batch_line
+    cdef object decode, decode_control, decoded
+    cdef RecordView view, batch_view
     cdef Template* waiting  # line of the batch that is printed with the first record that the filter takes
     cdef Filter filter
     cdef bint has_filter
@@ -24,7 +24,7 @@ cdef class Renderer:
     cdef public list problems, gaps
 
     def __init__(self, program, Output output, decode=None, decode_control=None, int gap_rule=0, last_offset=None,
-                 decode_all=None, record_filter=None):
+                 record_filter=None):
         cdef int i
         self.out = output
         self.owners = []
@@ -36,8 +36,7 @@ cdef class Renderer:
             self.control_templates[i] = self._compile(program.control[i])
         self.deep_legacy = self.record_templates[0] != NULL or self.record_templates[1] != NULL
         self.deep_v2 = self.record_templates[2] != NULL
-        self.has_decoder = decode is not None or decode_all is not None
-        self.decode_all = decode_all
+        self.has_decoder = decode is not None
         self.has_filter = record_filter is not None
         self.limit = -1
         self.is_full = False
@@ -57,7 +56,7 @@ cdef class Renderer:
         self.problems = []
         self.gaps = []
         for i in range(2, TEXTS):
-            self.line.texts[i].size = -1
+            self.view.texts[i].size = -1
 
     cdef Template* _compile(self, template) except? NULL:
         cdef CompiledTemplate owner
@@ -90,91 +89,84 @@ cdef class Renderer:
     cdef int one_batch(self, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
                        Bytes body) except -1 nogil:
         """One row. A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there."""
-        cdef Line* line = &self.line
-        cdef int8_t magic = <int8_t>at[MAGIC_AT]
-        if magic < 2 or room < BATCH_HEADER:
+        cdef RecordView* view = &self.view
+        cdef int8_t magic = batch_magic(at)
+        if magic < 2 or room < BATCH_HEADER_SIZE:
             return self.one_entry(at, size, valid, position, body)
-        fill_batch(at, size, valid, position, line)
+        fill_batch(at, size, valid, position, view)
         self.put_batch(self.batch_templates[2], self.deep_v2)
         if not self.deep_v2:
-            self.records += max(line.slots[COUNT], 0)
+            self.records += max(view.slots[COUNT], 0)
             return 0
-        if size < BATCH_HEADER:
+        if size < BATCH_HEADER_SIZE:
             return self.problem(Problem.BAD_RECORD, 0, 0)
-        if line.slots[CODEC] == 0:
-            body.at = at + BATCH_HEADER
-            body.size = size - BATCH_HEADER
+        if view.slots[CODEC] == 0:
+            body.at = at + BATCH_HEADER_SIZE
+            body.size = size - BATCH_HEADER_SIZE
         if body.size < 0:
             return 0
         return self.batch_records(body)
 
-    cdef int batch_records(self, Bytes bytes_of_records) except -1 nogil:
-        cdef Line* line = &self.line
-        cdef Cursor body
-        cdef int64_t i
-        body.at = bytes_of_records.at
-        body.end = end_of(bytes_of_records)
-        body.failed = False
-        if line.slots[COUNT] < 0:
-            return self.problem(Problem.BAD_COUNT, 0, 0)
-        for i in range(line.slots[COUNT]):
-            if body.at == body.end:
-                return self.problem(Problem.BAD_COUNT, i, bytes_of_records.size)
-            if not read_record(&body, line):
-                return self.problem(Problem.BAD_RECORD, i, body.at - bytes_of_records.at)
+    cdef int batch_records(self, Bytes body) except -1 nogil:
+        cdef RecordView* view = &self.view
+        cdef Walk walk
+        start_walk(&walk, body, view.slots[COUNT])
+        while next_record(&walk, view):
             if self.gap_rule & 1:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 continue
             self.records += 1
-            if line.slots[IS_CONTROL] and self.has_control:
-                self.put_control(i)
+            if view.slots[IS_CONTROL] and self.has_control:
+                self.put_control(walk.index - 1)
             else:
                 self.put_record(self.record_templates[2])
             if self.is_full:
                 return 0
-        if body.at != body.end:
-            return self.problem(Problem.BAD_COUNT, line.slots[COUNT], body.at - bytes_of_records.at)
-        return 0
+        return self.end_of_walk(&walk)
+
+    cdef int end_of_walk(self, Walk* walk) except -1 nogil:
+        if walk.problem == NO_PROBLEM:
+            return 0
+        return self.problem(walk.problem, walk.index, body_position(walk))
 
     cdef int put_control(self, int64_t index) except -1 nogil:
-        cdef Line* line = &self.line
-        cdef Bytes key = line.texts[0], value = line.texts[1]
+        cdef RecordView* view = &self.view
+        cdef Bytes key = view.texts[KEY], value = view.texts[VALUE]
         cdef int64_t kind
-        line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = line.slots[COORDINATOR_EPOCH] = -1
-        if key.size < 4 or <int16_t>big_endian(key.at, 2) < 0:
+        view.slots[CONTROL_TYPE] = view.slots[CONTROL_VERSION] = view.slots[COORDINATOR_EPOCH] = -1
+        if key.size < CONTROL_RECORD_KEY_SIZE or control_key_version(key.at) < 0:
             self.problem(Problem.BAD_CONTROL, index, 0)
             return self.put(self.control_templates[MALFORMED_CONTROL])
-        kind = <int16_t>big_endian(key.at + 2, 2)
-        line.slots[CONTROL_VERSION] = <int16_t>big_endian(key.at, 2)
-        line.slots[CONTROL_TYPE] = kind
+        kind = control_key_type(key.at)
+        view.slots[CONTROL_VERSION] = control_key_version(key.at)
+        view.slots[CONTROL_TYPE] = kind
         if 0 <= kind <= 1:
-            if value.size < 6 or <int16_t>big_endian(value.at, 2) < 0:
-                line.slots[CONTROL_TYPE] = line.slots[CONTROL_VERSION] = -1
+            if value.size < END_TXN_MARKER_SIZE or marker_version(value.at) < 0:
+                view.slots[CONTROL_TYPE] = view.slots[CONTROL_VERSION] = -1
                 self.problem(Problem.BAD_CONTROL, index, 0)
                 return self.put(self.control_templates[MALFORMED_CONTROL])
-            line.slots[COORDINATOR_EPOCH] = int32_at(value.at + 2)
+            view.slots[COORDINATOR_EPOCH] = marker_coordinator_epoch(value.at)
         elif self.has_control_decoder and 0 <= kind < UNKNOWN_CONTROL:
             with gil:
                 self.decoded = self.decode_control(to_object(key), to_object(value))
                 if self.decoded is not None:
-                    line.texts[2] = from_object(self.decoded)
+                    view.texts[DECODED] = from_object(self.decoded)
         self.put(self.control_templates[kind if 0 <= kind < UNKNOWN_CONTROL else UNKNOWN_CONTROL])
-        line.texts[2].size = -1
+        view.texts[DECODED].size = -1
         return 0
 
     cdef int one_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1 nogil:
-        cdef Line* line = &self.line
-        cdef bint readable = fill_entry(at, size, valid, position, line)
-        cdef int magic = 1 if line.slots[MAGIC] == 1 else 0
-        cdef Inner inner
-        cdef int64_t shift
-        if line.slots[CODEC] == 0 or not self.deep_legacy:
-            if self.gap_rule == 2 and line.slots[CODEC] == 0:
+        cdef RecordView* view = &self.view
+        cdef bint readable = fill_entry(at, size, valid, position, view)
+        cdef int magic = 1 if view.slots[MAGIC] == 1 else 0
+        cdef Walk walk
+        if view.slots[CODEC] == 0 or not self.deep_legacy:
+            if self.gap_rule == 2 and view.slots[CODEC] == 0:
                 self.note_offset()
             elif self.gap_rule == 2:
                 self.has_last_offset = True
-                self.last_offset = line.slots[OFFSET]
+                self.last_offset = view.slots[OFFSET]
             if not self.deep_legacy:
                 self.records += 1
                 return self.put_record(self.batch_templates[magic])  # up to 0.10.2 this line shows key and value
@@ -189,43 +181,29 @@ cdef class Renderer:
             return self.put_record(self.record_templates[magic])
         if body.size < 0:
             return self.put_batch(self.batch_templates[magic], True)
-        inner = survey(body.at, end_of(body))
-        shift = inner_shift(magic, line.slots[LAST_OFFSET], inner.last_offset)
-        line.slots[BASE_OFFSET] = sum_of(inner.first_offset, shift)
-        line.slots[COUNT] = inner.count
+        start_in_wrapper(&walk, body, view)
         self.put_batch(self.batch_templates[magic], True)
-        if inner.count == 0 or (shift < 0 and magic == 1):
-            return self.problem(Problem.BAD_RECORD, 0, 0)
-        return self.wrapper_records(body, magic, shift)
+        return self.wrapper_records(&walk)
 
-    cdef int wrapper_records(self, Bytes body, int magic, int64_t shift) except -1 nogil:
-        cdef const uint8_t* at = body.at
-        cdef const uint8_t* end = end_of(body)
-        cdef int64_t size, index = 0
-        cdef bint has_wrong = not self.line.slots[IS_VALID]
-        while end - at >= LOG_OVERHEAD:
-            size = next_inner(at, end, magic, shift, &self.line)
-            if size < 0:
-                return self.problem(Problem.BAD_RECORD, index, at - body.at)
-            if size == 0:
-                return 0
-            if not (has_wrong or self.line.slots[RECORD_IS_VALID]):
+    cdef int wrapper_records(self, Walk* walk) except -1 nogil:
+        cdef RecordView* view = &self.view
+        cdef bint has_wrong = not view.slots[IS_VALID]
+        while next_message(walk, view):
+            if not (has_wrong or view.slots[RECORD_IS_VALID]):
                 has_wrong = True
-                self.problem(Problem.BAD_MESSAGE, index, 0)
-            index += 1
-            at += size
+                self.problem(Problem.BAD_MESSAGE, walk.index - 1, 0)
             if self.gap_rule:
                 self.note_offset()
             if self.has_filter and not self.takes():
                 continue
             self.records += 1
-            self.put_record(self.record_templates[magic])
+            self.put_record(self.record_templates[walk.magic])
             if self.is_full:
                 return 0
-        return 0
+        return self.end_of_walk(walk)
 
     cdef int note_offset(self) except -1 nogil:
-        cdef int64_t offset = self.line.slots[OFFSET]
+        cdef int64_t offset = self.view.slots[OFFSET]
         cdef bint is_gap = offset <= self.last_offset if self.gap_rule == 3 else offset != sum_of(self.last_offset, 1)
         if self.has_last_offset and is_gap:
             with gil:
@@ -237,7 +215,7 @@ cdef class Renderer:
     cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
         self.stopped = True
         self.problems.append(
-            RecordProblem(self.line.slots[POSITION], ProblemValue(kind), records_read, body_position)
+            RecordProblem(self.view.slots[POSITION], ProblemValue(kind), records_read, body_position)
         )
         return 0
 
@@ -247,13 +225,13 @@ cdef class Renderer:
             return self.put(template)
         self.waiting = template
         if template != NULL:
-            self.batch_line = self.line
+            self.batch_view = self.view
         return 0
 
     cdef bint takes(self) except -1 nogil:
-        """Whether the line's record is to be printed; if so, its batch's line comes before it."""
-        cdef Line record
-        if self.is_full or not self.filter.takes(&self.line):
+        """Whether the record is to be printed; if so, its batch's line comes before it."""
+        cdef RecordView record
+        if self.is_full or not self.filter.takes(&self.view):
             return False
         if self.to_skip > 0:
             self.to_skip -= 1
@@ -261,11 +239,11 @@ cdef class Renderer:
         if self.limit >= 0 and self.records + 1 >= self.limit:
             self.is_full = self.stopped = True
         if self.waiting != NULL:
-            record = self.line
-            self.line = self.batch_line
+            record = self.view
+            self.view = self.batch_view
             self.put(self.waiting)
             self.waiting = NULL
-            self.line = record
+            self.view = record
         return True
 
     cdef int put_record(self, Template* template) except -1 nogil:
@@ -274,24 +252,21 @@ cdef class Renderer:
             with gil:
                 self.decode_texts()
             self.put(template)
-            for i in range(FIRST_DECODED_TEXT, TEXTS):
-                self.line.texts[i].size = -1
+            for i in range(KEY_DECODED, TEXTS):
+                self.view.texts[i].size = -1
             return 0
         return self.put(template)
 
     cdef int decode_texts(self) except -1:
         """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
         cdef int i, place
-        key, value = to_object(self.line.texts[0]), to_object(self.line.texts[1])
-        if self.decode_all is None:
-            self.decoded = self.decode(key, value, self.line.slots[OFFSET])
-        else:
-            self.decoded = self.decode_all(key, value, self.line.slots[OFFSET], headers_of(&self.line))
+        key, value = to_object(self.view.texts[KEY]), to_object(self.view.texts[VALUE])
+        self.decoded = self.decode(key, value, self.view.slots[OFFSET], headers_of(&self.view))
         for i in range(len(self.decoded)):
-            place = i if i < 2 else i - 2 + FIRST_DECODED_TEXT
-            self.line.texts[place].size = -1
+            place = i if i < 2 else i - 2 + KEY_DECODED
+            self.view.texts[place].size = -1
             if self.decoded[i] is not None:
-                self.line.texts[place] = from_object(self.decoded[i])
+                self.view.texts[place] = from_object(self.decoded[i])
         return 0
 
     cdef int put(self, Template* template) except -1 nogil:
@@ -299,7 +274,7 @@ cdef class Renderer:
 
     cdef int run(self, Template* template, Output out) except -1 nogil:
         """One line: the template's operations."""
-        cdef Line* line = &self.line
+        cdef RecordView* view = &self.view
         cdef Operation* op = template.ops
         cdef uint8_t* at
         cdef const uint8_t* source
@@ -310,63 +285,63 @@ cdef class Renderer:
             at = put_literal(at, template.literals + op.literal, op.literal_size)
             code = op.code
             if code == INTEGER:
-                at = put_integer(at, line.slots[op.a])
+                at = put_integer(at, view.slots[op.a])
             elif code == WORD:
-                at = put_word(at, template.literals, &template.words[op.b], line.slots[op.a])
+                at = put_word(at, template.literals, &template.words[op.b], view.slots[op.a])
             elif code == END_OF_LINE:
                 out.used = at - out.buffer
                 return 0
             elif code == JSON_TIME:
-                at = put_json_time(at, &template.zone, line.slots[op.a])
+                at = put_json_time(at, &template.zone, view.slots[op.a])
             elif code in (SKIP_IF_NULL, SKIP_UNLESS_NULL):
-                if (line.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
+                if (view.texts[op.a].size < 0) == (code == SKIP_IF_NULL):
                     op = &template.ops[op.b]
                     continue
             elif code in (SKIP_IF_ZERO, SKIP_UNLESS_ZERO):
-                if (line.slots[op.a] == 0) == (code == SKIP_IF_ZERO):
+                if (view.slots[op.a] == 0) == (code == SKIP_IF_ZERO):
                     op = &template.ops[op.b]
                     continue
             elif code == SKIP_IF_NEGATIVE:
-                if line.slots[op.a] < 0:
+                if view.slots[op.a] < 0:
                     op = &template.ops[op.b]
                     continue
-            elif code == TEXT and line.texts[op.a].size < 0:
+            elif code == TEXT and view.texts[op.a].size < 0:
                 pass
-            elif code == TEXT and 3 * line.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
-                source = line.texts[op.a].at
+            elif code == TEXT and 3 * view.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
+                source = view.texts[op.a].at
                 if template.is_raw:
-                    memcpy(at, source, line.texts[op.a].size)
-                    at += line.texts[op.a].size
+                    memcpy(at, source, view.texts[op.a].size)
+                    at += view.texts[op.a].size
                 else:
-                    at = put_java_text(at, &source, source + line.texts[op.a].size, source + line.texts[op.a].size)
-            elif code == HEADER_KEYS and line.slots[HEADER_COUNT] == 0:
+                    at = put_java_text(at, &source, source + view.texts[op.a].size, source + view.texts[op.a].size)
+            elif code == HEADER_KEYS and view.slots[HEADER_COUNT] == 0:
                 pass
             elif code != NOTHING:
                 out.used = at - out.buffer
                 if code == TEXT:
-                    put_text(out, line.texts[op.a], template.is_raw)
+                    put_text(out, view.texts[op.a], template.is_raw)
                 elif code == JSON_TEXT:
-                    put_json(out, line.texts[op.a])
+                    put_json(out, view.texts[op.a])
                 elif code == JSON_VALUE:
-                    put_json_value(out, line.texts[op.a])
+                    put_json_value(out, view.texts[op.a])
                 elif code == HEADER_KEYS:
                     self.put_header_keys(out, template.is_raw)
                 elif code == JSON_HEADERS:
                     self.put_json_headers(out)
                 elif code in (CSV_TEXT, CSV_SAFE_TEXT):
-                    put_csv(out, line.texts[op.a], code == CSV_SAFE_TEXT)
+                    put_csv(out, view.texts[op.a], code == CSV_SAFE_TEXT)
                 elif code == CSV_HEADERS:
                     self.put_csv_headers(out)
-                elif code == TIME and has_time(&template.zone, line.slots[op.a]):
-                    out.used = put_time(out.buffer + out.used, &template.zone, line.slots[op.a]) - out.buffer
+                elif code == TIME and has_time(&template.zone, view.slots[op.a]):
+                    out.used = put_time(out.buffer + out.used, &template.zone, view.slots[op.a]) - out.buffer
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
                 at = out.buffer + out.used
             op += 1
 
     cdef int put_header_keys(self, Output out, bint is_raw) except -1 nogil:
-        cdef Cursor headers = self.line.headers
+        cdef Cursor headers = self.view.headers
         cdef int64_t i
-        for i in range(self.line.slots[HEADER_COUNT]):
+        for i in range(self.view.slots[HEADER_COUNT]):
             out.need(1)
             if i:
                 out.buffer[out.used] = c","
@@ -376,12 +351,12 @@ cdef class Renderer:
         return 0
 
     cdef int put_json_headers(self, Output out) except -1 nogil:
-        cdef Cursor headers = self.line.headers
+        cdef Cursor headers = self.view.headers
         cdef int64_t i
         out.need(LONGEST_NUMBER)
         out.buffer[out.used] = c"["
         out.used += 1
-        for i in range(self.line.slots[HEADER_COUNT]):
+        for i in range(self.view.slots[HEADER_COUNT]):
             out.need(LONGEST_NUMBER)
             memcpy(out.buffer + out.used, b',{"key' if i else b'{"key', 6 if i else 5)
             out.used += 6 if i else 5
@@ -403,7 +378,7 @@ cdef class Renderer:
         out.need(LONGEST_NUMBER)
         out.buffer[out.used] = c'"'
         out.used += 1
-        if self.line.slots[HEADER_COUNT] == 0:
+        if self.view.slots[HEADER_COUNT] == 0:
             memcpy(out.buffer + out.used, b"[]", 2)
             out.used += 2
         else:

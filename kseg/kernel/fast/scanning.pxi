@@ -3,8 +3,8 @@
 cdef inline bint crc_holds(const uint8_t* at, int64_t size) noexcept nogil:
     # unsafe: scan() has checked that `size` bytes are there, and that they hold the magic's header
     if at[MAGIC_AT] == 2:
-        return crc32c_of(at + 21, size - 21) == <uint32_t>big_endian(at + 17, 4)
-    return crc32_of(at + MAGIC_AT, size - MAGIC_AT) == <uint32_t>big_endian(at + LOG_OVERHEAD, 4)
+        return crc32c_of(at + BATCH_ATTRIBUTES_AT, size - BATCH_ATTRIBUTES_AT) == batch_crc(at)
+    return crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
 
 
 def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::1] rows, Py_ssize_t count):
@@ -21,9 +21,9 @@ def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::
     base = &buffer[0]
     with nogil:
         while end - at > MAGIC_AT:
-            size = <int64_t>int32_at(base + at + 8) + LOG_OVERHEAD
+            size = <int64_t>batch_length(base + at) + LOG_OVERHEAD
             magic = base[at + MAGIC_AT]
-            if size < V0_ENTRY or (magic == 2 and size < BATCH_HEADER) or (magic == 1 and size < V1_ENTRY):
+            if size < LEAST_SIZE_V0 or (magic == 2 and size < LEAST_SIZE_V2) or (magic == 1 and size < LEAST_SIZE_V1):
                 stop = Stop.BAD_LENGTH
                 break
             if size > end - at:
@@ -40,7 +40,7 @@ def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::
             rows[count * ROW] = at
             rows[count * ROW + 1] = size
             rows[count * ROW + 2] = 1
-            codecs |= 1 << (base[at + (22 if magic == 2 else 17)] & 7)
+            codecs |= 1 << (base[at + (BATCH_FLAGS_AT if magic == 2 else ENTRY_V0_ATTRIBUTES_AT)] & CODEC_MASK)
             count += 1
             at += size
     return count, at, stop, codecs
@@ -52,7 +52,7 @@ def find_header(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int
     if start < 0 or end > buffer.shape[0]:
         raise IndexError("search beyond its buffer")
     with nogil:
-        for at in range(start, end - V0_ENTRY + 1):
+        for at in range(start, end - LEAST_SIZE_V0 + 1):
             if buffer[at + MAGIC_AT] <= 2 and is_plausible(&buffer[at], base_offset, room - at):
                 found = at
                 break
@@ -60,17 +60,17 @@ def find_header(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int
 
 
 cdef bint is_plausible(const uint8_t* at, int64_t base_offset, int64_t room) noexcept nogil:
-    # unsafe: V0_ENTRY bytes are there
-    cdef int64_t size = <int64_t>int32_at(at + 8) + LOG_OVERHEAD
-    cdef uint64_t distance = <uint64_t>int64_at(at) - <uint64_t>base_offset
+    # unsafe: LEAST_SIZE_V0 bytes are there
+    cdef int64_t size = <int64_t>batch_length(at) + LOG_OVERHEAD
+    cdef uint64_t distance = <uint64_t>batch_base_offset(at) - <uint64_t>base_offset
     cdef uint8_t magic = at[MAGIC_AT]
-    if size > room or distance > 2147483648U or int64_at(at) < base_offset:
+    if size > room or distance > 2147483648U or batch_base_offset(at) < base_offset:
         return False
     if magic == 2:
-        return size >= BATCH_HEADER and at[21] == 0 and at[22] < 0x80
+        return size >= LEAST_SIZE_V2 and batch_attributes(at) & ~KNOWN_ATTRIBUTES_V2 == 0
     if magic == 1:
-        return size >= V1_ENTRY and at[17] < 0x10
-    return size >= V0_ENTRY and at[17] < 0x08
+        return size >= LEAST_SIZE_V1 and entry_v1_attributes(at) & ~KNOWN_ATTRIBUTES_V1 == 0
+    return size >= LEAST_SIZE_V0 and entry_v0_attributes(at) & ~KNOWN_ATTRIBUTES_V0 == 0
 
 
 def select(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t count, wanted):
@@ -117,28 +117,28 @@ cdef struct Facts:
 
 
 cdef Facts facts_of(const uint8_t* at, Py_ssize_t room) noexcept nogil:
-    # unsafe: V0_ENTRY bytes are there, and `room` bytes
+    # unsafe: LEAST_SIZE_V0 bytes are there, and `room` bytes
     cdef Facts facts
-    cdef uint8_t attributes
-    facts.base_offset = facts.last_offset = int64_at(at)
-    if <int8_t>at[MAGIC_AT] < 2 or room < BATCH_HEADER:
-        attributes = at[17]
-        facts.max_timestamp = facts.earliest = int64_at(at + 18) if at[MAGIC_AT] == 1 else -1
+    cdef int attributes
+    facts.base_offset = facts.last_offset = batch_base_offset(at)
+    if batch_magic(at) < 2 or room < BATCH_HEADER_SIZE:
+        attributes = entry_v0_attributes(at)
+        facts.max_timestamp = facts.earliest = entry_v1_timestamp(at) if at[MAGIC_AT] == 1 else -1
         facts.producer_id = -1
         facts.is_transactional = facts.is_control = False
-        facts.is_wrapper = attributes & 7 != 0
-        facts.has_one_timestamp = attributes & 7 == 0 or (at[MAGIC_AT] == 1 and attributes & 8 != 0)
+        facts.is_wrapper = attributes & CODEC_MASK != 0
+        facts.has_one_timestamp = not facts.is_wrapper or (at[MAGIC_AT] == 1 and attributes & TIMESTAMP_TYPE_MASK != 0)
     else:
-        attributes = at[22]
-        facts.last_offset = <int64_t>(<uint64_t>facts.base_offset + <uint64_t><int64_t>int32_at(at + 23))
-        facts.max_timestamp = int64_at(at + 35)
-        facts.earliest = min(int64_at(at + 27), facts.max_timestamp)
-        facts.producer_id = int64_at(at + 43)
-        facts.is_transactional = attributes >> 4 & 1
-        facts.is_control = attributes >> 5 & 1
+        attributes = batch_attributes(at)
+        facts.last_offset = sum_of(facts.base_offset, batch_last_offset_delta(at))
+        facts.max_timestamp = batch_max_timestamp(at)
+        facts.earliest = min(batch_base_timestamp(at), facts.max_timestamp)
+        facts.producer_id = batch_producer_id(at)
+        facts.is_transactional = attributes >> TRANSACTIONAL_SHIFT & 1
+        facts.is_control = attributes >> CONTROL_SHIFT & 1
         facts.is_wrapper = False
-        facts.has_one_timestamp = attributes & 8 != 0
-    facts.codec = attributes & 7
+        facts.has_one_timestamp = attributes & TIMESTAMP_TYPE_MASK != 0
+    facts.codec = attributes & CODEC_MASK
     return facts
 
 

@@ -14,16 +14,16 @@ from kseg.errors import DamagedError, KsegError
 from kseg.formats.codes import DamageKind
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
-from kseg.log.compact.filter import BatchCleaner, Gone, Retention
+from kseg.log.compact.cleaned_transactions import Aborted, CleanedTransactions
+from kseg.log.compact.cleaning_plan import CleaningPlan, CompactSettings, group_segments, plan_compaction
+from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
 from kseg.log.compact.offset_map import OffsetMap
-from kseg.log.compact.plan import CompactSettings, Plan, group_segments, plan_compaction
-from kseg.log.compact.transactions import Aborted, CleanedTransactions
 from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.select.isolation import read_committed
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
 from kseg.reading.segment import Segment
 from kseg.system.new_directory import copy_file
 from kseg.system.scratch import scratch_directory
@@ -46,7 +46,7 @@ class Compacted:
     should know.
     """
 
-    plan: Plan
+    plan: CleaningPlan
     segments: list[CleanedSegment] = field(default_factory=list)
     passes: int = 0
     kept: int = 0
@@ -197,7 +197,7 @@ class _Cleaning:
         """Rewrites segments, some joined into one. Source: Cleaner.doClean, cleanSegments."""
         plan, settings, done = self._done.plan, self._settings, self._done
         transactions = CleanedTransactions(self._aborted)
-        retention = Retention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
+        retention = TombstoneRetention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
         cleaner = BatchCleaner(self._offsets, transactions, retention)
         clean = [_modified_ms(each) for each in segments if each.base_offset < first_dirty]
         legacy_horizon_ms = clean[-1] - settings.delete_retention_ms if clean else 0

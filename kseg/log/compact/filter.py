@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from kseg.errors import KsegError
 from kseg.index.producer_state import ProducerState
+from kseg.log.compact.cleaned_transactions import CleanedTransactions
 from kseg.log.compact.offset_map import OffsetMap
-from kseg.log.compact.transactions import CleanedTransactions
 from kseg.reading.batch import Batch, Record
-from kseg.writer.rebuild import cleaned_batch, empty_batch
+from kseg.writer.rebuilt_batch import cleaned_batch, empty_batch
 
 
 class Gone(StrEnum):
@@ -24,7 +24,7 @@ class Gone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class TombstoneRetention:
     """What decides besides keys: the time of cleaning, how long tombstones and markers stay, active producers.
 
     producers: the active ones, by id. end_offset: the first offset that isn't cleaned; the batch before it stays, even
@@ -44,7 +44,7 @@ class BatchCleaner:
     keeps_deletes: whether v0 and v1 tombstones of the segment stay.
     """
 
-    def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: Retention) -> None:
+    def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: TombstoneRetention) -> None:
         self.kept = 0
         self.gone: Counter[Gone] = Counter()
         self.emptied = 0

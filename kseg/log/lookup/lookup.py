@@ -4,10 +4,13 @@ Takes the same steps as Kafka, and checks each against the log.
 Source: LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
 """
 
+import re
 from collections.abc import Iterable
+from datetime import tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.errors import UsageError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.lookup.segment_search import (
     SCANNED,
@@ -24,6 +27,7 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.reading.batch import Record
 from kseg.selection import Selection
+from kseg.times import parse_time
 
 if TYPE_CHECKING:
     from kseg.reading.header import BatchHeader
@@ -146,6 +150,37 @@ class Lookup:
         return ABSENCE_TEXTS[self.absence].format(
             start=self.log_start_offset, end=self.log_end_offset, largest=largest, tier=tier
         )
+
+
+def parse_target_time(text: str, zone: tzinfo) -> int | SpecialTime:
+    """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
+    if text in list(SpecialTime):
+        return SpecialTime(text)
+    if re.fullmatch("-[0-9]{1,19}", text):
+        if int(text) not in SPECIAL_TIME_OF_CODE:
+            codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
+            raise UsageError(f"{text}: below 0 there are {codes}")
+        return SPECIAL_TIME_OF_CODE[int(text)]
+    return parse_time(text, zone)
+
+
+def look_up(
+    partition: PartitionLog,
+    target: int | SpecialTime,
+    selection: Selection,
+    *,
+    is_time: bool,
+    tier: RemoteTier | None = None,
+) -> Lookup:
+    """Where a target lies: an offset, or a time. Of a selection the first record at or after it that is selected.
+
+    `tier`: the partition's remote tier, which a selection doesn't look at. Raises OpenError if a log can't be opened.
+    """
+    if not selection.is_everything:
+        return lookup_selected(partition, target, selection, is_time=is_time)
+    if is_time:
+        return lookup_time(partition, target, tier)
+    return lookup_offset(partition, int(target), tier)
 
 
 def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None = None) -> Lookup:
@@ -371,7 +406,7 @@ def lookup_selected(
 def _selected_offset(
     partition: PartitionLog, target: int | SpecialTime, selection: Selection, problems: list[str], *, is_time: bool
 ) -> int | None:
-    from kseg.log.select.selected import first_selected, last_selected, latest_selected
+    from kseg.log.select.record_picker import first_selected, last_selected, latest_selected
 
     if isinstance(target, SpecialTime):
         search = {SpecialTime.LATEST: last_selected, SpecialTime.MAX_TIMESTAMP: latest_selected}.get(

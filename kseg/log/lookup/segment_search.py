@@ -13,15 +13,16 @@ from typing import NamedTuple
 from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
-from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.headers import checked_headers, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex, SlotRange
 from kseg.index.time_index import TimeIndex
 from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
 from kseg.reading.batch import Batch, Record
 from kseg.reading.bodies import BodyBounds
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 SHOWN_BATCHES = 6
 """The number of the last batches that are kept of those that a scan passes."""

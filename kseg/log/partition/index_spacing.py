@@ -8,7 +8,8 @@ from kseg.index.headers import walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 
 _SAMPLED_GAPS = 64
 """The number of gaps between entries, per segment, whose batches are read."""

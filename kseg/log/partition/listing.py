@@ -35,11 +35,13 @@ from kseg.log.partition.roll import (
     retention_of,
     why_rolled,
 )
-from kseg.log.select.selected import SelectedSums, selected_sums
+from kseg.log.select.record_picker import SelectedSums, selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import TRUSTED_SIZE, Damage, LogFile
+from kseg.reading.log_file import LogFile
+from kseg.reading.resync import TRUSTED_SIZE
 from kseg.selection import Selection
 from kseg.system.page_cache import cached_size
 

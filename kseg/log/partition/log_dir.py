@@ -7,10 +7,8 @@ from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
-from kseg.log.partition.partition_log import CHECKPOINT_OF_FIELD as CHECKPOINT_OF_FIELD
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 _KINDS_WITH_OFFSET = (
     FileKind.LOG,
@@ -73,10 +71,6 @@ class LogDir:
         if not path.is_dir():
             return None
         return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
-
-    def is_clean(self) -> bool:
-        """Whether the broker was stopped cleanly: its marker is there."""
-        return (self.path / CLEAN_SHUTDOWN).exists()
 
     def read_properties(self) -> dict[str, str]:
         """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""
@@ -200,6 +194,26 @@ def only_partition(path: str | os.PathLike[str], refuse: Refuse | None = None) -
     if len(partitions) != 1:
         raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
     return partitions[0]
+
+
+def partition_named(
+    path: str | os.PathLike[str], topic: str | None, partition: int | None, refuse: Refuse | None = None
+) -> PartitionLog:
+    """The partition at a path that has a topic and a number, as far as these are given; of replicas the first in use.
+
+    Raises UsageError if there is none, or several are; else as `partitions_at` does.
+    """
+    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
+    found.sort(key=lambda place: place.state is not None)
+    if not found:
+        raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
+    if len({(place.topic, place.partition) for place in found}) > 1:
+        raise UsageError(f"{len(found)} partitions are here: choose one by --topic and --partition", path)
+    return found[0]
+
+
+def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> bool:
+    return (topic is None or place.topic == topic) and (partition is None or place.partition == partition)
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:

@@ -33,13 +33,13 @@ def metadata_log_start(
     Deletes a snapshot, and the log before the next one, while snapshots and log together have too many bytes, or the
     snapshot is too old; the newest one stays.
     """
-    cleaning = _Cleaning(_snapshots(partition), list(segments), log_start_offset)
+    cleaning = _SnapshotCleaning(_snapshots(partition), list(segments), log_start_offset)
     cleaning.clean(lambda _: cleaning.size > METADATA_RETENTION_BYTES)
     cleaning.clean(lambda each: each.timestamp is not None and now_ms - each.timestamp > METADATA_RETENTION_MS)
     return cleaning.log_start_offset
 
 
-class _Cleaning:
+class _SnapshotCleaning:
     def __init__(self, snapshots: list[_Snapshot], segments: list[RetainedSegment], log_start_offset: int) -> None:
         self._snapshots = snapshots
         self._segments = segments

@@ -12,8 +12,9 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.headers import intact_header, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 from kseg.system.regular_file import read_text_file
 
 if TYPE_CHECKING:
@@ -282,6 +283,12 @@ class PartitionLog:
         if content is None:
             return None
         return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
+
+    def was_compacted(self) -> bool:
+        """Whether the log cleaner may have taken records: by the topic, or by the cleaner's checkpoint."""
+        clean_offset = self.checkpoints().clean_offset
+        first_offset = self.base_offsets[0] if self.base_offsets else 0
+        return self.topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.

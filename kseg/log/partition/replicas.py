@@ -13,13 +13,12 @@ def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
     a partition, or are being added or removed. Raises OpenError if the log of one of several
     replicas can't be opened.
     """
-    found: dict[tuple[str, int] | int, PartitionLog] = {}
+    found: dict[tuple[str, int] | int, list[PartitionLog]] = {}
     for number, partition in enumerate(partitions):
         name = partition.name
         key = number if name is None or name.state is not None else (name.topic, name.partition)
-        known = found.get(key)
-        found[key] = partition if known is None else max(known, partition, key=_reach)
-    return list(found.values())
+        found.setdefault(key, []).append(partition)
+    return [each[0] if len(each) == 1 else max(each, key=_reach) for each in found.values()]
 
 
 def _reach(partition: PartitionLog) -> tuple[int, int]:

@@ -8,8 +8,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError
@@ -49,16 +50,19 @@ class SideFile(NamedTuple):
     detail: str = ""
 
 
-def rebuilt_side_files(partition: PartitionLog, topic_id: str | None = None) -> Iterator[SideFile]:
-    """A partition's small files that are missing, broken or wrong.
+def rebuilt_side_files(
+    partition: PartitionLog, topic_id: str | None = None, directory: Path | None = None
+) -> Iterator[SideFile]:
+    """A partition's small files that are missing, broken or wrong; rebuilt in a directory, if one is given.
 
     Leader epochs are missing if batches have some; producer snapshots if batches have producers and no snapshot is
     usable; `partition.metadata` if the topic's id is known. Epochs and snapshots are wrong if batches contradict
-    them. Raises OpenError if a log can't be opened.
+    them. Raises OpenError if a log can't be opened, OSError if a file can't be written.
     """
-    yield from _leader_epochs(partition)
-    yield from _snapshots(partition)
-    yield from _metadata(partition, topic_id)
+    for file in chain(_leader_epochs(partition), _snapshots(partition), _metadata(partition, topic_id)):
+        if directory is not None and file.content is not None:
+            (directory / file.name).write_bytes(file.content)
+        yield file
 
 
 def partition_metadata(partition: PartitionLog, topic_id: str | None = None) -> bytes | None:

@@ -9,17 +9,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
-from kseg.formats.positions import KEY_LENGTH_POSITION, RECORDS_COUNT_POSITION, size_field
+from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
+from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, size_field
 from kseg.index.headers import headers_of, intact_header
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, HEADER_WINDOW, Damage, LogFile
+from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, LogFile
+from kseg.reading.resync import HEADER_WINDOW
 
 SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""
 _GIVEN_UP = "no intact batch was found here; the careful search was given up, since it took too long"
 _SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
+_V0, _V1, _V2 = PLAUSIBLE_ATTRIBUTES.values()
 _HEADER = re.compile(
-    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0[\0-\x7f][\0-\x7f]|\x01[\0-\x0f]|\0[\0-\x07]))",
+    rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0%b[\0-\x7f]|\x01%b|\0%b))" % (_V2, _V1, _V0),
 )
 """Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
 
@@ -118,7 +122,6 @@ def _fits(window: bytes, at: int, size: int) -> bool:
     """Whether the numbers after the magic can be those of a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
-        count = window[at + RECORDS_COUNT_POSITION : at + BATCH_HEADER_SIZE]
-        return 0 <= int.from_bytes(count, "big", signed=True) <= size * 1000
-    key_at = at + KEY_LENGTH_POSITION[magic]
-    return -1 <= int.from_bytes(window[key_at : key_at + 4], "big", signed=True) <= size
+        return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000
+    key_length = ENTRY_V1_KEY_LENGTH if magic == 1 else ENTRY_V0_KEY_LENGTH
+    return -1 <= key_length.read(window, at) <= size

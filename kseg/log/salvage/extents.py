@@ -9,12 +9,13 @@ from typing import NamedTuple
 from kseg.errors import OpenError
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.index.headers import walk_headers
-from kseg.log.partition.partition_log import COMPACTED_TOPICS, FoundFile, PartitionLog
+from kseg.log.partition.partition_log import FoundFile, PartitionLog
 from kseg.log.salvage.carve import Loss, intact_batches
 from kseg.log.verify.checked_batches import InnerProblem, inner_problems
 from kseg.reading.batch import Batch
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 PENDING = 20_000
 """Stretches that are kept apart: so far back an offset that is too high can be found out."""
@@ -81,10 +82,7 @@ class Replica:
         self.losses: list[FoundLoss] = []
         self.has_transactions = False
         self.inner_problems: list[tuple[Path, InnerProblem]] = []
-        clean_offset = partition.checkpoints().clean_offset
-        self.is_compacted = partition.topic in COMPACTED_TOPICS or (
-            clean_offset is not None and clean_offset > min(partition.base_offsets, default=0)
-        )
+        self.is_compacted = partition.was_compacted()
         for segment in partition.segments:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:

@@ -153,14 +153,14 @@ class _Kept:
 
 def judge_rest(rests: Iterable[list[Extent]], kept: list[Extent], batches: ExtentBatches) -> tuple[int, list[Extent]]:
     """Of intact batches outside the chains: the count of those that are kept elsewhere, and the others."""
-    own = _Positions(kept)
+    own = _ExtentPositions(kept)
     left = [batch for rest in rests for extent in rest for batch in batches.of(extent) if not own.hold(batch)]
     copies = _copies(left, kept, batches)
     unplaced = [batch for number, batch in enumerate(left) if number not in copies]
     return len(copies), list(joined_neighbours(unplaced))
 
 
-class _Positions:
+class _ExtentPositions:
     """Which bytes of which log are kept."""
 
     def __init__(self, kept: list[Extent]) -> None:

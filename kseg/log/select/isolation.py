@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import AbortedTransaction
+from kseg.formats.entries import AbortedTransaction
 from kseg.index.headers import is_intact, walk_headers
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import LEAST, MOST
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 Span = tuple[int, int]
 OpenTransactions = dict[int, int]

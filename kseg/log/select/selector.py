@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kseg import kernel
-from kseg.formats.codes import MAGIC_POSITION, TRANSACTIONAL_MASK, Codec
-from kseg.formats.positions import FLAGS_POSITION, PRODUCER_ID_POSITION, stored_offset
+from kseg.formats.codes import Codec
 from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
 from kseg.log.lookup.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles, entry_problem
 from kseg.log.select.isolation import ReadCommitted, read_committed
-from kseg.reading.log_file import Damage, LogFile, Run
+from kseg.reading.damage import Damage
+from kseg.reading.header import parse_header
+from kseg.reading.log_file import LogFile, Run
 from kseg.selection import LATE_SIZE, Selection
 
 _STEP = 8
 """The factor by which each attempt to find a tail goes further back in the index."""
-_PRODUCER_ID = slice(PRODUCER_ID_POSITION, PRODUCER_ID_POSITION + 8)
 
 
 class Selector:
@@ -189,11 +189,9 @@ def _committed(run: Run, isolation: ReadCommitted) -> Run:
     """A run without the batches of aborted transactions."""
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):
-        header = run.buffer[run.rows[at + START] : run.rows[at + START] + run.rows[at + SIZE]]
-        if header[MAGIC_POSITION] >= 2 and header[FLAGS_POSITION] & TRANSACTIONAL_MASK:
-            producer_id = int.from_bytes(header[_PRODUCER_ID], "big", signed=True)
-            if isolation.is_aborted(producer_id, stored_offset(header)):
-                continue
+        header = parse_header(run.buffer, run.rows[at + START], 0)
+        if header.is_transactional and isolation.is_aborted(header.producer_id, header.first_offset):
+            continue
         rows.extend(run.rows[at : at + ROW])
     if not rows:
         rows.extend(run.rows[:ROW])

@@ -12,8 +12,9 @@ from kseg.index.producer_state import EndMarker, is_control_record, parse_end_ma
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import PROBLEMS, Slice, with_bodies
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.log_file import LogFile
 
 
 class CheckedBatch(NamedTuple):

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.formats.fixed import OffsetIndexEntry, TimeIndexEntry
+from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 LONGEST_STRETCH = 4 << 20
 """Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""

@@ -5,17 +5,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
-from kseg.log.partition.partition_log import COMPACTED_TOPICS, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
-from kseg.log.verify.findings import Findings, id_of_damage
-from kseg.reading.log_file import Damage
+from kseg.log.verify.finding_kinds import id_of_damage
+from kseg.log.verify.findings import Findings
+from kseg.reading.damage import Damage
 
 REMEMBERED_BATCHES = 256
 """A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
 
 
-class EpochStart(NamedTuple):
+class SeenEpoch(NamedTuple):
     """Where a leader epoch begins in the log."""
 
     epoch: int
@@ -46,16 +47,12 @@ class LogChecks:
         self._first_gap: tuple[Path, int] | None = None
         self.next_offset: int | None = None
         self.largest_timestamp = -1
-        self.epochs: list[EpochStart] = []
+        self.epochs: list[SeenEpoch] = []
         self.ends_with_epoch = False
         self._log_start = partition.log_start_offset()
         self._largest_epoch = -1
         self.is_damaged = False
-        clean_offset = partition.checkpoints().clean_offset
-        first_base = partition.base_offsets[0] if partition.base_offsets else 0
-        self.is_compacted = partition.topic in COMPACTED_TOPICS or (
-            clean_offset is not None and clean_offset > first_base
-        )
+        self.is_compacted = partition.was_compacted()
 
     def begin(self, number: int) -> None:
         """Continues with segment `number` of the partition."""
@@ -189,7 +186,7 @@ class LogChecks:
             return  # a broker forgets epochs that end below the log start offset
         if not self.epochs or epoch > self.epochs[-1].epoch:
             start = max(batch.base_offset, self._log_start)
-            self.epochs.append(EpochStart(epoch, start, self._file, batch.header.position))
+            self.epochs.append(SeenEpoch(epoch, start, self._file, batch.header.position))
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
         offsets = (batch.base_offset, batch.last_offset)

@@ -13,7 +13,7 @@ from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 MAXIMUM_TRANSACTION_MS = 900_000
 """The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""

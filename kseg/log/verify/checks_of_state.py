@@ -5,10 +5,15 @@ from pathlib import Path
 
 from kseg.errors import KsegError
 from kseg.formats.names import SUFFIXES, DirectoryState, parse_file_name
-from kseg.log.partition.log_dir import CHECKPOINT_OF_FIELD, META_PROPERTIES, LogDir
-from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.partition.log_dir import META_PROPERTIES, LogDir
+from kseg.log.partition.partition_log import (
+    CHECKPOINT_OF_FIELD,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    PartitionLog,
+)
 from kseg.log.partition.side_files import stored_epoch, unsorted_epochs
-from kseg.log.verify.checks_of_log import EpochStart, LogChecks
+from kseg.log.verify.checks_of_log import LogChecks, SeenEpoch
 from kseg.log.verify.findings import Findings
 
 
@@ -57,7 +62,7 @@ def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str,
     findings.add(finding_id, path, sentence, offsets=(log.epochs[0].offset, None))
 
 
-def _add_cleared(partition: PartitionLog, path: Path, cleared: list[EpochStart], findings: Findings) -> None:
+def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], findings: Findings) -> None:
     """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
     epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
     start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"

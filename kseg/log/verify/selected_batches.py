@@ -8,10 +8,11 @@ from kseg.formats.codes import DamageKind
 from kseg.index.headers import walk_headers
 from kseg.kernel.contract import LEAST, MOST
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.log.select.selected import selected_pieces
+from kseg.log.select.record_picker import selected_pieces
 from kseg.log.select.selector import Selector
 from kseg.log.verify.findings import Finding
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
 
 _WITHOUT_BATCH = frozenset({*map(str, DamageKind), "cut-segment", "offsets-lost", "offsets-missing"})

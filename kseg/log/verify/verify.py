@@ -34,9 +34,10 @@ from kseg.log.verify.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.verify.findings import Finding, Findings
-from kseg.log.verify.plan import Order, VerificationPlan
 from kseg.log.verify.selected_batches import SelectedScope
-from kseg.reading.log_file import Damage, LogFile
+from kseg.log.verify.verification_plan import Order, VerificationPlan
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
 
 WORTH_PROCESSES = 256 << 20

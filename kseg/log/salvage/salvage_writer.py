@@ -18,7 +18,7 @@ from kseg.log.partition.log_dir import LOST_AND_FOUND
 from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.partition.side_files import build_metadata
 from kseg.log.salvage.extents import Extent, credible_epochs
-from kseg.log.salvage.salvage import Salvage, plan_salvage
+from kseg.log.salvage.salvage_plan import Salvage, plan_salvage
 from kseg.reading.header import parse_header
 from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import WriteError, copy_file
@@ -58,19 +58,22 @@ class Written(NamedTuple):
 def salvage_partition(
     name: str,
     partitions: Sequence[PartitionLog],
-    directory: Path,
+    directory: Path | None,
     *,
     keep_cache: bool = True,
     drop_unreadable: bool = False,
     topic_id: str | None = None,
     on_read: Callable[[int], None] | None = None,
 ) -> tuple[Salvage, Written]:
-    """Plans as `plan_salvage` does, and writes below a directory.
+    """Plans as `plan_salvage` does, and writes below a directory; without one nothing is written.
 
     Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
     failing.
     Raises as `plan_salvage` and `write_salvage` do.
     """
+    if directory is None:
+        plan = plan_salvage(name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
+        return plan, Written((), open_transactions(plan))
     for attempt in range(ATTEMPTS):
         told = None if attempt else on_read
         plan = plan_salvage(name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told)

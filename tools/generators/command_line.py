@@ -13,11 +13,11 @@ INTRODUCTION = """# The command line
 
 Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the commands, not this page.
 
-`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` keeps colours away. Long
-tables go through `KSEG_PAGER`, or else `PAGER`, or else `less`, on a terminal; `cat` means none.
+`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` turns colours off. On a
+terminal, long tables go through `KSEG_PAGER`, else `PAGER`, else `less`; `cat` means no pager.
 
-`-o` names the form of what is printed or, on commands that make a directory (`salvage`, `reindex`, `build`, `slice`,
-`retain`), that directory; the form of their report is `--format`, where there is a choice.
+`-o` chooses the form of the output. On commands that make a directory, such as `salvage` and `build`, it names that
+directory, and `--format` chooses the form of their report.
 
 """
 

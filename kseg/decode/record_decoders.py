@@ -11,11 +11,8 @@ from kseg.releases import NEWEST
 
 if TYPE_CHECKING:
     from kseg.decode.decoded import Decoded, ValueDecoder
-    from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Headers
     from kseg.reading.batch import Header
-    from kseg.reading.bodies import Slice
-    from kseg.reading.log_file import Damage
     from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {
@@ -26,8 +23,6 @@ INTERNAL_TOPICS = {
     "__share_group_state": "share-group-state-decoder",
 }
 """Internal topics and the option of each one's decoder."""
-DECODING_OUTPUTS = ("json", "table")
-"""Forms of output in which internal topics are decoded unasked."""
 
 
 class Texts(NamedTuple):
@@ -44,6 +39,25 @@ class Texts(NamedTuple):
 
 
 ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
+
+
+class Decoding(NamedTuple):
+    """How records are to be decoded.
+
+    key_decoder, value_decoder: names of kseg.decode.values; schema, message, schema_registry: what these need.
+    internal_decoder: an internal topic's, by its option; `decodes_internal`: internal topics are decoded unasked.
+    redaction: what is replaced of keys and values, before any of them is decoded. keeps_raw: as RecordDecoder has it.
+    """
+
+    key_decoder: str | None
+    value_decoder: str | None
+    schema: Path | None
+    message: str | None
+    schema_registry: Path | None
+    internal_decoder: str | None
+    decodes_internal: bool
+    redaction: "Redaction | None"
+    keeps_raw: bool
 
 
 class RecordDecoder:
@@ -140,16 +154,7 @@ def redacting_decoder(redaction: "Redaction | None", *, keeps_raw: bool) -> Reda
     return RedactingDecoder(_undecoded, redaction, keeps_raw=keeps_raw)
 
 
-def redacted_slices(pieces: "Iterator[Slice | Damage]", redaction: "Redaction | None") -> "Iterator[Slice | Damage]":
-    """The slices with the values of headers replaced, if that is asked for."""
-    if redaction is None or "headers" not in redaction.parts:
-        return pieces
-    from kseg.dump.redacted_headers import with_redacted_headers
-
-    return with_redacted_headers(pieces, redaction.redactor())
-
-
-def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordDecoder | None:
+def record_decoder(decoding: Decoding, path: str | PathLike[str]) -> RecordDecoder | None:
     """The decoder for a log's records: the one asked for, or that of its topic; None if there is none to be used.
 
     What is to be redacted is replaced by it, and internal topics aren't decoded then.
@@ -158,16 +163,16 @@ def record_decoder(options: "DumpOptions", path: str | PathLike[str]) -> RecordD
         UsageError: a decoder's name or option is wrong, or its library isn't installed.
         OpenError: a schema or registry can't be read.
     """
-    keeps_raw = options.output == "json"
-    is_decoded = options.key_decoder is not None or options.value_decoder is not None
-    if options.redaction is not None and {"keys", "values"} & set(options.redaction.parts):
-        read = _named(options, as_json=keeps_raw) if is_decoded else _undecoded
-        return RedactingDecoder(read, options.redaction, keeps_raw=keeps_raw)
+    keeps_raw = decoding.keeps_raw
+    is_decoded = decoding.key_decoder is not None or decoding.value_decoder is not None
+    if decoding.redaction is not None and {"keys", "values"} & set(decoding.redaction.parts):
+        read = _named(decoding) if is_decoded else _undecoded
+        return RedactingDecoder(read, decoding.redaction, keeps_raw=keeps_raw)
     if is_decoded:
-        return RecordDecoder(_named(options, as_json=keeps_raw), keeps_raw=keeps_raw)
-    if options.internal_decoder is not None and options.output != "text":
-        return RecordDecoder(_internal(options.internal_decoder), keeps_raw=keeps_raw)
-    if options.output in DECODING_OUTPUTS and not (options.key_decoder_class or options.value_decoder_class):
+        return RecordDecoder(_named(decoding), keeps_raw=keeps_raw)
+    if decoding.internal_decoder is not None:
+        return RecordDecoder(_internal(decoding.internal_decoder), keeps_raw=keeps_raw)
+    if decoding.decodes_internal:
         name = parse_partition_directory(Path(path).absolute().parent)
         if name is not None and name.topic in INTERNAL_TOPICS:
             return RecordDecoder(_internal(INTERNAL_TOPICS[name.topic]), keeps_raw=keeps_raw)
@@ -178,28 +183,28 @@ def _undecoded(_: bytes | None, __: bytes | None, ___: int, ____: "Headers") -> 
     return Texts(None, None)
 
 
-def check_decoders(options: "DumpOptions") -> None:
+def check_decoders(decoding: Decoding) -> None:
     """Raises what `record_decoder` does for the decoders asked for."""
-    if options.key_decoder is not None or options.value_decoder is not None:
-        _named(options, as_json=False)
+    if decoding.key_decoder is not None or decoding.value_decoder is not None:
+        _named(decoding)
 
 
-def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
+def _named(decoding: Decoding) -> ReadRecord:
     from kseg.decode.decoded import decoded_text, json_able, json_bytes, named
     from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
-    needed = DecoderOptions(options.schema, options.message, options.schema_registry)
+    needed = DecoderOptions(decoding.schema, decoding.message, decoding.schema_registry)
     of_key: ValueDecoder | None = None
     of_value: ValueDecoder | None = None
-    if options.key_decoder is not None:
-        of_key = value_decoder(options.key_decoder, needed, "key")
-    if options.value_decoder is not None:
-        of_value = value_decoder(options.value_decoder, needed, "value")
+    if decoding.key_decoder is not None:
+        of_key = value_decoder(decoding.key_decoder, needed, "key")
+    if decoding.value_decoder is not None:
+        of_value = value_decoder(decoding.value_decoder, needed, "value")
 
     def shown(decoded: "Decoded | None", decoder_name: str | None) -> bytes | None:
         if decoded is None or decoded.reason is not None:
             return None
-        if as_json:
+        if decoding.keeps_raw:
             return json_bytes(json_able(decoded.value))
         return decoded_text(decoded.value, pretty=decoder_name == PRETTY_JSON)
 
@@ -207,7 +212,7 @@ def _named(options: "DumpOptions", *, as_json: bool) -> ReadRecord:
         told = named(headers)
         of_keys = _apply(of_key, key, told)
         of_values = _apply(of_value, value, told)
-        key_text, value_text = shown(of_keys, options.key_decoder), shown(of_values, options.value_decoder)
+        key_text, value_text = shown(of_keys, decoding.key_decoder), shown(of_values, decoding.value_decoder)
         return Texts(key_text, value_text, of_keys and of_keys.reason, of_values and of_values.reason)
 
     return read
@@ -253,7 +258,7 @@ def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
 def _remote_log_metadata() -> ReadRecord:
     """As JSON, where the tool shows what Java's classes say of themselves."""
     from kseg.decode.framed import parse_framed
-    from kseg.decode.metadata import cluster_metadata_text
+    from kseg.decode.metadata_text import cluster_metadata_text
     from kseg.decode.newer import newer_part
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas.remote_log_metadata import RECORDS

@@ -42,7 +42,7 @@ class CompactSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CleaningPlan:
     """What is cleaned: offsets from `first_dirty` to before `end_offset`, the base of the first segment that isn't.
 
     why_ends: why the cleaner stops there. producers: active ones at the log's end. states: all of them.
@@ -55,7 +55,7 @@ class Plan:
     states: ProducerStates
 
 
-def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Plan:
+def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> CleaningPlan:
     """The part of a partition that the cleaner would clean.
 
     It ends before the active segment, the segment of the last stable offset or of the high watermark, and the first
@@ -66,7 +66,7 @@ def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Plan:
     ends = [*_stable_ends(partition, states), *_lag_ends(partition, settings, first_dirty)]
     end_offset, why_ends = min(ends, default=(first_dirty, "there are no segments"))
     producers = {state.producer_id: state for state in states.producers.values() if not _is_expired(state, settings)}
-    return Plan(first_dirty, max(end_offset, first_dirty), why_ends, producers, states)
+    return CleaningPlan(first_dirty, max(end_offset, first_dirty), why_ends, producers, states)
 
 
 def _first_dirty(partition: PartitionLog, settings: CompactSettings) -> int:

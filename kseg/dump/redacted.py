@@ -4,18 +4,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg import kernel
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION, Codec
-from kseg.formats.positions import FLAGS_POSITION, RECORDS_COUNT_POSITION
+from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.contract import ROW, SIZE, START
 from kseg.reading.bodies import Slice
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
+from kseg.reading.header import parse_header
 
 if TYPE_CHECKING:
-    from kseg.redaction import Redactor
+    from kseg.redaction import Redaction, Redactor
 
 
-def with_redacted_headers(pieces: Iterator[Slice | Damage], redactor: "Redactor") -> Iterator[Slice | Damage]:
-    """The slices with other values in the headers of v2 records; v0 and v1 have no headers."""
+def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | None") -> Iterator[Slice | Damage]:
+    """The slices with other values in the headers of v2 records, if that is asked for; v0 and v1 have no headers.
+
+    Keys and values are replaced while records are shown, by `RedactingDecoder`: messages of v0 and v1 have CRCs of
+    their own, which are shown as they stand in the log.
+    """
+    if redaction is None or "headers" not in redaction.parts:
+        yield from pieces
+        return
+    redactor = redaction.redactor()
     for piece in pieces:
         yield piece if isinstance(piece, Damage) else _redacted(piece, redactor)
 
@@ -28,10 +36,10 @@ def _redacted(piece: Slice, redactor: "Redactor") -> Slice:
         start = rows[row * ROW + START]
         end = start + rows[row * ROW + SIZE]
         body = None if piece.bodies is None else piece.bodies[row - piece.first]
-        if buffer[start + MAGIC_POSITION] >= 2 and end - start >= BATCH_HEADER_SIZE:
-            count = buffer[start + RECORDS_COUNT_POSITION : start + BATCH_HEADER_SIZE]
-            records = int.from_bytes(count, "big", signed=True)
-            if buffer[start + FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
+        header = parse_header(buffer, start, 0) if end - start >= BATCH_HEADER_SIZE else None
+        if header is not None and not header.is_legacy:
+            records = header.records_count or 0
+            if header.codec == Codec.NONE:
                 replace_header_values(buffer, start + BATCH_HEADER_SIZE, end, records, redactor.replace_bytes)
             elif body is not None:
                 changed = bytearray(body)

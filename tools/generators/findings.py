@@ -1,6 +1,6 @@
 """docs/findings.md: what `kseg verify` finds, from its table."""
 
-from kseg.log.verify.findings import FINDINGS, Severity
+from kseg.log.verify.finding_kinds import FINDINGS, Severity
 
 INTRODUCTION = """# What `kseg verify` finds
 
@@ -11,7 +11,7 @@ Each next step was tried on damaged disks of a 4.3.1 broker, after a clean stop 
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/make_docs.py` writes this page from the table in `kseg/log/verify/findings.py`: edit that.
+`python tools/make_docs.py` writes this page from the table in `kseg/log/verify/finding_kinds.py`: edit that.
 """
 
 

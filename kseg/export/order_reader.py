@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,19 +14,21 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
-from kseg.export.options import Isolation, ReadOptions, Tombstones
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
-from kseg.export.redacted import BatchRedactor
+from kseg.export.redacted_arrow import BatchRedactor
+from kseg.export.settings import Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
-from kseg.formats.codes import TRANSACTIONAL_MASK
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
-from kseg.log.select.selected import RecordPicker
+from kseg.log.select.record_picker import RecordPicker
 from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header
-from kseg.reading.log_file import Damage
+
+if TYPE_CHECKING:
+    from kseg.export.result import SourceFile
 
 READ_ON_SIZE = 256 << 10
 """Bytes that are read at once where an index named an end too early."""
@@ -44,7 +46,7 @@ class OrderReader:
         self.order = order
         self.options = options
         self._checksums = checksums
-        self.sources: list[dict[str, Any]] = []
+        self.sources: list[SourceFile] = []
         self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
         self._transactions: ReadCommitted | None = None
         self._latest: dict[bytes, int] | None = None
@@ -79,7 +81,7 @@ class OrderReader:
                 yield from self._records(reader, part.end)
                 if number == len(self.order.ranges) - 1 and self.order.ends_at_index:
                     yield from self._read_on(reader)
-                self.sources.append(reader.to_json())
+                self.sources.append(reader.source())
         self._accounts.finish()
 
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:
@@ -148,22 +150,31 @@ class OrderReader:
 
     def _selected(self, picker: RecordPicker, columns: Columns, piece: Slice, *, is_whole: bool) -> pa.Array:
         """A mask of the records that are asked for."""
+        taken = picker.columns(piece)
+        is_taken = self._is_of_wanted_batch(taken, piece)
+        if is_whole:  # offsets rise: each stands for one record
+            offsets = numbers(taken.offsets, pa.int64(), taken.count)
+            wanted = offsets if is_taken is None else offsets.filter(is_taken)
+            return pc.is_in(numbers(columns.offsets, pa.int64(), columns.count), value_set=wanted)
+        places = numbers(taken.places, pa.int32(), taken.count)
+        mask = [False] * columns.count
+        for place in (places if is_taken is None else places.filter(is_taken)).to_pylist():
+            mask[place] = True
+        return pa.array(mask, pa.bool_())
+
+    def _is_of_wanted_batch(self, taken: Columns, piece: Slice) -> pa.Array | None:
+        """A mask of the records whose batches' headers say what is asked for; None for all of them."""
         wanted = self.options.selected
-        batches: set[int] = set()
+        if wanted.producer_id is None and not wanted.transactional_only:
+            return None
+        rows = []
         for row in range(piece.first, piece.last):
             start = piece.run.rows[row * ROW + START]
             header = parse_header(piece.run.buffer, start, piece.run.position + start)
             is_producers = wanted.producer_id is None or header.producer_id == wanted.producer_id
             if is_producers and (header.is_transactional or not wanted.transactional_only):
-                batches.add(header.position)
-        picked = [record for record in picker.pick(piece) if record.position in batches]
-        offsets = numbers(columns.offsets, pa.int64(), columns.count)
-        if is_whole:  # offsets rise: each stands for one record
-            return pc.is_in(offsets, value_set=pa.array([record.offset for record in picked], pa.int64()))
-        places = {(record.position, record.offset) for record in picked}
-        rows = numbers(columns.rows, pa.int32(), columns.count).to_pylist()
-        positions = (piece.run.position + piece.run.rows[row * ROW + START] for row in rows)
-        return pa.array([place in places for place in zip(positions, offsets.to_pylist(), strict=True)], pa.bool_())
+                rows.append(row)
+        return pc.is_in(numbers(taken.rows, pa.int32(), taken.count), value_set=pa.array(rows, pa.int32()))
 
     def _aborted_rows(self, piece: Slice) -> list[bool]:
         """For each row whether its transaction was aborted; empty if none was."""
@@ -173,9 +184,9 @@ class OrderReader:
         for row in range(piece.first, piece.last):
             start = piece.run.rows[row * ROW + START]
             header = parse_header(piece.run.buffer, start, piece.run.position + start)
-            is_transactional = header.magic >= 2 and bool(header.attributes & TRANSACTIONAL_MASK)
-            base = header.first_offset
-            found.append(is_transactional and self._transactions.is_aborted(header.producer_id, base))
+            found.append(
+                header.is_transactional and self._transactions.is_aborted(header.producer_id, header.first_offset)
+            )
         return found if any(found) else []
 
     def _take_transactions(self) -> None:

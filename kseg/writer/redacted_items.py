@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from kseg.redaction import Redaction, Redactor
-from kseg.writer.source import SourceBatch, SourceItem, SourceRecord
+from kseg.writer.source_items import SourceBatch, SourceItem, SourceRecord
 
 
 def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterator[SourceItem]:

@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.explain.field import Check, Field
-from kseg.explain.log import DAMAGE_WALKED, batch_fields, damage_fields
+from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
+from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import walk
 from kseg.formats import checkpoint
 from kseg.formats.fixed import (
     ABORTED_TRANSACTION_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     PRODUCER_ENTRY_FIELDS,
-    PRODUCER_SNAPSHOT_CRC_COVERS_FROM,
+    SNAPSHOT_CRC,
     TIME_INDEX_ENTRY_FIELDS,
-    FixedFields,
 )
+from kseg.formats.fixed_fields import FixedFields
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
 from kseg.system.regular_file import read_regular, read_text_file
 
@@ -47,13 +47,13 @@ class Item:
     title: str
     position: int
     size: int
-    read: Callable[[], list[Field]]
+    read: Callable[[], list[ExplainedField]]
     find_problem: Callable[[], str | None] = lambda: None
     first_offset: int | None = None
     last_offset: int | None = None
 
     @cached_property
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[ExplainedField]:
         """The fields, from the first to the last byte."""
         return self.read()
 
@@ -170,11 +170,11 @@ def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
 
 
 def _zeros(title: str, at: int, end: int, meaning: str) -> Item:
-    field = Field(title, at, end - at, "bytes", None, meaning, bytes(min(end - at, _SHOWN)))
+    field = ExplainedField(title, at, end - at, "bytes", None, meaning, bytes(min(end - at, _SHOWN)))
     return _read_item(title, at, end - at, [field])
 
 
-def _read_item(title: str, position: int, size: int, fields: list[Field], problem: str | None = None) -> Item:
+def _read_item(title: str, position: int, size: int, fields: list[ExplainedField], problem: str | None = None) -> Item:
     return Item(title, position, size, lambda: fields, lambda: problem)
 
 
@@ -188,10 +188,10 @@ def _snapshot_items(path: Path) -> Iterator[Item]:
         yield _read_item("producer snapshot", 0, file.size, fields)
 
 
-def _check_crc(field: Field, file: EntryFile) -> None:
-    computed = file.crc32c(PRODUCER_SNAPSHOT_CRC_COVERS_FROM)
+def _check_crc(field: ExplainedField, file: EntryFile) -> None:
+    computed = file.crc32c(SNAPSHOT_CRC.end)
     stored = int.from_bytes(field.raw, "big")
-    field.check = Check(stored, computed, PRODUCER_SNAPSHOT_CRC_COVERS_FROM, file.size)
+    field.check = Check(stored, computed, SNAPSHOT_CRC.end, file.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
 
@@ -215,7 +215,7 @@ def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
         raise
     except KsegError as error:
         size = path.stat().st_size
-        field = Field("text", 0, size, "text", None, "", read_regular(path, _SHOWN), problem=error.message)
+        field = ExplainedField("text", 0, size, "text", None, "", read_regular(path, _SHOWN), problem=error.message)
         yield _read_item("text", 0, size, [field], error.message)
     else:
         yield from _line_items(content, kind)
@@ -232,7 +232,7 @@ def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
     for number, raw in enumerate(line[0] for line in _LINE.finditer(content)):
         meaning = first[number] if number < len(first) else others
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
-        field = Field(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)
+        field = ExplainedField(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)
         wrong = problem if problem is not None and problem.startswith(f"line {number + 1}:") else None
         yield _read_item(f"line {number + 1}", at, len(raw), [field], wrong)
         at += len(raw)

@@ -4,8 +4,7 @@ from kseg import kernel
 from kseg.codecs.body import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
-from kseg.formats.fixed import BATCH_HEADER_FIELDS
-from kseg.formats.positions import ATTRIBUTES_POSITION, CRC_POSITION
+from kseg.formats.fixed import BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.reading.header import BatchHeader
 from kseg.writer.record import LARGEST_SIZE
 
@@ -22,9 +21,9 @@ def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -
         records = compress(header.codec, records, magic=_MAGIC, level=level)
     if BATCH_HEADER_SIZE + len(records) > LARGEST_SIZE:
         raise RecordError(f"a batch of {BATCH_HEADER_SIZE + len(records)} bytes is larger than {LARGEST_SIZE}")
-    encoded = _encoded(header, len(records))
-    crc = kernel.load().crc32c(memoryview(b"".join((encoded[ATTRIBUTES_POSITION:], records))))
-    return b"".join((encoded[:CRC_POSITION], crc.to_bytes(4, "big"), encoded[ATTRIBUTES_POSITION:], records))
+    encoded = bytearray(_encoded(header, len(records)))
+    BATCH_CRC.write(encoded, kernel.load().crc32c(memoryview(b"".join((encoded[BATCH_CRC.end :], records)))))
+    return b"".join((encoded, records))
 
 
 def _encoded(header: BatchHeader, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""`salvage`: what is intact of damaged partitions, put together from one directory or several replicas."""
+"""What `salvage` can save of a damaged partition, put together from one directory or several replicas."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -15,7 +15,7 @@ from kseg.log.partition.partition_log import PartitionLog, has_later_segment
 from kseg.log.salvage.extents import Extent, ExtentBatches, FoundLoss, Replica, joined_neighbours, longest_rising
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays
 from kseg.log.verify.checked_batches import InnerProblem
-from kseg.log.verify.findings import id_of_damage, status_of
+from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
 LARGEST_SEGMENT = 2**31 - 1
 """Bytes that a segment's indexes can address."""

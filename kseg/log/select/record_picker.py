@@ -1,23 +1,19 @@
 """The selected records of a partition, as numbers: the batch of each, its offset, its time."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.kernel.contract import VALID, Op, Program, RecordFilter, Renderer, Slot, Template
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
 from kseg.log.partition.partition_log import SegmentFiles
-from kseg.log.select.selector import Selector, starts_from_end
+from kseg.log.select.selector import Selector
+from kseg.log.select.tail import SelectedTail, find_tail
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Damage, LogFile
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
-
-_NUMBERS = (Slot.POSITION, Slot.SIZE, Slot.OFFSET, Slot.TIMESTAMP)
-_LINE = Template(tuple(code for slot in _NUMBERS for code in (Op.INTEGER, slot, 0, Op.LITERAL, 0, 1)), b" ", ())
-"""A record as the kernel prints it: its numbers, a blank after each."""
-_PROGRAM = Program((None, None, None), (_LINE, _LINE, _LINE), None)
-_OUTPUT_SIZE = 1 << 16
 
 
 class SelectedRecord(NamedTuple):
@@ -38,33 +34,35 @@ class SelectedPiece(NamedTuple):
 
 
 class RecordPicker:
-    """Tells which records of the slices of one log a filter takes, as the kernel judges them.
+    """Tells which records of the slices of one log a filter takes, as the kernel judges them for `kseg dump` too.
 
-    Source of truth is the kernel's renderer: what `kseg dump` prints for the same filter.
+    is_full: the filter's limit is reached.
     """
 
     def __init__(self, wanted: RecordFilter | None) -> None:
         """Takes the filter; None takes every record."""
-        self._pieces: list[bytes] = []
-        self._output = kernel.load().Output(lambda text: self._pieces.append(bytes(text)), _OUTPUT_SIZE)
-        self._renderer: Renderer = kernel.load().Renderer(_PROGRAM, self._output, record_filter=wanted)
+        self._wanted = wanted or RecordFilter()
+        self.is_full = self._wanted.limit == 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the filter's limit is reached."""
-        return self._renderer.is_full
+    def columns(self, piece: Slice) -> Columns:
+        """The records of a slice that the filter takes, column by column."""
+        run, wanted = piece.run, self._wanted
+        taken = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, wanted)
+        if wanted.limit is not None:
+            self._wanted = wanted._replace(limit=wanted.limit - taken.count)
+            self.is_full = self._wanted.limit == 0
+        return taken
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
-        """The records of a slice that the filter takes."""
-        row = piece.first
-        while row < piece.last and not self._renderer.is_full:
-            run = piece.run
-            row = self._renderer.render(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
-        self._renderer.problems.clear()  # damage is no matter of choosing
-        self._output.flush()
-        numbers = list(map(int, b"".join(self._pieces).split()))
-        self._pieces.clear()
-        return [SelectedRecord(*four) for four in zip(*(iter(numbers),) * len(_NUMBERS), strict=True)]
+        """The same as numbers."""
+        taken, run = self.columns(piece), piece.run
+        rows = memoryview(taken.rows).cast("i").tolist()
+        batches = {row: (run.position + run.rows[row * ROW + START], run.rows[row * ROW + SIZE]) for row in set(rows)}
+        offsets, timestamps = memoryview(taken.offsets).cast("q"), memoryview(taken.timestamps).cast("q")
+        return [
+            SelectedRecord(*batches[row], offset, timestamp)
+            for row, offset, timestamp in zip(rows, offsets, timestamps, strict=True)
+        ]
 
 
 def selected_pieces(
@@ -82,82 +80,63 @@ def selected_pieces(
         OpenError: if the directory can't be listed, or a log not opened.
     """
     selector = Selector(selection, directory, say)
-    limit = selection.limit if left is None else left
+    segments, start, skip = selector.partition.segments, None, 0
     if selection.tail is not None:
-        yield from _cut(_tail(selector, selection.tail), limit)
-        return
-    for segment in selector.partition.segments:
+        number, start, skip = _tail(selector, segments, selection.tail)
+        segments = segments[number:]
+    limit = selection.limit if left is None else left
+    for segment in segments:
         if limit == 0:
             return
-        for piece in _of_segment(selector, segment, limit):
+        most = None if limit is None else limit + skip
+        for piece in _without_first(_of_segment(selector, segment, start, most), skip):
             limit = None if limit is None else limit - len(piece.records)
             yield piece
+        start, skip = None, 0
 
 
-def _of_segment(selector: Selector, segment: SegmentFiles, limit: int | None) -> Iterator[SelectedPiece]:
-    if selector.may_hold(segment.path):
-        with segment.open_log() as log_file:
-            yield from _from_position(selector, segment, log_file, selector.start_position(log_file), limit)
+def _tail(selector: Selector, segments: Sequence[SegmentFiles], count: int) -> SelectedTail:
+    by_path = {segment.path: segment for segment in segments}
+
+    def open_log(path: Path) -> LogFile:
+        return by_path[path].open_log()
+
+    return find_tail(list(by_path), count, selector, open_log, partial(count_selected, selector))
 
 
-def _from_position(
-    selector: Selector, segment: SegmentFiles, log_file: LogFile, start: int, limit: int | None
+def _of_segment(
+    selector: Selector, segment: SegmentFiles, start: int | None, limit: int | None
 ) -> Iterator[SelectedPiece]:
-    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
-    for item in with_bodies(selector.items(log_file, start), log_file.stored_size):
-        if isinstance(item, Damage):
-            continue
-        records = picker.pick(item)
-        if records:
-            yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
-        if picker.is_full:
-            return
-
-
-def _tail(selector: Selector, count: int) -> Iterator[SelectedPiece]:
-    """The last `count` records, searched backwards from the last segment, and in each from its last index entries."""
-    kept: deque[list[SelectedPiece]] = deque()
-    for segment in reversed(selector.partition.segments):
-        if count == 0:
-            break
-        pieces = _last_of_segment(selector, segment, count)
-        kept.appendleft(pieces)
-        count -= sum(len(piece.records) for piece in pieces)
-    for pieces in kept:
-        yield from pieces
-
-
-def _last_of_segment(selector: Selector, segment: SegmentFiles, count: int) -> list[SelectedPiece]:
-    """The last `count` of a segment, all if there are fewer."""
-    pieces: deque[SelectedPiece] = deque()
-    found = 0
-    selector.start_over()
+    """The selected records of a segment from a position on, or from where they may begin; `limit` of them at most."""
     if not selector.may_hold(segment.path):
-        return []
+        return
+    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
     with segment.open_log() as log_file:
-        for start in starts_from_end(log_file, selector):
-            selector.start_over()
-            pieces.clear()
-            found = 0
-            for piece in _from_position(selector, segment, log_file, start, None):
-                pieces.append(piece)
-                found += len(piece.records)
-                while found - len(pieces[0].records) >= count:
-                    found -= len(pieces.popleft().records)
-            if found >= count:
-                break
-    if found > count:
-        pieces[0] = pieces[0]._replace(records=pieces[0].records[found - count :])
-    return list(pieces)
+        first = selector.start_position(log_file) if start is None else start
+        for item in with_bodies(selector.items(log_file, first), log_file.stored_size):
+            if isinstance(item, Damage):
+                continue
+            records = picker.pick(item)
+            if records:
+                yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
+            if picker.is_full:
+                return
 
 
-def _cut(pieces: Iterable[SelectedPiece], limit: int | None) -> Iterator[SelectedPiece]:
+def _without_first(pieces: Iterator[SelectedPiece], skip: int) -> Iterator[SelectedPiece]:
+    """The pieces without the first `skip` records."""
     for piece in pieces:
-        if limit == 0:
-            return
-        records = piece.records if limit is None else piece.records[:limit]
-        limit = None if limit is None else limit - len(records)
-        yield piece._replace(records=records)
+        records = piece.records[skip:]
+        skip -= len(piece.records) - len(records)
+        if records:
+            yield piece._replace(records=records)
+
+
+def count_selected(selector: Selector, log_file: LogFile, start: int) -> int:
+    """How many records of a log are selected, from a position on."""
+    picker = RecordPicker(selector.selection.record_filter(last_offset=selector.last_offset(log_file.path)))
+    items = with_bodies(selector.items(log_file, start), log_file.stored_size)
+    return sum(picker.columns(item).count for item in items if isinstance(item, Slice))
 
 
 class SelectedSums:

@@ -22,7 +22,7 @@ class SegmentSource(NamedTuple):
     offset_index: str | None
 
 
-class Replica(NamedTuple):
+class PartitionCopy(NamedTuple):
     """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
 
     is_used: False for a directory that a broker had put aside (`-future`, `-stray`).
@@ -49,7 +49,7 @@ class Replica(NamedTuple):
         return PartitionLog(self.path)
 
 
-Copies = dict[tuple[str, int | None], list[Replica]]
+Copies = dict[tuple[str, int | None], list[PartitionCopy]]
 
 
 def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copies:
@@ -70,7 +70,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copie
     return {key: _best_first(known) for key, known in copies.items() if known}
 
 
-def _without_refused(found: Iterator[Replica], refuse: Refuse | None) -> Iterator[Replica]:
+def _without_refused(found: Iterator[PartitionCopy], refuse: Refuse | None) -> Iterator[PartitionCopy]:
     """Replicas at one path up to the error that it has."""
     try:
         yield from found
@@ -82,7 +82,7 @@ def _without_refused(found: Iterator[Replica], refuse: Refuse | None) -> Iterato
         refuse(error)
 
 
-def _local_replicas(path: str, refuse: Refuse | None) -> Iterator[Replica]:
+def _local_replicas(path: str, refuse: Refuse | None) -> Iterator[PartitionCopy]:
     for place in partitions_at(path, refuse):
         if place.state is not DirectoryState.DELETE or place.path.samefile(path):
             yield _replica(place)
@@ -102,7 +102,7 @@ def _matching(source: str, refuse: Refuse | None) -> list[str]:
     return found
 
 
-def _replica(place: PartitionLog) -> Replica:
+def _replica(place: PartitionLog) -> PartitionCopy:
     path = place.path.absolute()
     segments = tuple(
         SegmentSource(
@@ -115,10 +115,12 @@ def _replica(place: PartitionLog) -> Replica:
         for segment in place.segments
         if segment.log is not None
     )
-    return Replica(plain_text(place.topic or path.name), place.partition, str(path), segments, place.state is None)
+    return PartitionCopy(
+        plain_text(place.topic or path.name), place.partition, str(path), segments, place.state is None
+    )
 
 
-def _remote_replicas(url: str) -> Iterator[Replica]:
+def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
     directories: dict[str, dict[int, dict[FileKind, remote.RemoteFile]]] = defaultdict(lambda: defaultdict(dict))
     for file in remote.list_files(url):
         kind, offset, _, suffix, remote_id = parse_file_name(file.url)
@@ -132,7 +134,7 @@ def _remote_replicas(url: str) -> Iterator[Replica]:
             _remote_segment(offset, files) for offset, files in sorted(segments.items()) if FileKind.LOG in files
         )
         topic, partition = (PurePosixPath(directory).name, None) if name is None else (name.topic, name.partition)
-        yield Replica(topic, partition, directory, found, name is None or name.state is None)
+        yield PartitionCopy(topic, partition, directory, found, name is None or name.state is None)
 
 
 def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> SegmentSource:
@@ -140,18 +142,18 @@ def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> Se
     return SegmentSource(offset, log.url, log.size, log.modified_ms, None if index is None else index.url)
 
 
-def _best_first(copies: list[Replica]) -> list[Replica]:
+def _best_first(copies: list[PartitionCopy]) -> list[PartitionCopy]:
     """The copy in use with the highest leader epoch first; of equal ones that which reaches further, or is larger."""
     if len(copies) == 1:
         return copies
 
-    def rank(replica: Replica) -> tuple[bool, int, int, int]:
+    def rank(replica: PartitionCopy) -> tuple[bool, int, int, int]:
         return (replica.is_used, leader_epoch(replica), replica.segments[-1].base_offset, replica.size)
 
     return sorted(copies, key=rank, reverse=True)
 
 
-def leader_epoch(replica: Replica) -> int:
+def leader_epoch(replica: PartitionCopy) -> int:
     """The last leader epoch of its checkpoint or, without one, of its last batch; -1 if neither can be had."""
     if replica.is_remote:
         with remote.local_directory(replica.path, remote.SMALL_FILES) as directory:

@@ -6,15 +6,16 @@ from typing import Any
 from construct import Array
 
 from kseg.codecs.body import decompress
-from kseg.explain.field import Check, Field
+from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
-from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
+from kseg.formats.control import CONTROL_RECORD_KEY
+from kseg.formats.control_values import CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
-from kseg.formats.positions import FLAGS_POSITION, checksum_of, size_field
+from kseg.formats.positions import FLAGS_POSITION, LEGACY_FLAGS_POSITION, checksum_of, size_field
 from kseg.reading.batch import Batch
-from kseg.reading.log_file import Damage
+from kseg.reading.damage import Damage
 
 MOST_DECOMPRESSED = 1 << 24
 """The largest number of bytes of a body that are read; showing them takes many times as much."""
@@ -23,7 +24,7 @@ DAMAGE_WALKED = 1 << 20
 _SHOWN = 64
 
 
-def batch_fields(batch: Batch) -> list[Field]:
+def batch_fields(batch: Batch) -> list[ExplainedField]:
     """The fields of a batch, up to its last byte."""
     fields = walk(_grammar(batch.raw), batch.raw, batch.position)
     for field in _all(fields):
@@ -44,20 +45,20 @@ def _grammar(raw: bytes) -> Any:
     return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
 
 
-def _all(fields: list[Field]) -> Iterator[Field]:
+def _all(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
     for field in fields:
         yield field
         yield from _all(field.children)
 
 
-def _check_crc(field: Field, batch: Batch) -> None:
+def _check_crc(field: ExplainedField, batch: Batch) -> None:
     start = batch.position + checksum_of(batch.magic).covers_from
     field.check = Check(batch.crc, batch.compute_crc(), start, batch.position + batch.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{batch.crc:08x}, computed 0x{field.check.computed:08x}"
 
 
-def _open_body(fields: list[Field], batch: Batch) -> None:
+def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
     """The contents of the compressed records, or of a wrapper's value."""
     name = "message.value" if batch.is_legacy else "records"
     compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
@@ -73,7 +74,7 @@ def _open_body(fields: list[Field], batch: Batch) -> None:
         compressed.body = walk(Array(max(batch.header.records_count or 0, 0), RECORD), body.data, 0, name)
 
 
-def _entries(body: bytes) -> Iterator[Field]:
+def _entries(body: bytes) -> Iterator[ExplainedField]:
     """The log entries in a wrapper."""
     at, number = 0, 0
     while at < len(body):
@@ -84,7 +85,7 @@ def _entries(body: bytes) -> Iterator[Field]:
         number += 1
 
 
-def _open_control_records(fields: list[Field]) -> None:
+def _open_control_records(fields: list[ExplainedField]) -> None:
     contents = {field.path: field for field in _all(fields) if field.name in ("key", "value")}
     for path, key in contents.items():
         if not path.endswith("].key"):
@@ -98,7 +99,7 @@ def _open_control_records(fields: list[Field]) -> None:
             value.children = [*read[0].children, *read[1:]] if read[0].children else read
 
 
-def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
+def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """What can be read of a damaged stretch; `raw` is at most its first DAMAGE_WALKED bytes."""
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
@@ -116,7 +117,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[Field]:
     return read
 
 
-def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
+def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """The header's fields if its length or magic is wrong, otherwise all fields that are there."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
@@ -124,10 +125,10 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[Field]:
         return walk(BATCH_HEADER, raw[: MAGIC_POSITION + 1], damage.position)
     if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:
         grammar = BATCH_HEADER if magic == 2 else LOG_ENTRY
-        return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else MAGIC_POSITION + 2], damage.position)
+        return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else LEGACY_FLAGS_POSITION + 1], damage.position)
     return walk(_grammar(raw), raw[:size], damage.position)
 
 
-def _rest(damage: Damage, raw: bytes, at: int, path: str) -> Field:
+def _rest(damage: Damage, raw: bytes, at: int, path: str) -> ExplainedField:
     content = raw[at : at + _SHOWN]
-    return Field(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)
+    return ExplainedField(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.export.decoding import NOTHING, Decoding
+from kseg.export.decoding import NOTHING, ColumnDecoding
 from kseg.redaction import Redaction
-from kseg.selection import EVERYTHING
-from kseg.selection import Selection as RecordSelection
+from kseg.selection import EVERYTHING, Selection
 
 MIB = 1 << 20
 
@@ -55,7 +54,7 @@ class OffsetRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LogSelection:
     """Which records are wanted.
 
     topics: globs, any of which a topic matches; none means all. offsets: for all partitions; offsets_of: for single
@@ -96,9 +95,9 @@ class ReadOptions:
     latest_per_key: Tombstones | None = None
     max_bytes: int = 16 * MIB
     max_decompressed: int = DEFAULT_LIMIT
-    selected: RecordSelection = EVERYTHING
+    selected: Selection = EVERYTHING
     redaction: Redaction | None = None
-    decode: Decoding = NOTHING
+    decode: ColumnDecoding = NOTHING
 
     def schema(self) -> pa.Schema:
         """The columns of the records that are given."""
@@ -130,9 +129,9 @@ class ReadOptions:
             "isolation": Isolation(members["isolation"]),
             "mode": Mode(members["mode"]),
             "latest_per_key": None if latest is None else Tombstones(latest),
-            "selected": RecordSelection.from_json(members.get("selected", {})),
+            "selected": Selection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
-            "decode": Decoding(**members.get("decode", {})),
+            "decode": ColumnDecoding(**members.get("decode", {})),
         }
         return cls(**{**members, **enums})
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
 from kseg.formats.schemas.protocol import REQUEST_HEADER, REQUESTS, RESPONSE_HEADER, RESPONSES
-from kseg.formats.schemas.schema import Message, version_range
+from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import NEWEST
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
@@ -27,7 +27,7 @@ class FrameError(KsegError):
     """Bytes that can't be the beginning of a request or response."""
 
 
-class Header(NamedTuple):
+class MessageHeader(NamedTuple):
     """A request's header."""
 
     api_key: int
@@ -57,7 +57,7 @@ class ApiMessage:
     api_key: int | None = None
     api_version: int | None = None
     client_id: str | None = None
-    schema: Message | None = None
+    schema: MessageSchema | None = None
     body_version: int = 0
     body: Fields | None = None
     problem: str | None = None
@@ -113,7 +113,7 @@ def _is_known(api_key: int) -> bool:
     return api_key in REQUESTS and REQUESTS[api_key].versions != "none"
 
 
-def read_request_header(data: bytes) -> Header:
+def read_request_header(data: bytes) -> MessageHeader:
     """The header at the start of a request, given without its size. Raises FrameError if there is none."""
     if len(data) < _SMALLEST_HEADER:
         raise FrameError(f"{len(data)} bytes are too few for a request")
@@ -122,13 +122,13 @@ def read_request_header(data: bytes) -> Header:
         raise FrameError(f"there can't be an api key {api_key} in version {api_version}")
     version = request_header_version(api_key, api_version)
     if version == 0:
-        return Header(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
+        return MessageHeader(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
     try:
         fields, size = parse_message(REQUEST_HEADER, version or 1, data, most_elements=MOST_ELEMENTS)
     except MessageError as error:
         raise FrameError(f"not a request header: {error}") from error
     tagged = fields.get(UNKNOWN_TAGGED_FIELDS, {})
-    return Header(api_key, api_version, fields["correlationId"], fields["clientId"], version, tagged, size)
+    return MessageHeader(api_key, api_version, fields["correlationId"], fields["clientId"], version, tagged, size)
 
 
 def read_request(data: bytes) -> ApiMessage:
@@ -193,8 +193,8 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
 
 
 def _read_body(
-    schema: Message | None, version: int, data: bytes, start: int
-) -> tuple[Message | None, Fields | None, str | None]:
+    schema: MessageSchema | None, version: int, data: bytes, start: int
+) -> tuple[MessageSchema | None, Fields | None, str | None]:
     """Schema, body, and what is wrong; the first two are None if the schemas don't have the version."""
     if schema is None or version not in version_range(schema.versions):
         return None, None, None

@@ -18,9 +18,9 @@ from kseg.formats.codes import (
     TimestampType,
 )
 from kseg.formats.positions import size_field
-from kseg.formats.varint_bytes import varint
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint, varint
 from kseg.reading.batch import Batch, Record
-from kseg.writer.batch import build_batch
+from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import encode_wrapper
 
 _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
@@ -95,17 +95,11 @@ def _body(batch: Batch) -> bytes:
 
 def _timed(piece: bytes, record: Record, base_timestamp: int) -> bytes:
     """A record with its time relative to another base."""
-    start = _varint_end(piece, 0)
-    rest = _varint_end(piece, start + 1)
+    _, start = read_uvarint(piece, 0, LONGEST_VARINT)
+    _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)
     delta = (record.timestamp - base_timestamp + 2**63) % 2**64 - 2**63
     body = b"".join((b"\0", varint(delta), piece[rest:]))
     return varint(len(body)) + body
-
-
-def _varint_end(raw: bytes, at: int) -> int:
-    while raw[at] >= 0x80:
-        at += 1
-    return at + 1
 
 
 def _largest(batch: Batch, left: list[Record]) -> int:
@@ -118,13 +112,8 @@ def _cut_records(body: bytes, count: int) -> list[bytes]:
     """The records of a v2 body, each with its length."""
     pieces, at = [], 0
     for _ in range(count):
-        start, number, shift = at, 0, 0
-        while True:
-            byte = body[at]
-            number |= (byte & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if byte < 0x80:
-                break
+        start = at
+        number, at = read_uvarint(body, at, LONGEST_VARINT)
         at += number >> 1  # lengths aren't negative
         pieces.append(body[start:at])
     return pieces

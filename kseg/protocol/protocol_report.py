@@ -15,19 +15,19 @@ from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line, write_stdout
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.output.talk import talk
+from kseg.protocol.api_message import api_name
 from kseg.protocol.capture import Capture, CaptureError, Remark
 from kseg.protocol.conversation import Frame, FrameDamage
-from kseg.protocol.message import api_name
+from kseg.protocol.frame_input import HexError, InputForm, Replay, form_of, read_frames, read_hex
 from kseg.protocol.show import (
     ApiCount,
-    Tally,
+    FrameCounts,
     damage_json,
     damage_text,
     frame_json,
     frame_text,
     remark_json,
 )
-from kseg.protocol.source import HexError, InputForm, Replay, form_of, read_frames, read_hex
 from kseg.protocol.splitter import MAX_FRAME
 from kseg.system.regular_file import open_regular
 
@@ -69,7 +69,7 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
     wanted = frozenset(api_key_of(name) for name in options.apis)
     with _opened(path) as stream:
         replay = Replay(stream)
-        report = _Report(str(path), options, wanted)
+        report = _FrameReport(str(path), options, wanted)
         try:
             for item in _items(replay, options, report):
                 report.take(item)
@@ -108,7 +108,7 @@ def _api_and_version(text: str) -> tuple[int, int]:
     return api_key_of(name), int(version)
 
 
-def _items(replay: Replay, options: ProtocolOptions, report: "_Report") -> Iterator[Item]:
+def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> Iterator[Item]:
     form = options.form or form_of(replay.first)
     if form is InputForm.CAPTURE:
         if options.response_to is not None:
@@ -126,14 +126,14 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_Report") -> Itera
     yield from read(replay, max_frame=options.max_frame, response_to=response_to)
 
 
-class _Report:
+class _FrameReport:
     """Prints items as they come, and counts them."""
 
     def __init__(self, name: str, options: ProtocolOptions, wanted: frozenset[int]) -> None:
         self.name = name
         self._options = options
         self._wanted = wanted
-        self._tally = Tally()
+        self._tally = FrameCounts()
         self._is_cut = False
         self.unanswered: int | None = None
 

@@ -1,0 +1,128 @@
+"""The options of `kseg build` that say how records become batches and segments, and the settings that they ask for."""
+
+import re
+from typing import Any
+
+import click
+
+from kseg.codecs.body import check_level
+from kseg.commands.options import Command
+from kseg.commands.parameters import Number, int_number, long_number
+from kseg.errors import UsageError
+from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
+from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.log.build import BATCH_SIZE, BatchSettings
+from kseg.log.partition.partition_writer import PartitionSettings
+from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
+from kseg.times import now_ms
+
+_HOUR_MS = 3_600_000
+_ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
+_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
+_ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
+
+_OPTIONS = (
+    click.option(
+        "--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2."
+    ),
+    click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
+    click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
+    click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now."),
+    click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch."),
+    click.option("--batch-records", type=int_number(1), help="Records of a batch at most."),
+    click.option(
+        "--base-offset", type=long_number(), help="Where the first segment begins: at the first record, or 0."
+    ),
+    click.option(
+        "--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader."
+    ),
+    click.option("--producer-id", type=long_number(), help="Batches are those of an idempotent producer."),
+    click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch."),
+    click.option("--sequence", type=int_number(), default=0, show_default=True, help="Its first sequence."),
+    click.option(
+        "--transaction",
+        type=click.Choice([*_ENDS, "open"]),
+        help="Batches are transactional; how the last transaction ends."
+        " JSON objects of type commit or abort end others.",
+    ),
+    click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers."),
+    click.option("--segment-bytes", type=int_number(1), help=f"Roll at this size: {SEGMENT_BYTES}."),
+    click.option("--roll-ms", type=long_number(1), help="Roll after this time; before --roll-hours."),
+    click.option("--roll-hours", type=int_number(1), help=f"Roll after this time: {SEGMENT_MS // _HOUR_MS}."),
+    click.option("--index-max-bytes", type=int_number(12), help=f"Roll at full indexes: {SEGMENT_INDEX_BYTES}."),
+    click.option(
+        "--index-interval-bytes",
+        type=int_number(),
+        default=INDEX_INTERVAL_BYTES,
+        show_default=True,
+        help="Bytes between index entries.",
+    ),
+    click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters."),
+)
+
+
+def build_options(command: Command) -> Command:
+    """`--magic` … `--topic-id`, which `batch_settings` and `partition_settings` take."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def has_roll_options(options: dict[str, Any]) -> bool:
+    """Whether an option says when segments roll; else they roll where those of the source did."""
+    return any(options[name] is not None for name in _ROLL_OPTIONS)
+
+
+def batch_settings(options: dict[str, Any]) -> BatchSettings:
+    """How records become batches. Raises UsageError for options that don't go together."""
+    codec, level = _compression(options["compression"])
+    transaction, producer_id = options["transaction"], options["producer_id"]
+    if transaction is not None and producer_id is None:
+        raise UsageError("--transaction needs --producer-id")
+    is_idempotent = producer_id is not None
+    return BatchSettings(
+        timestamp=now_ms() if options["timestamp"] is None else options["timestamp"],
+        magic=None if options["magic"] is None else int(options["magic"]),
+        codec=codec,
+        level=level,
+        timestamp_type=_TYPES.get(options["timestamp_type"]),
+        batch_size=options["batch_size"],
+        batch_records=options["batch_records"] or 2**31 - 1,
+        producer_id=producer_id if is_idempotent else -1,
+        producer_epoch=options["epoch"] if is_idempotent else -1,
+        base_sequence=options["sequence"] if is_idempotent else -1,
+        is_transactional=transaction is not None,
+        end=_ENDS.get(transaction or ""),
+        coordinator_epoch=options["coordinator_epoch"],
+        partition_leader_epoch=options["leader_epoch"],
+    )
+
+
+def _compression(text: str | None) -> tuple[Codec | None, int | None]:
+    """Codec and level of CODEC[:LEVEL]. Raises UsageError for anything else."""
+    if text is None:
+        return None, None
+    name, _, level = text.partition(":")
+    if name.lower() not in CODEC_NAMES:
+        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(CODEC_NAMES)}")
+    codec = Codec[name.upper()]
+    try:
+        number = int(level) if level else None
+    except ValueError as error:
+        raise UsageError(f"--compression: {level!r} is no level") from error
+    check_level(codec, number)
+    return codec, number
+
+
+def partition_settings(options: dict[str, Any]) -> PartitionSettings:
+    """How segments roll, and the topic's id. Raises UsageError if that is none."""
+    hours = options["roll_hours"]
+    segment_ms = options["roll_ms"] or (hours * _HOUR_MS if hours else SEGMENT_MS)
+    topic_id = options["topic_id"]
+    if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
+        raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
+    roll = RollSettings(
+        options["segment_bytes"] or SEGMENT_BYTES, segment_ms, options["index_max_bytes"] or SEGMENT_INDEX_BYTES
+    )
+    return PartitionSettings(roll, options["index_interval_bytes"], topic_id)

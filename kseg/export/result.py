@@ -1,0 +1,114 @@
+"""What a work order did: files read, files written, accounts. As values, and as JSON for manifests and for Spark."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from kseg.export.settings import OffsetRange
+from kseg.export.tally import Tally
+
+
+class SourceFile(NamedTuple):
+    """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
+
+    crc: CRC-32C of these bytes; None if it wasn't asked for.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    start: int
+    end: int
+    crc: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as JSON's values."""
+        return {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "SourceFile":
+        """The file of `to_json`."""
+        return cls(*(members[_JSON_NAMES.get(name, name)] for name in cls._fields))
+
+
+class ExportedFile(NamedTuple):
+    """A Parquet file that is whole.
+
+    attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
+    that are in its path; name: what its final name begins with.
+    """
+
+    attempt: str
+    folder: str
+    name: str
+    first_offset: int
+    last_offset: int
+    rows: int
+    size: int
+    path: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as JSON's values; without a path that it hasn't got yet."""
+        members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
+        if self.path is None:
+            del members["path"]
+        return members
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ExportedFile":
+        """The file of `to_json`."""
+        return cls(*(members.get(_JSON_NAMES.get(name, name)) for name in cls._fields))  # type: ignore[arg-type]
+
+
+_JSON_NAMES = {"modified_ms": "modifiedMs", "first_offset": "firstOffset", "last_offset": "lastOffset"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an order did. replica: the copy of the partition that it read; seconds: how long it took."""
+
+    topic: str
+    partition: int | None
+    replica: str
+    wanted: OffsetRange
+    sources: tuple[SourceFile, ...]
+    tally: Tally
+    files: tuple[ExportedFile, ...]
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of log that were read."""
+        return sum(source.end - source.start for source in self.sources)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the order met any offset or damage."""
+        return bool(self.tally.losses) or self.tally.first_offset != self.tally.next_offset
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON's values."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "wanted": list(asdict(self.wanted).values()),
+            "sources": [source.to_json() for source in self.sources],
+            "tally": self.tally.to_json(),
+            "files": [file.to_json() for file in self.files],
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "Result":
+        """The result of `to_json`."""
+        return cls(
+            members["topic"],
+            members["partition"],
+            members["replica"],
+            OffsetRange(*members["wanted"]),
+            tuple(map(SourceFile.from_json, members["sources"])),
+            Tally.from_json(members["tally"]),
+            tuple(map(ExportedFile.from_json, members["files"])),
+            members["seconds"],
+        )

@@ -1,0 +1,85 @@
+# The numbers of kseg.kernel.contract. Made from it by tools/make_positions.py: edit that.
+
+cpdef enum Stop:
+    END = 0
+    BAD_LENGTH = 1
+    BAD_MAGIC = 2
+    BAD_CRC = 3
+    FULL = 4
+
+cpdef enum Problem:
+    BAD_RECORD = 0
+    BAD_COUNT = 1
+    BAD_CONTROL = 2
+    BAD_MESSAGE = 3
+
+cpdef enum Op:
+    LITERAL = 0
+    INTEGER = 1
+    WORD = 2
+    TEXT = 3
+    HEADER_KEYS = 4
+    SKIP_IF_NULL = 5
+    SKIP_IF_ZERO = 6
+    JSON_TEXT = 7
+    JSON_HEADERS = 8
+    JSON_TIME = 9
+    SKIP_UNLESS_NULL = 10
+    SKIP_UNLESS_ZERO = 11
+    SKIP_IF_NEGATIVE = 12
+    CSV_TEXT = 13
+    CSV_HEADERS = 14
+    TIME = 15
+    CSV_SAFE_TEXT = 16
+    JSON_VALUE = 17
+
+cdef enum:
+    BASE_OFFSET = 0
+    LAST_OFFSET = 1
+    COUNT = 2
+    BASE_SEQUENCE = 3
+    LAST_SEQUENCE = 4
+    PRODUCER_ID = 5
+    PRODUCER_EPOCH = 6
+    PARTITION_LEADER_EPOCH = 7
+    IS_TRANSACTIONAL = 8
+    IS_CONTROL = 9
+    HAS_DELETE_HORIZON = 10
+    BASE_TIMESTAMP = 11
+    MAX_TIMESTAMP = 12
+    TIMESTAMP_TYPE = 13
+    POSITION = 14
+    SIZE = 15
+    MAGIC = 16
+    CODEC = 17
+    CRC = 18
+    IS_VALID = 19
+    ATTRIBUTES = 20
+    OFFSET = 21
+    TIMESTAMP = 22
+    SEQUENCE = 23
+    KEY_SIZE = 24
+    VALUE_SIZE = 25
+    HEADER_COUNT = 26
+    RECORD_CRC = 27
+    RECORD_IS_VALID = 28
+    RECORD_CODEC = 29
+    RECORD_MAGIC = 30
+    CONTROL_TYPE = 31
+    CONTROL_VERSION = 32
+    COORDINATOR_EPOCH = 33
+    TIMESTAMP_DELTA = 34
+    RECORD_ATTRIBUTES = 35
+    SLOTS = 36
+    KEY = 0
+    VALUE = 1
+    DECODED = 2
+    KEY_DECODED = 3
+    VALUE_DECODED = 4
+    KEY_ERROR = 5
+    VALUE_ERROR = 6
+    TEXTS = 7
+    ROW = 3
+    UNKNOWN_CONTROL = 7
+    MALFORMED_CONTROL = 8
+    CONTROL_TEMPLATES = 9

@@ -1,0 +1,178 @@
+# Where fields stand, and how they are read. Made by tools/make_positions.py from the grammars: edit those.
+# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.
+
+cdef enum:
+    LOG_OVERHEAD = 12
+    MAGIC_AT = 16
+    LOG_ENTRY_HEADER_V0_SIZE = 22
+    ENTRY_V0_OFFSET_AT = 0
+    ENTRY_V0_MESSAGE_SIZE_AT = 8
+    ENTRY_V0_CRC_AT = 12
+    ENTRY_V0_MAGIC_AT = 16
+    ENTRY_V0_ATTRIBUTES_AT = 17
+    ENTRY_V0_KEY_LENGTH_AT = 18
+    LOG_ENTRY_HEADER_V1_SIZE = 30
+    ENTRY_V1_OFFSET_AT = 0
+    ENTRY_V1_MESSAGE_SIZE_AT = 8
+    ENTRY_V1_CRC_AT = 12
+    ENTRY_V1_MAGIC_AT = 16
+    ENTRY_V1_ATTRIBUTES_AT = 17
+    ENTRY_V1_TIMESTAMP_AT = 18
+    ENTRY_V1_KEY_LENGTH_AT = 26
+    BATCH_HEADER_SIZE = 61
+    BATCH_BASE_OFFSET_AT = 0
+    BATCH_LENGTH_AT = 8
+    BATCH_PARTITION_LEADER_EPOCH_AT = 12
+    BATCH_MAGIC_AT = 16
+    BATCH_CRC_AT = 17
+    BATCH_ATTRIBUTES_AT = 21
+    BATCH_LAST_OFFSET_DELTA_AT = 23
+    BATCH_BASE_TIMESTAMP_AT = 27
+    BATCH_MAX_TIMESTAMP_AT = 35
+    BATCH_PRODUCER_ID_AT = 43
+    BATCH_PRODUCER_EPOCH_AT = 51
+    BATCH_BASE_SEQUENCE_AT = 53
+    BATCH_RECORDS_COUNT_AT = 57
+    CONTROL_RECORD_KEY_SIZE = 4
+    CONTROL_KEY_VERSION_AT = 0
+    CONTROL_KEY_TYPE_AT = 2
+    END_TXN_MARKER_SIZE = 6
+    MARKER_VERSION_AT = 0
+    MARKER_COORDINATOR_EPOCH_AT = 2
+    BATCH_FLAGS_AT = 22  # the lower byte of the attributes
+    KNOWN_ATTRIBUTES_V0 = 0x07
+    KNOWN_ATTRIBUTES_V1 = 0x0f
+    KNOWN_ATTRIBUTES_V2 = 0x7f
+    CODEC_MASK = 0x07
+    CODEC_SHIFT = 0
+    TIMESTAMP_TYPE_MASK = 0x08
+    TIMESTAMP_TYPE_SHIFT = 3
+    TRANSACTIONAL_MASK = 0x10
+    TRANSACTIONAL_SHIFT = 4
+    CONTROL_MASK = 0x20
+    CONTROL_SHIFT = 5
+    DELETE_HORIZON_MASK = 0x40
+    DELETE_HORIZON_SHIFT = 6
+    LEAST_SIZE_V0 = 26
+    LEAST_SIZE_V1 = 34
+    LEAST_SIZE_V2 = 61
+
+
+cdef inline int64_t entry_v0_offset(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + ENTRY_V0_OFFSET_AT, 8)
+
+
+cdef inline int32_t entry_v0_message_size(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + ENTRY_V0_MESSAGE_SIZE_AT, 4)
+
+
+cdef inline uint32_t entry_v0_crc(const uint8_t* at) noexcept nogil:
+    return <uint32_t>big_endian(at + ENTRY_V0_CRC_AT, 4)
+
+
+cdef inline int8_t entry_v0_magic(const uint8_t* at) noexcept nogil:
+    return <int8_t>big_endian(at + ENTRY_V0_MAGIC_AT, 1)
+
+
+cdef inline int8_t entry_v0_attributes(const uint8_t* at) noexcept nogil:
+    return <int8_t>big_endian(at + ENTRY_V0_ATTRIBUTES_AT, 1)
+
+
+cdef inline int32_t entry_v0_key_length(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + ENTRY_V0_KEY_LENGTH_AT, 4)
+
+
+cdef inline int64_t entry_v1_offset(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + ENTRY_V1_OFFSET_AT, 8)
+
+
+cdef inline int32_t entry_v1_message_size(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + ENTRY_V1_MESSAGE_SIZE_AT, 4)
+
+
+cdef inline uint32_t entry_v1_crc(const uint8_t* at) noexcept nogil:
+    return <uint32_t>big_endian(at + ENTRY_V1_CRC_AT, 4)
+
+
+cdef inline int8_t entry_v1_magic(const uint8_t* at) noexcept nogil:
+    return <int8_t>big_endian(at + ENTRY_V1_MAGIC_AT, 1)
+
+
+cdef inline int8_t entry_v1_attributes(const uint8_t* at) noexcept nogil:
+    return <int8_t>big_endian(at + ENTRY_V1_ATTRIBUTES_AT, 1)
+
+
+cdef inline int64_t entry_v1_timestamp(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + ENTRY_V1_TIMESTAMP_AT, 8)
+
+
+cdef inline int32_t entry_v1_key_length(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + ENTRY_V1_KEY_LENGTH_AT, 4)
+
+
+cdef inline int64_t batch_base_offset(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + BATCH_BASE_OFFSET_AT, 8)
+
+
+cdef inline int32_t batch_length(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + BATCH_LENGTH_AT, 4)
+
+
+cdef inline int32_t batch_partition_leader_epoch(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + BATCH_PARTITION_LEADER_EPOCH_AT, 4)
+
+
+cdef inline int8_t batch_magic(const uint8_t* at) noexcept nogil:
+    return <int8_t>big_endian(at + BATCH_MAGIC_AT, 1)
+
+
+cdef inline uint32_t batch_crc(const uint8_t* at) noexcept nogil:
+    return <uint32_t>big_endian(at + BATCH_CRC_AT, 4)
+
+
+cdef inline int16_t batch_attributes(const uint8_t* at) noexcept nogil:
+    return <int16_t>big_endian(at + BATCH_ATTRIBUTES_AT, 2)
+
+
+cdef inline int32_t batch_last_offset_delta(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + BATCH_LAST_OFFSET_DELTA_AT, 4)
+
+
+cdef inline int64_t batch_base_timestamp(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + BATCH_BASE_TIMESTAMP_AT, 8)
+
+
+cdef inline int64_t batch_max_timestamp(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + BATCH_MAX_TIMESTAMP_AT, 8)
+
+
+cdef inline int64_t batch_producer_id(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + BATCH_PRODUCER_ID_AT, 8)
+
+
+cdef inline int16_t batch_producer_epoch(const uint8_t* at) noexcept nogil:
+    return <int16_t>big_endian(at + BATCH_PRODUCER_EPOCH_AT, 2)
+
+
+cdef inline int32_t batch_base_sequence(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + BATCH_BASE_SEQUENCE_AT, 4)
+
+
+cdef inline int32_t batch_records_count(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + BATCH_RECORDS_COUNT_AT, 4)
+
+
+cdef inline int16_t control_key_version(const uint8_t* at) noexcept nogil:
+    return <int16_t>big_endian(at + CONTROL_KEY_VERSION_AT, 2)
+
+
+cdef inline int16_t control_key_type(const uint8_t* at) noexcept nogil:
+    return <int16_t>big_endian(at + CONTROL_KEY_TYPE_AT, 2)
+
+
+cdef inline int16_t marker_version(const uint8_t* at) noexcept nogil:
+    return <int16_t>big_endian(at + MARKER_VERSION_AT, 2)
+
+
+cdef inline int32_t marker_coordinator_epoch(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + MARKER_COORDINATOR_EPOCH_AT, 4)

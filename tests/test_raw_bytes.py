@@ -1,0 +1,199 @@
+"""No number of a format stands in code that reads bytes: positions and struct formats are made from the grammars."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests import golden
+
+ROOT = golden.ROOT.parent
+SOURCES = [
+    path.relative_to(ROOT).as_posix()
+    for suffix in ("*.py", "*.pyx", "*.pxi")
+    for path in sorted((ROOT / "kseg").rglob(suffix))
+]
+
+# Where numbers may stand: the beginning of `path:function`, and why.
+ALLOWED = {
+    "kseg/formats/fixed.py": "made from the grammars",
+    "kseg/codecs": "frames of gzip, snappy, lz4 and zstd, which have no grammar here",
+    "kseg/kernel/fast/bodies.pxi:take_lz4": "lz4's frame",
+    "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
+    "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
+    "kseg/kernel/twin_records.py:_record": "a record's attributes; tests hold records to their grammar",
+    "kseg/decode/plain.py:read_json": "the first byte of what a schema registry's serializers write",
+    "kseg/decode/wire.py:_schema_id": "the same",
+    "kseg/protocol/": "sizes and keys of requests, needed before a schema is chosen",
+    "kseg/log/compact/offset_map.py": "a digest",
+    "kseg/log/partition/partitioner.py": "murmur2's blocks",
+    "kseg/export/accounts.py:_add_invalid": "a column of numbers",
+}
+
+
+class Found(NamedTuple):
+    """A number where none should be: in which function, and in what."""
+
+    function: str
+    what: str
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_raw_bytes_are_read_by_names(path: str) -> None:
+    found = [each for each in numbers_in(path) if reason_for(path, each) is None]
+    assert found == [], "take the field from kseg/formats/fixed.py, or positions.pxi"
+
+
+def test_each_exception_is_needed() -> None:
+    found = {(path, each) for path in SOURCES for each in numbers_in(path)}
+    assert set(ALLOWED) == {reason_for(path, each) for path, each in found} - {None}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def read(raw: bytes): return raw[16]",
+        "def read(raw: 'bytes | None'): return raw[2:4]",
+        "def read(raw: memoryview, at: int): return raw[at + 8 : at + 12]",
+        "def read(batch): return batch.raw[:8]",
+        "def read(file): content = file.read(); return content[5]",
+        "form = Struct('>qi')",
+        "def read(raw: bytes): return unpack_from('>q', raw)",
+    ],
+)
+def test_numbers_in_python_are_found(code: str) -> None:
+    assert len(list(numbers_in_python(code))) == 1
+
+
+@pytest.mark.parametrize("code", ["at[16]", "int64_at(at + 43)", "buffer[2]"])
+def test_numbers_in_the_kernel_are_found(code: str) -> None:
+    text = (
+        f'cdef int read(const uint8_t* at, const uint8_t[::1] buffer):\n    """at[16]"""\n    return {code}  # at + 8\n'
+    )
+    assert [each.function for each in numbers_in_kernel(text)] == ["read"]
+
+
+def reason_for(path: str, found: Found) -> str | None:
+    """The exception that allows it."""
+    place = f"{path}:{found.function}"
+    return next((beginning for beginning in ALLOWED if place.startswith(beginning)), None)
+
+
+def numbers_in(path: str) -> Iterator[Found]:
+    """The numbers in a file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return numbers_in_python(text) if Path(path).suffix == ".py" else numbers_in_kernel(text)
+
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+RAW_TYPES = {"bytes", "bytearray", "memoryview", "Buffer", "Bytes"}
+RAW_ATTRIBUTES = {"raw", "buffer", "key", "value"}
+"""Attributes of batches, runs and records that hold raw bytes."""
+OF_STRUCT = {"Struct", "pack", "unpack", "unpack_from", "pack_into", "calcsize", "iter_unpack"}
+
+
+def numbers_in_python(text: str) -> Iterator[Found]:
+    """Subscripts of raw bytes by numbers, and struct formats."""
+    tree = ast.parse(text)
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        yield from (Found(function.name, what) for what in numbers_of(function, raw_names(function)))
+    yield from (Found("", what) for what in numbers_of(tree, set()))
+
+
+def numbers_of(function: ast.AST, raw: set[str]) -> Iterator[str]:
+    for node in own_nodes(function):
+        is_cut = isinstance(node, ast.Subscript) and is_raw(node.value, raw) and has_number(node.slice)
+        if is_cut or (isinstance(node, ast.Call) and has_struct_format(node)):
+            yield ast.unparse(node)
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """All that is in a function, or in a module, but not in functions inside it."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, ast.FunctionDef):
+            yield child
+            yield from own_nodes(child)
+
+
+def raw_names(function: ast.FunctionDef) -> set[str]:
+    """Names that hold raw bytes: annotated so, or given what is such for sure."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    names = {argument.arg for argument in arguments if argument.annotation and is_raw_type(argument.annotation)}
+    for node in own_nodes(function):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation) if is_raw_type(annotation):
+                names.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if gives_raw(value, names):
+                names.add(name)
+    return names
+
+
+def is_raw_type(annotation: ast.expr) -> bool:
+    """Whether an annotation names raw bytes, and besides None nothing else."""
+    types = {part.strip(" '\"") for part in ast.unparse(annotation).split("|")} - {"None"}
+    return bool(types) and types <= RAW_TYPES
+
+
+def gives_raw(value: ast.expr, names: set[str]) -> bool:
+    """Whether an expression reads bytes, converts to bytes, or cuts out of them."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="read" | "tobytes")):
+            return True
+        case ast.Call(func=ast.Name(id="bytes" | "bytearray" | "memoryview")):
+            return True
+        case ast.Subscript(value=inner, slice=ast.Slice()):
+            return is_raw(inner, names)
+    return False
+
+
+def is_raw(node: ast.expr, names: set[str]) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name in names
+        case ast.Attribute(attr=name):
+            return name in RAW_ATTRIBUTES
+        case ast.BoolOp(values=values):
+            return any(is_raw(value, names) for value in values)
+    return False
+
+
+def has_number(index: ast.expr) -> bool:
+    """Whether a subscript is a number, has one for a bound, or adds one above 1."""
+    bounds = (index.lower, index.upper) if isinstance(index, ast.Slice) else (index,)
+    added = [node.right for node in ast.walk(index) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
+    return any(number_of(bound) >= 0 for bound in bounds) or any(number_of(addend) > 1 for addend in added)
+
+
+def number_of(node: ast.expr | None) -> int:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else -1
+
+
+def has_struct_format(call: ast.Call) -> bool:
+    """Whether a call gives struct a format that stands there."""
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    first = call.args[0] if call.args else None
+    return name in OF_STRUCT and isinstance(first, ast.Constant) and isinstance(first.value, str)
+
+
+# --- Cython ----------------------------------------------------------------------------------------------------------
+
+TOKEN = re.compile(r'"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*|\w+|[^\w\s]')
+FUNCTION = re.compile(r"^ *(?:cdef|cpdef|def)\b[^\n(=]*?(\w+)\(", re.MULTILINE)
+RAW_POINTER = re.compile(r"const uint8_t(?:\*|\[::1\]) *(\w+)")
+NUMBER = re.compile(r"\d+")
+
+
+def numbers_in_kernel(text: str) -> Iterator[Found]:
+    """Subscripts of raw bytes by numbers but 0, and numbers above 1 added to a place among them."""
+    raw = set(RAW_POINTER.findall(text))
+    functions = [(match.start(), match[1]) for match in FUNCTION.finditer(text)]
+    tokens = [match for match in TOKEN.finditer(text) if not match[0].startswith("#")]
+    for name, sign, number, *_ in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        least = {"[": 1, "+": 2}.get(sign[0])
+        if name[0] in raw and least is not None and NUMBER.fullmatch(number[0]) and int(number[0]) >= least:
+            function = max((each for each in functions if each[0] < name.start()), default=(0, ""))[1]
+            yield Found(function, f"{name[0]}{sign[0]}{number[0]}")

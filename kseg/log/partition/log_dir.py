@@ -208,7 +208,7 @@ def partition_named(
     if not found:
         raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
     if len({(place.topic, place.partition) for place in found}) > 1:
-        raise UsageError(f"{len(found)} partitions are here: choose one by --topic and --partition", path)
+        raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", path)
     return found[0]
 
 

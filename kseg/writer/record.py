@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kseg.errors import RecordError
-from kseg.formats.varint_bytes import varint, varint_size
+from kseg.formats.varint_writing import varint, varint_size
 
 LARGEST_SIZE = 2**31 - 1
 """The largest size of a record or a batch, in bytes."""

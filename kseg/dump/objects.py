@@ -9,7 +9,7 @@ from kseg.dump.options import DumpContext, DumpOptions
 from kseg.errors import KsegError
 from kseg.formats import checkpoint
 from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
+    TRANSACTION_INDEX_ENTRY_FIELDS,
 )
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.entry_file import EntryFile
@@ -143,7 +143,7 @@ def _time_index(path: str) -> Iterator[Members]:
 
 def _transaction_index(path: str) -> Iterator[Members]:
     names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
+    with EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS) as index:
         for _, piece in index.stored_pieces():
             for entry in piece:
                 yield {"file": path, **dict(zip(names, entry, strict=True))}

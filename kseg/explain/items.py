@@ -12,15 +12,9 @@ from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import walk
 from kseg.formats import checkpoint
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    OFFSET_INDEX_ENTRY_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    SNAPSHOT_CRC,
-    TIME_INDEX_ENTRY_FIELDS,
-)
+from kseg.formats.catalogue import FORMATS
+from kseg.formats.fixed import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC
 from kseg.formats.fixed_fields import FixedFields
-from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.index.entry_file import EntryFile
@@ -111,25 +105,30 @@ def _damage_item(damage: Damage, raw: bytes) -> Item:
 
 
 class _Entries(NamedTuple):
-    """A kind of file of entries: its grammar, its fields, and the one that is relative to the file's base offset."""
+    """A kind of file of entries: its grammar, and its fields."""
 
     grammar: Any
     fields: FixedFields
-    relative: str = ""
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether offsets are relative to the one in the file's name: such a file is preallocated, too."""
+        return _RELATIVE in self.fields.names
 
 
+_RELATIVE = "relative_offset"
 _ENTRIES = {
-    FileKind.OFFSET_INDEX: _Entries(OFFSET_INDEX_ENTRY, OFFSET_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TIME_INDEX: _Entries(TIME_INDEX_ENTRY, TIME_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TRANSACTION_INDEX: _Entries(ABORTED_TRANSACTION, ABORTED_TRANSACTION_FIELDS),
+    shown.kind: _Entries(shown.grammar, ENTRY_FIELDS[shown.kind])
+    for shown in FORMATS.values()
+    if shown.kind is not None
 }
 
 
 def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
-    base = parse_file_name(path).base_offset if kind.relative else None
+    base = parse_file_name(path).base_offset if kind.is_relative else None
     size = kind.grammar.sizeof()
     with EntryFile(path, kind.fields) as file:
-        is_preallocated = bool(kind.relative)
+        is_preallocated = kind.is_relative
         content = 0
         for at, end in _places(file, size):
             if end - at > size:
@@ -163,7 +162,7 @@ def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
     size = kind.grammar.sizeof()
     fields = walk(kind.grammar, raw, at)
     if base is not None and len(raw) == size:
-        field = next(field for field in fields if field.path == kind.relative)
+        field = next(field for field in fields if field.path == _RELATIVE)
         field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
     problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
     return _read_item(f"entry {at // size}", at, len(raw), fields, problem)

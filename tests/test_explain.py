@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from kseg.explain import ExplainedField, Item, explain_file
-from kseg.explain.tables import FORMATS, format_rows, whole_page
+from kseg.explain.tables import format_rows, whole_page
 from kseg.formats.batch import BATCH_HEADER
+from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.reading.batch import Batch

@@ -27,7 +27,7 @@ from kseg.archive.paths import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, spli
 from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
-from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.names import KIND_OF_NAME, KINDS_WITH_OFFSET, FileKind, parse_file_name, parse_partition_directory
 from kseg.formats.positions import stored_offset
 from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
@@ -338,15 +338,13 @@ def _file_name(wanted: str, first: bytes) -> str:
         return wanted
     if wanted == FileKind.LOG:
         return f"{_base_offset(first):020}.log"
-    if wanted in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX, FileKind.PRODUCER_SNAPSHOT):
+    if wanted in KINDS_WITH_OFFSET:
         return f"{0:020}.{wanted}"
     if wanted == FileKind.METADATA_SNAPSHOT:
         return f"{0:020}-{0:010}.checkpoint"
     if wanted == FileKind.OFFSET_CHECKPOINT:
         return "replication-offset-checkpoint"
-    raise UsageError(
-        f"--as {wanted}: give log, index, timeindex, txnindex, snapshot, checkpoint, or a file's complete name"
-    )
+    raise UsageError(f"--as {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name")
 
 
 def _base_offset(first: bytes) -> int:

@@ -11,6 +11,7 @@ import click
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
 from kseg.commands.parameters import Number
+from kseg.formats.names import KINDS_WITH_OFFSET
 
 if TYPE_CHECKING:
     from kseg.archive.inputs import Inputs
@@ -35,7 +36,7 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
             metavar="KIND",
             default="log",
             show_default=True,
-            help="The contents of -: log, index, timeindex, txnindex, snapshot, checkpoint, or a complete file name.",
+            help=f"The contents of -: {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a complete file name.",
         )
         @wraps(command)
         def reading(*arguments: Any, max_unpacked: int | None, input_name: str, **options: Any) -> Any:

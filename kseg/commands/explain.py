@@ -10,7 +10,7 @@ from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import explain_file
 from kseg.explain.choice import ItemChoice, SeenItems
-from kseg.explain.tables import FORMATS
+from kseg.formats.catalogue import FORMATS
 from kseg.log.partition.log_dir import find_partitions
 from kseg.output.explain import write_file, write_format
 from kseg.output.talk import talk

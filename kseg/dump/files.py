@@ -26,14 +26,9 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
     FileKind.TRANSACTION_INDEX: ("kseg.dump.aborted_transactions", "dump_transaction_index"),
     FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
-    FileKind.OFFSET_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
-    FileKind.LEADER_EPOCH_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
-    FileKind.PARTITION_METADATA: ("kseg.dump.texts", "dump_text"),
-    FileKind.META_PROPERTIES: ("kseg.dump.texts", "dump_text"),
-    FileKind.QUORUM_STATE: ("kseg.dump.texts", "dump_text"),
-    FileKind.CLEAN_SHUTDOWN: ("kseg.dump.texts", "dump_text"),
 }
-"""Module and function that print each kind of file; a module is imported when a file of its kind is met."""
+"""Kinds of files that have a module and function of their own; it is imported when a file of its kind is met."""
+_ENTRIES_DUMPER = ("kseg.dump.entry_lines", "dump_entries")
 _JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
 _ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
@@ -201,11 +196,11 @@ def dump_file(path: str, context: DumpContext) -> None:
         _dump_rows(path, kind, context)
         return
     if context.is_following:
-        _dumper(_DUMPERS[kind])(path, context)
+        _dumper(_DUMPERS.get(kind, _ENTRIES_DUMPER))(path, context)
         return
     context.line(layout.DUMPING.format(path=context.shown(path)))
     if kind is not FileKind.UNKNOWN:
-        _dumper(_DUMPERS[kind])(path, context)
+        _dumper(_DUMPERS.get(kind, _ENTRIES_DUMPER))(path, context)
         return
     if like is None:
         _check_existence(path)
@@ -238,7 +233,7 @@ def kind_to_dump(path: str, like: Release | None) -> FileKind:
     """
     if like is None:
         kind = parse_file_name(path).kind
-        return kind if kind in _DUMPERS else FileKind.UNKNOWN
+        return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # it is always empty
     _, dot, extension = PurePath(path).name.rpartition(".")
     kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
     return kind if kind in value_in(like, layout.DUMPED_KINDS) else FileKind.UNKNOWN

@@ -1,6 +1,7 @@
 """Any of Kafka's files, piece by piece: batches, entries, lines, each with its fields."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +12,12 @@ from kseg.errors import KsegError, OpenError
 from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import walk
-from kseg.formats import checkpoint
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    OFFSET_INDEX_ENTRY_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    SNAPSHOT_CRC,
-    TIME_INDEX_ENTRY_FIELDS,
-)
+from kseg.formats.catalogue import FORMATS
+from kseg.formats.fixed import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC
 from kseg.formats.fixed_fields import FixedFields
-from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
+from kseg.formats.text_files import TEXT_FILES
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
@@ -75,7 +70,7 @@ def explain_file(path: Path) -> Iterator[Item]:
         yield from _entry_items(path, _ENTRIES[kind])
     elif kind is FileKind.PRODUCER_SNAPSHOT:
         yield from _snapshot_items(path)
-    elif kind in _LINES:
+    elif kind in TEXT_FILES:
         yield from _text_items(path, kind)
     else:
         raise KsegError("kseg doesn't know files with this name", path)
@@ -111,25 +106,30 @@ def _damage_item(damage: Damage, raw: bytes) -> Item:
 
 
 class _Entries(NamedTuple):
-    """A kind of file of entries: its grammar, its fields, and the one that is relative to the file's base offset."""
+    """A kind of file of entries: its grammar, and its fields."""
 
     grammar: Any
     fields: FixedFields
-    relative: str = ""
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether offsets are relative to the one in the file's name: such a file is preallocated, too."""
+        return _RELATIVE in self.fields.names
 
 
+_RELATIVE = "relative_offset"
 _ENTRIES = {
-    FileKind.OFFSET_INDEX: _Entries(OFFSET_INDEX_ENTRY, OFFSET_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TIME_INDEX: _Entries(TIME_INDEX_ENTRY, TIME_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TRANSACTION_INDEX: _Entries(ABORTED_TRANSACTION, ABORTED_TRANSACTION_FIELDS),
+    shown.kind: _Entries(shown.grammar, ENTRY_FIELDS[shown.kind])
+    for shown in FORMATS.values()
+    if shown.kind is not None
 }
 
 
 def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
-    base = parse_file_name(path).base_offset if kind.relative else None
+    base = parse_file_name(path).base_offset if kind.is_relative else None
     size = kind.grammar.sizeof()
     with EntryFile(path, kind.fields) as file:
-        is_preallocated = bool(kind.relative)
+        is_preallocated = kind.is_relative
         content = 0
         for at, end in _places(file, size):
             if end - at > size:
@@ -163,7 +163,7 @@ def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
     size = kind.grammar.sizeof()
     fields = walk(kind.grammar, raw, at)
     if base is not None and len(raw) == size:
-        field = next(field for field in fields if field.path == kind.relative)
+        field = next(field for field in fields if field.path == _RELATIVE)
         field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
     problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
     return _read_item(f"entry {at // size}", at, len(raw), fields, problem)
@@ -196,18 +196,6 @@ def _check_crc(field: ExplainedField, file: EntryFile) -> None:
         field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
 
 
-_CHECKPOINT = ("version of the file: 0", "number of entries")
-_LINES: dict[FileKind, tuple[tuple[str, ...], str, Callable[[bytes], object]]] = {
-    FileKind.OFFSET_CHECKPOINT: (_CHECKPOINT, "topic partition offset", checkpoint.parse_offset_checkpoint),
-    FileKind.LEADER_EPOCH_CHECKPOINT: (_CHECKPOINT, "epoch startOffset", checkpoint.parse_leader_epoch_checkpoint),
-    FileKind.PARTITION_METADATA: (("version of the file", "id of the topic"), "", checkpoint.parse_partition_metadata),
-    FileKind.META_PROPERTIES: ((), "a comment, or a property and its value", checkpoint.parse_meta_properties),
-    FileKind.QUORUM_STATE: (("what the node last knew about leader and votes",), "", checkpoint.parse_quorum_state),
-    FileKind.CLEAN_SHUTDOWN: (("the broker's epoch when it was stopped cleanly",), "", checkpoint.parse_clean_shutdown),
-}
-"""Text files: the meaning of their first lines and of all other lines, and their parser."""
-
-
 def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
     try:
         content = read_text_file(path)
@@ -222,15 +210,16 @@ def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
 
 
 def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
-    first, others, parse = _LINES[kind]
+    text_file = TEXT_FILES[kind]
+    first = text_file.first_lines
     problem = None
     try:
-        parse(content)
+        deque(text_file.entries(content), maxlen=0)
     except KsegError as error:
         problem = error.message
     at = 0
     for number, raw in enumerate(line[0] for line in _LINE.finditer(content)):
-        meaning = first[number] if number < len(first) else others
+        meaning = first[number] if number < len(first) else text_file.other_lines
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
         field = ExplainedField(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)
         wrong = problem if problem is not None and problem.startswith(f"line {number + 1}:") else None

@@ -24,6 +24,7 @@ from construct import (
     this,
 )
 
+from kseg.formats.codes import CODECS_SINCE, Codec, codec_name
 from kseg.formats.legacy import LOG_OVERHEAD, length_or_null, nullable_bytes
 from kseg.formats.varint import VARINT, VARLONG
 
@@ -48,13 +49,18 @@ class _EndsAt(Construct):  # type: ignore[misc]  # construct has no types
             raise CheckError(f"ends at byte {here}, its length says {end}", path=path)
 
 
+_CODECS = ", ".join(
+    f"{codec} {codec_name(codec)}" + (f" ({CODECS_SINCE[codec]} on)" if codec in CODECS_SINCE else "")
+    for codec in Codec
+)
+
 ATTRIBUTES = BitStruct(
     "unused" / BitsInteger(9) * "0; Kafka reads the low byte only",
     "has_delete_horizon" / Flag * "base_timestamp is the time from which tombstones and markers may go (3.1 on)",
     "is_control" / Flag * "control batch: its records are the broker's (markers, KRaft's state)",
     "is_transactional" / Flag * "part of a transaction",
     "timestamp_type" / BitsInteger(1) * "0 CreateTime, 1 LogAppendTime",
-    "codec" / BitsInteger(3) * "0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd (2.1 on); 5-7 unknown",
+    "codec" / BitsInteger(3) * f"{_CODECS}; {len(Codec)}-7 unknown",
 )
 
 BATCH_HEADER = Struct(

@@ -46,6 +46,10 @@ CODEC_NAMES = tuple(codec.name.lower() for codec in Codec)
 """The names of codecs 0, 1, 2 and so on."""
 
 
+CODECS_SINCE = {Codec.ZSTD: "2.1"}
+"""The releases that brought codecs to format 2 after its beginning."""
+
+
 class TimestampType(IntEnum):
     """Attributes bit 3; v0 messages have none. Source: TimestampType."""
 

@@ -57,6 +57,17 @@ KIND_OF_EXTENSION = {
 }
 """Files whose name begins with an offset, and `bootstrap.checkpoint`."""
 
+KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
+"""Files of a partition that have no offset in their names."""
+
+KINDS_WITH_OFFSET = tuple(
+    kind for kind in KIND_OF_EXTENSION.values() if kind not in (FileKind.METADATA_SNAPSHOT, *KINDS_BESIDE)
+)
+"""Files of a partition whose names begin with an offset: `server.log` is none. A metadata snapshot's may have none."""
+
+KINDS_OF_LOG_DIR = tuple(kind for kind in dict.fromkeys(KIND_OF_NAME.values()) if kind not in KINDS_BESIDE)
+"""Files of a log directory itself."""
+
 SUFFIXES = {
     ".deleted": "will be deleted",
     ".swap": "complete, about to replace others",

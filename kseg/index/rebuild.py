@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.reading.damage import Damage
@@ -53,7 +53,7 @@ class IndexBuilder:
         self.size += header.size
         completed = self.states.add(header, marker)
         if completed is not None and completed.is_aborted:
-            self.transaction_index += ABORTED_TRANSACTION_FIELDS.struct.pack(
+            self.transaction_index += TRANSACTION_INDEX_ENTRY_FIELDS.struct.pack(
                 TRANSACTION_INDEX_VERSION,
                 completed.producer_id,
                 completed.first_offset,

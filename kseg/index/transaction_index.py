@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 
@@ -18,7 +18,7 @@ class TransactionIndex:
 
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
         """Opens the file. Raises OpenError if it can't be opened."""
-        self.file = EntryFile(path, ABORTED_TRANSACTION_FIELDS)
+        self.file = EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS)
         self.path = Path(path)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.count, self.trailing = self.file.size, self.file.capacity, self.file.trailing

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 ROW = 3
@@ -106,43 +106,43 @@ class Slot(IntEnum):
     """Numbers that a template can show: of the batch, then of the record."""
 
     BASE_OFFSET = 0
-    LAST_OFFSET = 1
-    COUNT = 2
-    BASE_SEQUENCE = 3
-    LAST_SEQUENCE = 4
-    PRODUCER_ID = 5
-    PRODUCER_EPOCH = 6
-    PARTITION_LEADER_EPOCH = 7
-    IS_TRANSACTIONAL = 8
-    IS_CONTROL = 9
-    HAS_DELETE_HORIZON = 10
-    BASE_TIMESTAMP = 11
-    MAX_TIMESTAMP = 12
-    TIMESTAMP_TYPE = 13
-    POSITION = 14
-    SIZE = 15
-    MAGIC = 16
-    CODEC = 17
-    CRC = 18
-    IS_VALID = 19
-    ATTRIBUTES = 20
+    LAST_OFFSET = auto()
+    COUNT = auto()
+    BASE_SEQUENCE = auto()
+    LAST_SEQUENCE = auto()
+    PRODUCER_ID = auto()
+    PRODUCER_EPOCH = auto()
+    PARTITION_LEADER_EPOCH = auto()
+    IS_TRANSACTIONAL = auto()
+    IS_CONTROL = auto()
+    HAS_DELETE_HORIZON = auto()
+    BASE_TIMESTAMP = auto()
+    MAX_TIMESTAMP = auto()
+    TIMESTAMP_TYPE = auto()
+    POSITION = auto()
+    SIZE = auto()
+    MAGIC = auto()
+    CODEC = auto()
+    CRC = auto()
+    IS_VALID = auto()
+    ATTRIBUTES = auto()
     # of the record; in a batch's own line, of the v0 or v1 message that the batch is
-    OFFSET = 21
-    TIMESTAMP = 22
-    SEQUENCE = 23
-    KEY_SIZE = 24
-    VALUE_SIZE = 25
-    HEADER_COUNT = 26
-    RECORD_CRC = 27
-    RECORD_IS_VALID = 28
-    RECORD_CODEC = 29
-    RECORD_MAGIC = 30
-    CONTROL_TYPE = 31
-    CONTROL_VERSION = 32
-    COORDINATOR_EPOCH = 33
-    TIMESTAMP_DELTA = 34
+    OFFSET = auto()
+    TIMESTAMP = auto()
+    SEQUENCE = auto()
+    KEY_SIZE = auto()
+    VALUE_SIZE = auto()
+    HEADER_COUNT = auto()
+    RECORD_CRC = auto()
+    RECORD_IS_VALID = auto()
+    RECORD_CODEC = auto()
+    RECORD_MAGIC = auto()
+    CONTROL_TYPE = auto()
+    CONTROL_VERSION = auto()
+    COORDINATOR_EPOCH = auto()
+    TIMESTAMP_DELTA = auto()
     "As a v2 record stores it; with LogAppendTime its timestamp doesn't tell it."
-    RECORD_ATTRIBUTES = 35
+    RECORD_ATTRIBUTES = auto()
     "Of a v2 record; Kafka writes 0."
 
 

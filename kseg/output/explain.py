@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from kseg.errors import UsageError
 from kseg.explain.field import ExplainedField
-from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
+from kseg.explain.tables import format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
 from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
+from kseg.formats.catalogue import FORMATS
 from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_stdout, write_styled

@@ -65,6 +65,15 @@ def test_malformed_text_file_is_reported_in_one_line(tmp_path: Path, name: str, 
     assert ran.status == 1
 
 
+@pytest.mark.parametrize(("name", "content"), [("partition.metadata", b"version: 0"), (f"{0:020}.txnindex", bytes(35))])
+@pytest.mark.parametrize("output", ["csv", "table"])
+def test_rows_of_malformed_file_tell_what_is_wrong_once(tmp_path: Path, name: str, content: bytes, output: str) -> None:
+    ran = dump(tmp_path, name, content, "-o", output)
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.decode().startswith(f"kseg: {name}: ")
+    assert ran.status == 1
+
+
 def test_text_file_of_absurd_size_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "meta.properties").open("wb") as file:
         file.truncate(1 << 40)

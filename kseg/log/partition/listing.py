@@ -8,7 +8,7 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.headers import is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
@@ -249,7 +249,7 @@ def _glance(
         index_entries=entries,
         time_index_entries=time_entries,
         index_health="; ".join(health) or "ok",
-        aborted_transactions=aborted // ABORTED_TRANSACTION_FIELDS.struct.size,
+        aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
     )
     return row, first
 

@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
-from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.names import (
+    KINDS_BESIDE,
+    KINDS_OF_LOG_DIR,
+    KINDS_WITH_OFFSET,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
 META_PROPERTIES = "meta.properties"
-_KINDS_WITH_OFFSET = (
-    FileKind.LOG,
-    FileKind.OFFSET_INDEX,
-    FileKind.TIME_INDEX,
-    FileKind.TRANSACTION_INDEX,
-    FileKind.PRODUCER_SNAPSHOT,
-)
-"""Files of a partition, whose names begin with an offset: `server.log` isn't one."""
-_KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
-_KINDS_OF_LOG_DIR = (FileKind.OFFSET_CHECKPOINT, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK)
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 _BROKER_ID = re.compile("[0-9]{1,10}")
 _LARGEST_BROKER_ID = 2**31 - 1
@@ -227,7 +224,7 @@ def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
         raise OpenError("no such file or directory", path)
     if here.is_file():
         name = parse_file_name(here)
-        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in _KINDS_WITH_OFFSET):
+        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in KINDS_WITH_OFFSET):
             raise OpenError("isn't a file of a partition: give a partition's directory, or a log directory", path)
         return here.parent, name.base_offset is not None or is_partition(here.parent)
     return here, is_partition(here)
@@ -257,12 +254,12 @@ def is_partition(directory: Path) -> bool:
 def is_of_partition(name: str) -> bool:
     """Whether brokers use this name for files in a partition's directory."""
     found = parse_file_name(name)
-    if found.kind in _KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
+    if found.kind in KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
         return found.base_offset is not None and found.remote_id is None
-    return found.kind in _KINDS_BESIDE or found.suffix is not None
+    return found.kind in KINDS_BESIDE or found.suffix is not None
 
 
 def is_of_log_dir(name: str) -> bool:
     """Whether brokers use this name for files in a log directory itself."""
     found = parse_file_name(name)
-    return found.kind in _KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None
+    return found.kind in KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

@@ -112,8 +112,8 @@ def _print_findings(path: str, found: Found, context: "DumpContext") -> None:
     if context.options.output != "json":
         context.found.summaries += found.summaries
         return
-    for line in found.summaries:
-        _print({"type": "finding", "file": path, "detail": line.removeprefix(f"kseg: {path}: ")}, context)
+    for problem in found.problems:
+        _print({"type": "finding", "file": path, "detail": problem}, context)
     for attribute, kind, names in _REPORTS:
         for pairs in getattr(found.reports, attribute).values():
             for numbers in zip(*pairs.as_found(), strict=True):
@@ -185,13 +185,11 @@ def _meta_properties(path: str) -> Iterator[Members]:
 
 
 def _quorum_state(path: str) -> Iterator[Members]:
-    state = json.loads(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(read_text_file(path))))
-    yield {"file": path, **state}
+    yield {"file": path, **checkpoint.quorum_state_members(checkpoint.parse_quorum_state(read_text_file(path)))}
 
 
 def _clean_shutdown(path: str) -> Iterator[Members]:
-    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(read_text_file(path)))
-    yield {"file": path, **(json.loads(marker) if marker else {})}
+    yield {"file": path, **checkpoint.clean_shutdown_members(checkpoint.parse_clean_shutdown(read_text_file(path)))}
 
 
 _ENTRIES: dict[FileKind, Callable[[str], Iterator[Members]]] = {

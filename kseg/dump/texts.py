@@ -1,7 +1,7 @@
 """Prints Kafka's small text files in the words of their fields, an entry or a property a line."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError, OpenError
@@ -56,20 +56,20 @@ def _meta_properties(content: bytes) -> Iterator[str]:
 
 
 def _quorum_state(content: bytes) -> Iterator[str]:
-    yield _json_members(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(content)))
+    yield _shown(checkpoint.quorum_state_members(checkpoint.parse_quorum_state(content)))
 
 
 def _clean_shutdown(content: bytes) -> Iterator[str]:
-    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(content))
-    if marker:
-        yield _json_members(marker)
+    members = checkpoint.clean_shutdown_members(checkpoint.parse_clean_shutdown(content))
+    if members:
+        yield _shown(members)
 
 
-def _json_members(line: bytes) -> str:
+def _shown(members: Mapping[str, object]) -> str:
     """A JSON object's members as `name: value`, in their order; values that aren't text as JSON."""
     return " ".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
-        for name, value in json.loads(line).items()
+        for name, value in members.items()
     )
 
 

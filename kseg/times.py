@@ -121,29 +121,36 @@ def _local_zone() -> tzinfo:
         return local
 
 
-def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
-    """ISO 8601 with milliseconds; None for none, and beyond the year 9999."""
-    if timestamp is None or timestamp < 0:
+def iso_time(timestamp: int | None, zone: tzinfo = UTC, to: str = "milliseconds") -> str | None:
+    """ISO 8601 to the millisecond, or `to` the second (`seconds`); None for none, and beyond the year 9999."""
+    moment = _moment(timestamp, zone)
+    if moment is None:
         return None
-    try:
-        time = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
-    except OverflowError:
-        return None
-    text = time.isoformat(timespec="milliseconds")
+    text = moment.isoformat(timespec=to)
     return text.replace("+00:00", "Z") if zone == UTC else text
 
 
-def short_time(timestamp: int | None, zone: tzinfo = UTC) -> str:
+def short_time(timestamp: int | None, zone: tzinfo = UTC, to: str = "milliseconds") -> str:
     """The same for a column: without `T` and zone; the number itself beyond the year 9999."""
-    text = iso_time(timestamp, zone)
-    if text is None:
+    moment = _moment(timestamp, zone)
+    if moment is None:
         return "" if timestamp is None or timestamp < 0 else str(timestamp)
-    return text[: len("2026-11-01T03:00:00.000")].replace("T", " ")
+    return moment.replace(tzinfo=None).isoformat(" ", to)
 
 
 def time_text(timestamp: int | None, zone: tzinfo = UTC) -> str:
     """The same to the second."""
-    return short_time(timestamp, zone).split(".")[0]
+    return short_time(timestamp, zone, "seconds")
+
+
+def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:
+    """The date and time of a timestamp; None for none, and beyond the year 9999."""
+    if timestamp is None or timestamp < 0:
+        return None
+    try:
+        return (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
+    except OverflowError:
+        return None
 
 
 def duration_text(duration_ms: int | None) -> str:

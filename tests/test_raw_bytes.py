@@ -62,6 +62,8 @@ def test_each_exception_is_needed() -> None:
         "def read(file): content = file.read(); return content[5]",
         "form = Struct('>qi')",
         "def read(raw: bytes): return unpack_from('>q', raw)",
+        "def read(batch): return batch.attributes & 0x07",
+        "is_control = flags & 32 != 0",
     ],
 )
 def test_numbers_in_python_are_found(code: str) -> None:
@@ -97,7 +99,7 @@ OF_STRUCT = {"Struct", "pack", "unpack", "unpack_from", "pack_into", "calcsize",
 
 
 def numbers_in_python(text: str) -> Iterator[Found]:
-    """Subscripts of raw bytes by numbers, and struct formats."""
+    """Subscripts of raw bytes by numbers, masks of attributes, and struct formats."""
     tree = ast.parse(text)
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         yield from (Found(function.name, what) for what in numbers_of(function, raw_names(function)))
@@ -107,7 +109,7 @@ def numbers_in_python(text: str) -> Iterator[Found]:
 def numbers_of(function: ast.AST, raw: set[str]) -> Iterator[str]:
     for node in own_nodes(function):
         is_cut = isinstance(node, ast.Subscript) and is_raw(node.value, raw) and has_number(node.slice)
-        if is_cut or (isinstance(node, ast.Call) and has_struct_format(node)):
+        if is_cut or is_mask(node) or (isinstance(node, ast.Call) and has_struct_format(node)):
             yield ast.unparse(node)
 
 
@@ -170,6 +172,16 @@ def has_number(index: ast.expr) -> bool:
 
 def number_of(node: ast.expr | None) -> int:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else -1
+
+
+def is_mask(node: ast.AST) -> bool:
+    """Whether bits of attributes are taken by a number; 0xFF makes a byte of them."""
+    match node:
+        case ast.BinOp(
+            left=ast.Name(id=name) | ast.Attribute(attr=name), op=ast.BitAnd(), right=ast.Constant(value=mask)
+        ):
+            return name.endswith(("attributes", "flags")) and mask != 0xFF
+    return False
 
 
 def has_struct_format(call: ast.Call) -> bool:

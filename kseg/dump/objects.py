@@ -107,8 +107,8 @@ def _print_findings(path: str, found: Found, context: "DumpContext") -> None:
     if context.options.output != "json":
         context.found.summaries += found.summaries
         return
-    for line in found.summaries:
-        _print({"type": "finding", "file": path, "detail": line.removeprefix(f"kseg: {path}: ")}, context)
+    for problem in found.problems:
+        _print({"type": "finding", "file": path, "detail": problem}, context)
     for attribute, kind, names in _REPORTS:
         for pairs in getattr(found.reports, attribute).values():
             for numbers in zip(*pairs.as_found(), strict=True):

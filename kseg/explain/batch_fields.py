@@ -13,7 +13,7 @@ from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, 
 from kseg.formats.control import CONTROL_RECORD_KEY
 from kseg.formats.control_values import CONTROL_VALUES
 from kseg.formats.legacy import LOG_ENTRY
-from kseg.formats.positions import FLAGS_POSITION, LEGACY_FLAGS_POSITION, checksum_of, size_field
+from kseg.formats.positions import BATCH_FLAGS, LEGACY_FLAGS_POSITION, checksum_of, size_field
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 
@@ -26,7 +26,7 @@ _SHOWN = 64
 
 def batch_fields(batch: Batch) -> list[ExplainedField]:
     """The fields of a batch, up to its last byte."""
-    fields = walk(_grammar(batch.raw), batch.raw, batch.position)
+    fields = walk(_grammar(batch.magic, batch.codec), batch.raw, batch.position)
     for field in _all(fields):
         if field.path in ("header.crc", "message.crc"):
             _check_crc(field, batch)
@@ -37,12 +37,10 @@ def batch_fields(batch: Batch) -> list[ExplainedField]:
     return fields
 
 
-def _grammar(raw: bytes) -> Any:
-    magic = raw[MAGIC_POSITION]
+def _grammar(magic: int, codec: int) -> Any:
     if magic < 2:
         return LOG_ENTRY
-    is_compressed = len(raw) > FLAGS_POSITION and raw[FLAGS_POSITION] & CODEC_MASK
-    return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
+    return RECORD_BATCH if codec == Codec.NONE else COMPRESSED_RECORD_BATCH
 
 
 def _all(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
@@ -126,7 +124,8 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
     if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:
         grammar = BATCH_HEADER if magic == 2 else LOG_ENTRY
         return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else LEGACY_FLAGS_POSITION + 1], damage.position)
-    return walk(_grammar(raw), raw[:size], damage.position)
+    codec = BATCH_FLAGS.read(raw) & CODEC_MASK  # NONE where the attributes are missing
+    return walk(_grammar(magic, codec), raw[:size], damage.position)
 
 
 def _rest(damage: Damage, raw: bytes, at: int, path: str) -> ExplainedField:

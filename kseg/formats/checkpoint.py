@@ -206,12 +206,17 @@ def parse_quorum_state(content: bytes) -> QuorumState:
 
 def build_quorum_state(state: QuorumState) -> bytes:
     """The file's bytes: one line of JSON without line end."""
-    members: dict[str, Any] = {}
-    for name, field, _kind in _QUORUM_STATE_MEMBERS[state.data_version]:
-        members[name] = getattr(state, field)
+    return _build_json(quorum_state_members(state))
+
+
+def quorum_state_members(state: QuorumState) -> dict[str, object]:
+    """The members of the file's JSON, in Kafka's order."""
+    members: dict[str, object] = {
+        name: getattr(state, field) for name, field, _kind in _QUORUM_STATE_MEMBERS[state.data_version]
+    }
     if members.get("currentVoters") is not None:
-        members["currentVoters"] = [{"voterId": voter} for voter in members["currentVoters"]]
-    return _build_json(members)
+        members["currentVoters"] = [{"voterId": voter} for voter in state.current_voters or ()]
+    return members
 
 
 _VOTERS = (list, type(None))
@@ -250,9 +255,13 @@ def parse_clean_shutdown(content: bytes) -> CleanShutdown:
 
 def build_clean_shutdown(marker: CleanShutdown) -> bytes:
     """The file's bytes: nothing, or one line of JSON without line end."""
-    if marker.version is None:
-        return b""
-    return _build_json({"version": marker.version, "brokerEpoch": marker.broker_epoch})
+    members = clean_shutdown_members(marker)
+    return _build_json(members) if members else b""
+
+
+def clean_shutdown_members(marker: CleanShutdown) -> dict[str, object]:
+    """The members of the file's JSON; none where the file is empty."""
+    return {} if marker.version is None else {"version": marker.version, "brokerEpoch": marker.broker_epoch}
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
@@ -276,7 +285,7 @@ def _member(fields: dict[str, Any], name: str, kind: type | tuple[type, ...]) ->
     return _joined_surrogates(value) if isinstance(value, str) else value
 
 
-def _build_json(members: dict[str, Any]) -> bytes:
+def _build_json(members: dict[str, object]) -> bytes:
     return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -1,4 +1,4 @@
-"""Fields at fixed positions, without construct. Made by tools/make_positions.py from the grammars: edit those."""
+"""Fields at fixed positions, without construct. Made by tools/generate.py from the grammars: edit those."""
 
 from struct import Struct
 

@@ -1,6 +1,5 @@
 """All text files: the entries that each kind holds, as names and values, and what its lines mean."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -43,12 +42,11 @@ def _meta_properties(content: bytes) -> Iterator[Members]:
 
 
 def _quorum_state(content: bytes) -> Iterator[Members]:
-    yield json.loads(checkpoint.build_quorum_state(checkpoint.parse_quorum_state(content)))
+    yield checkpoint.quorum_state_members(checkpoint.parse_quorum_state(content))
 
 
 def _clean_shutdown(content: bytes) -> Iterator[Members]:
-    marker = checkpoint.build_clean_shutdown(checkpoint.parse_clean_shutdown(content))
-    yield json.loads(marker) if marker else {}
+    yield checkpoint.clean_shutdown_members(checkpoint.parse_clean_shutdown(content))
 
 
 _CHECKPOINT = ("version of the file: 0", "number of entries")

@@ -11,7 +11,12 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS, CONTROL_RECORD_KEY_FIELDS, END_TXN_MARKER_FIELDS
+from kseg.formats.fixed import (
+    BATCH_HEADER_FIELDS,
+    CONTROL_RECORD_KEY_FIELDS,
+    END_TXN_MARKER_FIELDS,
+    KNOWN_ATTRIBUTES,
+)
 from kseg.formats.varint_bytes import LONGEST_VARINT
 from kseg.kernel.contract import Headers, Problem, RecordProblem
 from kseg.kernel.twin_headers import ManyHeaders, header, nullable_bytes, varint, varlong
@@ -55,6 +60,7 @@ _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62
 """A number between these and a delta of two bytes, or of 32 bits, make a sum that 64 bits hold."""
 _MANY_HEADERS = 1000
+_KNOWN_BITS = KNOWN_ATTRIBUTES[2]
 _FLAGS = [
     (
         int(bool(attributes & TRANSACTIONAL_MASK)),
@@ -63,7 +69,7 @@ _FLAGS = [
         int(bool(attributes & TIMESTAMP_TYPE_MASK)),
         attributes & CODEC_MASK,
     )
-    for attributes in range(128)
+    for attributes in range(_KNOWN_BITS + 1)
 ]
 
 
@@ -92,7 +98,7 @@ def read_batch(buffer: memoryview, at: int, size: int, is_valid: int, position: 
         base_sequence,
         count,
     ) = _BATCH_HEADER.unpack_from(buffer, at)
-    is_transactional, is_control, has_delete_horizon, timestamp_type, codec = _FLAGS[attributes & 127]
+    is_transactional, is_control, has_delete_horizon, timestamp_type, codec = _FLAGS[attributes & _KNOWN_BITS]
     return (
         base_offset,
         base_offset + last_delta if _SUM_FITS_FROM < base_offset < _SUM_FITS_TO else int64(base_offset + last_delta),

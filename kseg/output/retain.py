@@ -16,8 +16,7 @@ TIMELINE_WIDTH = 40
 
 
 def _time(timestamp: int | None) -> str:
-    text = iso_time(timestamp)
-    return "" if text is None else f"{text.split('.')[0]}Z"
+    return iso_time(timestamp, to="seconds") or ""
 
 
 def _decision(each: Retained) -> str:

@@ -6,6 +6,7 @@ from zlib import crc32
 from kseg.codecs.body import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import (
+    CODEC_MASK,
     LOG_OVERHEAD,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
@@ -62,7 +63,7 @@ def encode_wrapper(
     level: int | None = None,
 ) -> bytes:
     """A wrapper of entries, compressed by the attributes' codec."""
-    codec = attributes & 0x07
+    codec = attributes & CODEC_MASK
     if codec in (Codec.NONE, Codec.ZSTD):
         raise RecordError(f"a wrapper of format {magic} can't have the codec {codec_name(codec)}")
     value = compress(codec, entries, magic=magic, level=level)

@@ -12,16 +12,16 @@ from kseg.errors import RecordError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
-    CODEC_MASK,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MINIMUM_HEADER_SIZE,
     MINIMUM_SIZE_FIELD,
     Codec,
 )
-from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_LAST_OFFSET_DELTA, ENTRY_V0_OFFSET, ENTRY_V1_TIMESTAMP
-from kseg.formats.positions import LEGACY_FLAGS_POSITION, size_field
+from kseg.formats.fixed import BATCH_BASE_OFFSET, ENTRY_V0_OFFSET
+from kseg.formats.positions import size_field
 from kseg.reading.batch import Batch, Record
+from kseg.reading.header import BatchHeader, parse_header
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry
 
@@ -79,14 +79,15 @@ class MemoryRecords:
         parts, offset = [], first_offset
         for at, size in self._places():
             entry = bytearray(self.raw[at : at + size])
-            if entry[MAGIC_POSITION] >= 2:
+            header = parse_header(entry, 0, at)
+            if not header.is_legacy:
                 BATCH_BASE_OFFSET.write(entry, offset)
-                offset += BATCH_LAST_OFFSET_DELTA.read(entry) + 1
-            elif entry[LEGACY_FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
+                offset += header.last_offset - header.first_offset + 1
+            elif header.codec == Codec.NONE:
                 ENTRY_V0_OFFSET.write(entry, offset)
                 offset += 1
             else:
-                entry, count = _wrapper_at(entry, offset)
+                entry, count = _wrapper_at(entry, header, offset)
                 offset += count
             parts.append(bytes(entry))
         return MemoryRecords(b"".join(parts))
@@ -111,23 +112,22 @@ class MemoryRecords:
         return hash(self.raw)
 
 
-def _wrapper_at(entry: bytearray, first_offset: int) -> tuple[bytearray, int]:
+def _wrapper_at(entry: bytearray, header: BatchHeader, first_offset: int) -> tuple[bytearray, int]:
     """A wrapper with its inner messages at offsets from `first_offset` on, and their count."""
-    magic, attributes = entry[MAGIC_POSITION], entry[LEGACY_FLAGS_POSITION]
     value = wrapper_value(memoryview(entry))
-    body = decompress(attributes & CODEC_MASK, magic, value if value is not None else memoryview(b""))
+    body = decompress(header.codec, header.magic, value if value is not None else memoryview(b""))
     if body.failure is not None:
         raise RecordError(f"a wrapper can't be unpacked: {body.failure}")
     inner = MemoryRecords(body.data)
     places = list(inner._places())
     last_offset = first_offset + len(places) - 1
-    wanted = range(len(places)) if magic == 1 else range(first_offset, last_offset + 1)
+    wanted = range(len(places)) if header.magic == 1 else range(first_offset, last_offset + 1)
     entries = bytearray(body.data[: inner.valid_bytes])
     for offset, (at, _) in zip(wanted, places, strict=True):
         ENTRY_V0_OFFSET.write(entries, offset, at)
     if entries == body.data:
         ENTRY_V0_OFFSET.write(entry, last_offset)
         return entry, len(places)
-    timestamp = ENTRY_V1_TIMESTAMP.read(entry)
-    wrapper = encode_wrapper(last_offset, magic, attributes, bytes(entries), timestamp=timestamp)
+    timestamp = header.max_timestamp
+    wrapper = encode_wrapper(last_offset, header.magic, header.attributes, bytes(entries), timestamp=timestamp)
     return bytearray(wrapper), len(places)

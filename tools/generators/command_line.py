@@ -11,7 +11,7 @@ from kseg.cli import COMMANDS, cli
 
 INTRODUCTION = """# The command line
 
-Made from `kseg COMMAND --help` by `python tools/make_docs.py`: edit the commands, not this page.
+Made from `kseg COMMAND --help` by `python tools/generate.py`: edit the commands, not this page.
 
 `KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` turns colours off. On a
 terminal, long tables go through `KSEG_PAGER`, else `PAGER`, else `less`; `cat` means no pager.

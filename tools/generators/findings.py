@@ -11,7 +11,7 @@ Each next step was tried on damaged disks of a 4.3.1 broker, after a clean stop 
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/make_docs.py` writes this page from the table in `kseg/log/verify/finding_kinds.py`: edit that.
+`python tools/generate.py` writes this page from the table in `kseg/log/verify/finding_kinds.py`: edit that.
 """
 
 

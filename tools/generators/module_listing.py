@@ -49,12 +49,12 @@ def is_listed(path: Path) -> bool:
     return path.suffix in (".py", ".pxi") or path.name in COMPILED
 
 
-def rank(path: Path, layers: list[str]) -> tuple[int, str]:
-    """Packages' own modules first, then the layers, then by name."""
+def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:
+    """Packages' own modules first, then the layers, then by name; a module before the folder of its name."""
     if path.name == "__init__.py":
-        return -1, ""
+        return -1, "", False
     name = path.stem if path.is_file() else path.name
-    return (layers.index(name) if name in layers else len(layers)), name
+    return (layers.index(name) if name in layers else len(layers)), name, path.is_dir()
 
 
 def first_line(path: Path) -> str:

@@ -1,4 +1,4 @@
-# The numbers of kseg.kernel.contract. Made from it by tools/make_positions.py: edit that.
+# The numbers of kseg.kernel.contract. Made from it by tools/generate.py: edit that.
 
 cpdef enum Stop:
     END = 0

@@ -1,4 +1,4 @@
-# Where fields stand, and how they are read. Made by tools/make_positions.py from the grammars: edit those.
+# Where fields stand, and how they are read. Made by tools/generate.py from the grammars: edit those.
 # unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.
 
 cdef enum:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD, DamageKind
+from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, DamageKind
 from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
-from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, size_field
+from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, claimed_size
 from kseg.index.headers import headers_of, intact_header
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
@@ -108,18 +108,17 @@ class _Search:
         return None
 
     def _is_batch(self, window: bytes, at: int, position: int) -> bool:
-        magic = window[at + MAGIC_POSITION]
-        size = size_field(window, at)
-        if size < MINIMUM_SIZE_FIELD[magic] or size > self._log_file.size - position or not _fits(window, at, size):
+        size = claimed_size(window, at)
+        if size is None or size > self._log_file.size - position or not _fits(window, at, size):
             return False
-        if not self._log_file.may_be_batch(position, size + LOG_OVERHEAD):
+        if not self._log_file.may_be_batch(position, size):
             return False
         self._budget -= size
         return self._budget > 0 and intact_header(self._log_file, position) is not None
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Whether the numbers after the magic can be those of a batch of this size."""
+    """Whether the count of records, or the key's length, can be that of a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, UnreadableError
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
-from kseg.formats.positions import size_field
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.rebuild import rebuild
@@ -102,11 +101,10 @@ def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) ->
     """Takes the batches of an extent by the beginnings of their headers: they were read before."""
     position = extent.position
     while position < extent.end:
-        raw = log_file.read(position, BATCH_HEADER_SIZE)
-        if raw[MAGIC_POSITION] >= 2:
-            header = parse_header(raw, 0, position, is_valid=True)
+        header = parse_header(log_file.read(position, BATCH_HEADER_SIZE), 0, position, is_valid=True)
+        if not header.is_legacy:
             states.add(header, read_end_marker(log_file, header) if header.is_control else None)
-        position += LOG_OVERHEAD + size_field(raw, 0)
+        position = header.end
 
 
 def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:

@@ -1,13 +1,9 @@
-"""Writes where fields stand, out of the construct grammars: kseg/formats/fixed.py and kernel/fast/positions.pxi.
+"""Where fields stand, from the construct grammars: kseg/formats/fixed.py, and kernel/fast/positions.pxi in Cython.
 
-Both serve code that reads bytes without construct. The compiled kernel's copy of the numbers in kernel/contract.py is
-made too: kernel/fast/contract.pxi. Run it after a change of the grammars in kseg/formats, or of the contract:
-
-python tools/make_positions.py            writes all three
-python tools/make_positions.py --check    ends with 1 if it would change them
+Both are for code that reads bytes without construct. kernel/fast/contract.pxi gives the compiled kernel the numbers of
+kernel/contract.py.
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -22,12 +18,7 @@ from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind
 from kseg.kernel import contract
 
-KSEG = Path(__file__).resolve().parent.parent / "kseg"
-MODULE = KSEG / "formats" / "fixed.py"
-PART = KSEG / "kernel" / "fast" / "positions.pxi"
-NUMBERS = KSEG / "kernel" / "fast" / "contract.pxi"
-
-MADE = "Made by tools/make_positions.py from the grammars: edit those."
+MADE = "Made by tools/generate.py from the grammars: edit those."
 SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
 """Codes of struct for attributes, whose bits the grammar names one by one."""
 C_TYPES = {"b": "int8_t", "h": "int16_t", "i": "int32_t", "I": "uint32_t", "q": "int64_t"}
@@ -60,26 +51,21 @@ class Structure(NamedTuple):
         return self.fields[-1].position + self.fields[-1].size
 
 
-def main() -> int:
-    """Writes or checks."""
-    parser = argparse.ArgumentParser(description="Write where fields stand, out of the grammars.")
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if something is out of date")
-    is_check = parser.parse_args().check
-    outdated = [path for path, text in made().items() if path.read_text(encoding="utf-8") != text]
-    for path in outdated:
-        print(f"{path.relative_to(KSEG.parent)} {'is out of date: run tools/make_positions.py' if is_check else ''}")
-        if not is_check:
-            path.write_text(made()[path], encoding="utf-8")
-    return int(is_check and bool(outdated))
+def fixed_module() -> str:
+    """The text of kseg/formats/fixed.py, formatted as the sources are."""
+    ruff = [str(Path(sys.executable).with_name("ruff")), "format", "--stdin-filename", "fixed.py", "-"]
+    text = "\n".join(module())
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def made() -> dict[Path, str]:
-    """The files' texts."""
-    return {
-        MODULE: formatted("\n".join(module())),
-        PART: "\n".join(part()) + "\n",
-        NUMBERS: "\n".join(numbers()) + "\n",
-    }
+def kernel_positions() -> str:
+    """The text of kseg/kernel/fast/positions.pxi."""
+    return "\n".join(part()) + "\n"
+
+
+def kernel_contract() -> str:
+    """The text of kseg/kernel/fast/contract.pxi."""
+    return "\n".join(numbers()) + "\n"
 
 
 def structures() -> list[Structure]:
@@ -253,7 +239,7 @@ def part() -> Iterator[str]:
 
 def numbers() -> Iterator[str]:
     """The lines of the kernel's part with the contract's numbers."""
-    yield "# The numbers of kseg.kernel.contract. Made from it by tools/make_positions.py: edit that."
+    yield "# The numbers of kseg.kernel.contract. Made from it by tools/generate.py: edit that."
     for shown in (contract.Stop, contract.Problem, contract.Op):
         yield f"\ncpdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
@@ -273,13 +259,3 @@ def constant(made_of: Structure, field: Field) -> str:
 def capitalized(text: str) -> str:
     """A sentence's beginning; names stay as they are."""
     return text if re.match(r"\w*_", text) else text[:1].upper() + text[1:]
-
-
-def formatted(text: str) -> str:
-    """As the sources are formatted."""
-    ruff = [str(Path(sys.executable).with_name("ruff")), "format", "--stdin-filename", str(MODULE), "-"]
-    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,8 @@
-"""Writes every file that is generated from kseg itself, and the man pages.
+"""Writes every file that is made from kseg's own sources, and the man pages.
 
-python tools/make_docs.py                    writes the files of FILES
-python tools/make_docs.py --check            ends with 1 if one of them is out of date, and names it
-python tools/make_docs.py --man build/man    writes kseg.1, kseg-dump.1, … there, and nothing else
+python tools/generate.py                    writes the files of FILES
+python tools/generate.py --check            ends with 1 if one of them is out of date, and names it
+python tools/generate.py --man build/man    writes kseg.1, kseg-dump.1, … there, and nothing else
 """
 
 import argparse
@@ -13,13 +13,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {
+    "kseg/formats/fixed.py": "tools.generators.positions:fixed_module",
+    "kseg/kernel/fast/positions.pxi": "tools.generators.positions:kernel_positions",
+    "kseg/kernel/fast/contract.pxi": "tools.generators.positions:kernel_contract",
     "docs/architecture.md": "tools.generators.module_listing:page",
     "docs/cli.md": "tools.generators.command_line:page",
     "docs/findings.md": "tools.generators.findings:page",
     "docs/formats.md": "kseg.explain.tables:whole_page",
     "docs/kseg.svg": "tools.generators.picture:page",
 }
-"""Each generated file, and the function that gives its text; a later one may need what an earlier one wrote."""
+"""Each generated file, and the function that gives its text.
+
+A later one may need what an earlier one wrote: without kseg/formats/fixed.py most of kseg can't be imported. Therefore
+a generator is imported when its turn comes.
+"""
 
 
 def main() -> int:
@@ -37,7 +44,7 @@ def main() -> int:
     for name, text in stale_files():
         stale += 1
         if arguments.check:
-            print(f"{name} is out of date: run python tools/make_docs.py")
+            print(f"{name} is out of date: run python tools/generate.py")
         else:
             (ROOT / name).write_text(text, encoding="utf-8")
             print(f"{name} written")

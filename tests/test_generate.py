@@ -1,5 +1,6 @@
 """Generated pages are current, man pages say what `--help` says, and shells complete by the same."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,27 +11,44 @@ import pytest
 
 from kseg.cli import COMMANDS
 from tests import golden, run
+from tools.generate import FILES
 
 ROOT = golden.ROOT.parent
-TOOL = [sys.executable, str(ROOT / "tools" / "make_docs.py")]
+TOOL = [sys.executable, str(ROOT / "tools" / "generate.py")]
 
 
-def test_generated_pages_are_up_to_date() -> None:
+def test_generated_files_are_up_to_date() -> None:
     ran = subprocess.run([*TOOL, "--check"], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout + ran.stderr
 
 
 def test_page_that_is_out_of_date_is_named_and_written(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
     (tmp_path / "tools").mkdir()
     tool = [sys.executable, shutil.copy(TOOL[1], tmp_path / "tools")]
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     page = tmp_path / "docs" / "cli.md"
     page.write_text("old\n", encoding="utf-8")
     checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
     assert (checked.returncode, page.read_text(encoding="utf-8")) == (1, "old\n")
-    assert checked.stdout == "docs/cli.md is out of date: run python tools/make_docs.py\n"
+    assert checked.stdout == "docs/cli.md is out of date: run python tools/generate.py\n"
     subprocess.run(tool, check=True)
     assert page.read_bytes() == (ROOT / "docs" / "cli.md").read_bytes()
+
+
+def test_positions_are_written_although_kseg_cannot_be_imported_without_them(tmp_path: Path) -> None:
+    for name in ("docs", "kseg", "tools"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "golden").symlink_to(ROOT / "golden")
+    (tmp_path / "kseg" / "formats" / "fixed.py").unlink()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    starts = [sys.executable, "-c", "import kseg.reading.log_file"]
+    assert subprocess.run(starts, cwd=tmp_path, env=environment, capture_output=True, check=False).returncode == 1
+    tool = [sys.executable, str(tmp_path / "tools" / "generate.py")]
+    ran = subprocess.run(tool, env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "kseg/formats/fixed.py written\n"
+    assert subprocess.run(starts, cwd=tmp_path, env=environment, check=False).returncode == 0
 
 
 def test_picture_takes_nothing_from_other_hosts() -> None:

@@ -8,7 +8,7 @@ from kseg.control_characters import json_escaped
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
-from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS, Column, Kind
+from kseg.output.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS, Column, Kind
 
 _CONTROL_BODIES = {
     ControlType.ABORT: ',"coordinatorEpoch":{coordinatorEpoch}',

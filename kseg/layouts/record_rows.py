@@ -11,7 +11,8 @@ from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.compiler import PATH, compile_raw, compile_template, fill_program
-from kseg.output.columns import (
+from kseg.output.csv import quoted
+from kseg.output.record_columns import (
     BATCH_COLUMNS,
     DECODED_COLUMNS,
     PLACE_COLUMNS,
@@ -20,7 +21,6 @@ from kseg.output.columns import (
     Column,
     Kind,
 )
-from kseg.output.csv import quoted
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
 """Columns of tables; those of CSV also have what distinguishes records."""

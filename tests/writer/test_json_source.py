@@ -7,7 +7,7 @@ import pytest
 from kseg.dump.json_log import damage_object, summary_object
 from kseg.dump.log import LogSummary
 from kseg.formats.codes import ControlType, DamageKind
-from kseg.output.columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
+from kseg.output.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
 from kseg.reading.damage import Damage
 from kseg.writer.json_source import FIELDS, read_json_lines
 from kseg.writer.source_items import (

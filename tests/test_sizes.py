@@ -11,8 +11,6 @@ from tests.test_imports import MODULES, tree
 COMMAND_LINES, FUNCTION_LINES, MODULE_LINES = 25, 60, 500
 DATA = {"kseg.formats.schemas.consumer_offsets", "kseg.formats.schemas.protocol"}
 """Modules of nothing but data, made from Kafka's message schemas, may be longer."""
-LONG_MODULES = {"kseg.kernel.contract"}
-"""Of the contract most lines are docstrings: what both kernels must do."""
 LONG = {"read_usual_records"}
 """The twin's quick way through records: calls would cost it what it gains."""
 
@@ -47,7 +45,7 @@ def test_function_fits_on_a_screen(module: str) -> None:
     assert {name: count for name, count in long.items() if count > FUNCTION_LINES and name not in LONG} == {}
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name not in {*DATA, *LONG_MODULES}])
+@pytest.mark.parametrize("module", [name for name in MODULES if name not in DATA])
 def test_module_is_short_enough_to_be_read(module: str) -> None:
     assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= MODULE_LINES
 

@@ -6,7 +6,7 @@ from kseg.decode.record_decoders import record_decoder
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
 from kseg.dump.selected import note_failures, note_findings, read_log
-from kseg.kernel.contract import Program
+from kseg.kernel.program import Program
 from kseg.layouts.compiler import zoned_program
 from kseg.layouts.json import json_program
 from kseg.layouts.record_rows import fields_program

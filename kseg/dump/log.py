@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg import kernel
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
+from kseg.kernel.contract import SIZE, VALID, GapRule, RecordProblem
+from kseg.kernel.program import Program
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run

@@ -10,7 +10,8 @@ from kseg.dump.decoders import control_json
 from kseg.dump.log import new_output
 from kseg.dump.redacted import redacted_slices
 from kseg.errors import OpenError
-from kseg.kernel.contract import Program, RecordFilter
+from kseg.kernel.contract import RecordFilter
+from kseg.kernel.program import Program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run

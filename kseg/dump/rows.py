@@ -8,7 +8,7 @@ from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
 from kseg.dump.selected import note_failures, note_findings, read_log
-from kseg.kernel.contract import Program
+from kseg.kernel.program import Program
 from kseg.layouts.compiler import zoned_program
 from kseg.layouts.record_rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
 from kseg.layouts.zones import zone_table

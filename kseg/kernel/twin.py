@@ -14,21 +14,17 @@ from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_CRC, BATCH_LENGTH, BATCH
 from kseg.formats.fixed_fields import struct_of
 from kseg.formats.positions import BATCH_FLAGS, PLAUSIBLE_ATTRIBUTES
 from kseg.kernel.contract import (
-    MALFORMED_CONTROL,
     ROW,
-    UNKNOWN_CONTROL,
     Decode,
     DecodeControl,
     GapRule,
     Problem,
-    Program,
     RecordFilter,
     RecordProblem,
     Rows,
-    Slot,
     Stop,
-    Template,
 )
+from kseg.kernel.program import MALFORMED_CONTROL, UNKNOWN_CONTROL, Program, Slot, Template
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template

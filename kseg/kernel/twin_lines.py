@@ -15,11 +15,11 @@ from operator import itemgetter
 from typing import NamedTuple, cast
 
 from kseg.control_characters import json_bytes_escaped
-from kseg.kernel.contract import (
+from kseg.kernel.contract import Headers
+from kseg.kernel.program import (
     FORMULA_STARTS,
     ZONE_CYCLE,
     ZONE_CYCLE_START,
-    Headers,
     Op,
     Slot,
     Template,

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from kseg.formats.codes import TimestampType
-from kseg.kernel.contract import Headers, RecordProblem, Slot
+from kseg.kernel.contract import Headers, RecordProblem
+from kseg.kernel.program import Slot
 
 BatchValues = tuple[int, ...]
 RecordValues = tuple[object, ...]

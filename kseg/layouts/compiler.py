@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from kseg.errors import UsageError
-from kseg.kernel.contract import Op, Program, Slot, Template, Text, Words, Zone
+from kseg.kernel.program import Op, Program, Slot, Template, Text, Words, Zone
 from kseg.layouts.fields import FIELDS, OWN_FIELDS, LineField
 
 _LITERAL = int(Op.LITERAL)

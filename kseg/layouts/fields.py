@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from kseg.formats.codes import CODEC_NAMES
-from kseg.kernel.contract import Op, Slot, Text, Words
+from kseg.kernel.program import Op, Slot, Text, Words
 
 
 class LineField(NamedTuple):

@@ -6,7 +6,7 @@ from functools import cache
 from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.formats.codes import ControlType
-from kseg.kernel.contract import Program, Template
+from kseg.kernel.program import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
 from kseg.output.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS, Column, Kind
 

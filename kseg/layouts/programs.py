@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kseg.kernel.contract import Program, Template
+from kseg.kernel.program import Program, Template
 from kseg.layouts import logs
 from kseg.layouts.compiler import compile_template, raw_program
 from kseg.releases import LATEST, Release, value_in

@@ -9,7 +9,7 @@ from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.errors import UsageError
 from kseg.formats.names import parse_partition_directory
-from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
+from kseg.kernel.program import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.compiler import PATH, compile_raw, compile_template, fill_program
 from kseg.output.csv import quoted
 from kseg.output.record_columns import (

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
-from kseg.kernel.contract import ZONE_CYCLE, ZONE_CYCLE_START, Zone
+from kseg.kernel.program import ZONE_CYCLE, ZONE_CYCLE_START, Zone
 
 _WEEK_MS = 7 * 86_400_000
 

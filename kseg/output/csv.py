@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kseg.archive.shown_paths import shown
 from kseg.errors import UsageError
-from kseg.kernel.contract import FORMULA_STARTS
+from kseg.kernel.program import FORMULA_STARTS
 from kseg.output.stdout import write_stdout
 
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)

@@ -11,7 +11,8 @@ from kseg.dump.log import new_output
 from kseg.dump.redacted import redacted_slices
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
 from kseg.formats.positions import claimed_size
-from kseg.kernel.contract import ROW, START, VALID, Program, Stop, new_rows
+from kseg.kernel.contract import ROW, START, VALID, Stop, new_rows
+from kseg.kernel.program import Program
 from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.output.json_lines import JsonText, json_line

@@ -21,7 +21,8 @@ from kseg.formats.codes import (
     codec_name,
 )
 from kseg.formats.fixed import BATCH_ATTRIBUTES
-from kseg.kernel.contract import Buffer, Columns, Problem, Program, Rows, Template, new_rows
+from kseg.kernel.contract import Buffer, Columns, Problem, Rows, new_rows
+from kseg.kernel.program import Program, Template
 from kseg.reading.bodies import body_damage, problem_damage
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header

@@ -9,12 +9,12 @@ from kseg.kernel.contract import (
     Decode,
     DecodeControl,
     GapRule,
-    Program,
     RecordFilter,
     RecordProblem,
     Rows,
     new_rows,
 )
+from kseg.kernel.program import Program
 from kseg.layouts.compiler import compile_template
 
 if TYPE_CHECKING:

@@ -4,12 +4,10 @@ from enum import IntEnum
 
 import pytest
 
-from kseg.kernel import contract, fast
+from kseg.kernel import contract, fast, program
 
 
-@pytest.mark.parametrize(
-    "numbers", [contract.Stop, contract.Problem, contract.Op], ids=lambda numbers: numbers.__name__
-)
+@pytest.mark.parametrize("numbers", [contract.Stop, contract.Problem, program.Op], ids=lambda numbers: numbers.__name__)
 def test_the_compiled_kernel_numbers_as_the_contract_does(numbers: type[IntEnum]) -> None:
     compiled = getattr(fast, numbers.__name__)
     assert {member.name: int(member) for member in compiled} == {member.name: int(member) for member in numbers}

@@ -4,7 +4,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
-from kseg.kernel.contract import Headers, Program
+from kseg.kernel.contract import Headers
+from kseg.kernel.program import Program
 from kseg.layouts.compiler import compile_raw, raw_program
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
-from kseg.kernel.contract import ZONE_CYCLE, ZONE_CYCLE_START
+from kseg.kernel.program import ZONE_CYCLE, ZONE_CYCLE_START
 from kseg.layouts.compiler import zoned_program
 from kseg.layouts.zones import zone_table
 from kseg.times import iso_time

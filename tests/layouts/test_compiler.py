@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kseg.errors import UsageError
-from kseg.kernel.contract import Op
+from kseg.kernel.program import Op
 from kseg.layouts.compiler import PATH, compile_template, fill
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BatchHeader, Message, Record, batch

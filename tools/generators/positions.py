@@ -1,7 +1,7 @@
 """Where fields stand, from the construct grammars: kseg/formats/fixed.py, and kernel/fast/positions.pxi in Cython.
 
 Both are for code that reads bytes without construct. kernel/fast/contract.pxi gives the compiled kernel the numbers of
-kernel/contract.py.
+kernel/contract.py and kernel/program.py.
 """
 
 import re
@@ -16,7 +16,7 @@ from construct import BitsInteger, FormatField, Renamed
 from kseg.formats import batch, control, legacy, snapshot
 from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind
-from kseg.kernel import contract
+from kseg.kernel import contract, program
 
 MADE = "Made by tools/generate.py from the grammars: edit those."
 SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -239,16 +239,17 @@ def part() -> Iterator[str]:
 
 def numbers() -> Iterator[str]:
     """The lines of the kernel's part with the contract's numbers."""
-    yield "# The numbers of kseg.kernel.contract. Made from it by tools/generate.py: edit that."
-    for shown in (contract.Stop, contract.Problem, contract.Op):
+    yield "# The numbers of kseg.kernel.contract and program. Made from them by tools/generate.py: edit those."
+    for shown in (contract.Stop, contract.Problem, program.Op):
         yield f"\ncpdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
     yield "\ncdef enum:"
-    for used in (contract.Slot, contract.Text):
+    for used in (program.Slot, program.Text):
         yield from (f"    {member.name} = {member.value}" for member in used)
         yield f"    {used.__name__.upper()}S = {len(used)}"
-    for name in ("ROW", "UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
-        yield f"    {name} = {getattr(contract, name)}"
+    yield f"    ROW = {contract.ROW}"
+    for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
+        yield f"    {name} = {getattr(program, name)}"
 
 
 def constant(made_of: Structure, field: Field) -> str:

@@ -1,4 +1,4 @@
-# The numbers of kseg.kernel.contract. Made from it by tools/generate.py: edit that.
+# The numbers of kseg.kernel.contract and program. Made from them by tools/generate.py: edit those.
 
 cpdef enum Stop:
     END = 0

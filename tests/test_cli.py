@@ -43,7 +43,7 @@ def test_healthy_file_ends_with_0_and_says_nothing_on_stderr() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_damage_ends_with_1_and_is_told_on_stderr() -> None:
+def test_damage_ends_with_1_and_is_reported_on_stderr() -> None:
     ran = kseg("dump", TORN)
     assert ran.status == 1
     assert f"kseg: {TORN}: torn-tail at position 638".encode() in ran.stderr

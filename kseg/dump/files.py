@@ -14,7 +14,7 @@ from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_fil
 from kseg.layouts import kinds as layout
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.releases import Release, at
+from kseg.releases import Release, value_in
 
 REPORTED_LINES = 20
 """Lines of each file's report without --like; with it all are given, as that release gives them."""
@@ -48,7 +48,7 @@ def dump_files(
     quiet: bool = False,
     progress: bool | None = None,
 ) -> int:
-    """Prints files, and those of directories, on standard output; what can't be opened is said, the rest goes on.
+    """Prints files, and those in directories, on standard output; reports what can't be opened, and goes on.
 
     Args:
         paths: files and directories.
@@ -190,7 +190,7 @@ def dump_file(path: str, context: DumpContext) -> None:
     """Prints one file. Raises OpenError if it can't be opened."""
     like = context.options.like
     kind = kind_to_dump(path, like)
-    if kind is FileKind.UNKNOWN and like is not None and not at(layout.NAMES_UNKNOWN_FILES, like):
+    if kind is FileKind.UNKNOWN and like is not None and not value_in(like, layout.NAMES_UNKNOWN_FILES):
         return
     if context.options.output == "json" or _prints_records(context.options):
         _dump_rows(path, kind, context)
@@ -216,7 +216,7 @@ def _check_existence(path: str) -> None:
 
 
 def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
-    """Prints a file as objects or rows: of what isn't known too it is told whether it can be opened."""
+    """Prints a file as objects or rows; for an unknown kind too it reports if it can't be opened."""
     if kind is FileKind.UNKNOWN:
         _check_existence(path)
         context.talk(layout.IGNORING.format(path=path))
@@ -229,11 +229,11 @@ def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
 def kind_to_dump(path: str, like: Release | None) -> FileKind:
     """What a file is printed as; UNKNOWN if it isn't printed.
 
-    A release's tool looks at the text behind the last dot alone; kseg knows text files and Kafka's suffixes too.
+    A release's tool looks only at the text after the last dot; kseg knows text files and Kafka's suffixes too.
     """
     if like is None:
         kind = parse_file_name(path).kind
         return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # it is always empty
     _, dot, extension = PurePath(path).name.rpartition(".")
     kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
-    return kind if kind in at(layout.DUMPED_KINDS, like) else FileKind.UNKNOWN
+    return kind if kind in value_in(like, layout.DUMPED_KINDS) else FileKind.UNKNOWN

@@ -26,17 +26,17 @@ from kseg.reading.segment import Segment
 from kseg.system.regular_file import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
-"""Bytes of a snapshot that are looked at: more than the fields that are read have."""
+"""Bytes of a snapshot that are read: more than its fields need."""
 _SHOWN = 64
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a file: a batch, an entry, a damage, a line, or the whole file where it has no such pieces.
+    """A piece of a file: a batch, an entry, a damage, a line, or the whole file if it has no such pieces.
 
-    first_offset, last_offset: of a batch; None for others, and the first also for wrappers. Fields are read when they
-    are asked for.
+    first_offset, last_offset: of a batch; None for others, and first_offset also for wrappers. Fields are read only
+    when they are needed.
     """
 
     title: str
@@ -54,14 +54,14 @@ class Item:
 
     @cached_property
     def problem(self) -> str | None:
-        """What is wrong with it as a whole; None if nothing is."""
+        """What is wrong with the piece as a whole; None if nothing is."""
         return self.find_problem()
 
 
 def explain_file(path: Path) -> Iterator[Item]:
     """The pieces of a file in order, from its first to its last byte.
 
-    Raises OpenError if it can't be read, KsegError if its name is that of no kind of file that is known.
+    Raises OpenError if it can't be read, KsegError if its name doesn't belong to a known kind of file.
     """
     kind = parse_file_name(path).kind
     if kind in LOG_KINDS:
@@ -73,7 +73,7 @@ def explain_file(path: Path) -> Iterator[Item]:
     elif kind in TEXT_FILES:
         yield from _text_items(path, kind)
     else:
-        raise KsegError("nothing is known of files with such a name", path)
+        raise KsegError("kseg doesn't know files with this name", path)
 
 
 def _log_items(path: Path) -> Iterator[Item]:
@@ -133,7 +133,7 @@ def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
         content = 0
         for at, end in _places(file, size):
             if end - at > size:
-                yield _zeros("hole", at, end, "entries of zeros, which the file system doesn't store")
+                yield _zeros("hole", at, end, "entries of zeros that the file system doesn't store")
                 continue
             raw = file.read(at, size)
             if is_preallocated and at and at >= content and not any(raw):
@@ -146,7 +146,7 @@ def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
 
 
 def _places(file: EntryFile, size: int) -> Iterator[tuple[int, int]]:
-    """Where each entry begins and ends, the last one maybe cut; and holes of the file that hold several entries."""
+    """Start and end of each entry (the last one may be cut), and of holes in the file that span several entries."""
     expected = 0
     for slot, entries in file.stored_pieces():
         if slot > expected:
@@ -184,7 +184,7 @@ def _snapshot_items(path: Path) -> Iterator[Item]:
         for field in fields:
             if field.path == "crc" and file.size <= LARGEST_READ:
                 _check_crc(field, file)
-        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # it's what wasn't read
+        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # this is what wasn't read
         yield _read_item("producer snapshot", 0, file.size, fields)
 
 

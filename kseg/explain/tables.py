@@ -1,4 +1,4 @@
-"""The formats' tables, made of the grammars: what `kseg explain --format` prints, and docs/formats.md holds."""
+"""Tables of the formats, made from the grammars, for `kseg explain --format` and docs/formats.md."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from kseg.formats.catalogue import FORMATS
 class Row(NamedTuple):
     """A field of a format, or bits of it.
 
-    position: None behind fields of no fixed size. size: in bytes, None if it isn't fixed. bits: `3`, `0-2`.
+    position: None after a field of variable size. size: in bytes, None if it varies. bits: `3`, `0-2`.
     """
 
     position: int | None
@@ -94,11 +94,11 @@ def _section(name: str) -> Iterator[str]:
 
 PAGE_TITLE = """# Formats
 
-What the grammars in `kseg/formats/` say; `kseg explain --format all` prints this page. Integers are big-endian. A field
-behind one of no fixed size has no number in the first column.
+This page is generated from the grammars in `kseg/formats/`; `kseg explain --format all` prints it. Integers are
+big-endian. The first column is the position of a field; it is empty after a field of variable size.
 """
 
 
 def whole_page() -> str:
-    """What docs/formats.md holds."""
+    """The contents of docs/formats.md."""
     return f"{PAGE_TITLE}\n{format_page()}"

@@ -30,7 +30,7 @@ from kseg.formats.varint import VARINT, VARLONG
 
 
 class _EndsAt(Construct):  # type: ignore[misc]  # construct has no types
-    """Takes no bytes; raises CheckError where the stream stands elsewhere than the lengths before have said."""
+    """Takes no bytes; raises CheckError if the stream isn't where the lengths before say that it should be."""
 
     def __init__(self, position: Callable[[Any], int]) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ RECORD_BATCH = Struct(
     "records" / Array(this.header.records_count, RECORD) * "the records, one after another",
     _EndsAt(this._start + LOG_OVERHEAD + this.header.length),
 )
-"""A whole uncompressed batch. Length, count and CRC are built as given, so that what is stored comes back."""
+"""A whole uncompressed batch. Length, count and CRC are built as given, so building returns the stored bytes."""
 
 COMPRESSED_RECORD_BATCH = Struct(
     "header" / BATCH_HEADER * "the batch's header",
@@ -123,4 +123,4 @@ COMPRESSED_RECORD_BATCH = Struct(
     / Bytes(this.header.length + LOG_OVERHEAD - BATCH_HEADER.sizeof())
     * "the records, compressed as one piece",
 )
-"""A whole compressed batch, its records as the bytes that the codec left."""
+"""A whole compressed batch, with its records as compressed bytes."""

@@ -7,7 +7,10 @@ from kseg.formats.names import FileKind
 
 
 class BinaryFormat(NamedTuple):
-    """A format: its title, what it is, its grammar, and the kind of file that holds nothing but entries of it."""
+    """A format: its title, a sentence about it, and its grammar.
+
+    kind: of files that hold nothing but entries of this format.
+    """
 
     title: str
     about: str
@@ -16,9 +19,7 @@ class BinaryFormat(NamedTuple):
 
 
 FORMATS: dict[str, BinaryFormat] = {
-    "log-entry": BinaryFormat(
-        "Log entry, v0 and v1", "What a .log held up to 0.10; its message follows.", legacy.LOG_ENTRY
-    ),
+    "log-entry": BinaryFormat("Log entry, v0 and v1", "In a .log up to 0.10; its message follows.", legacy.LOG_ENTRY),
     "message-v0": BinaryFormat("Message, v0", "Up to 0.9.", legacy.MESSAGE_V0),
     "message-v1": BinaryFormat("Message, v1", "0.10.0 to 0.10.2.", legacy.MESSAGE_V1),
     "record-batch": BinaryFormat(

@@ -71,7 +71,7 @@ class ControlType(IntEnum):
 
 
 class DamageKind(StrEnum):
-    """What can be wrong with bytes of a log, so that they can't be read as Kafka means them."""
+    """What can be wrong with bytes of a log that can't be read as Kafka defines them."""
 
     UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
@@ -86,4 +86,4 @@ class DamageKind(StrEnum):
 
 
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-"""What a log may end with while a broker writes it, or where one died."""
+"""The damage at a log's end that is normal while a broker writes it, or after one died."""

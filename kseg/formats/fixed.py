@@ -109,7 +109,7 @@ PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc",
 SNAPSHOT_VERSION = FixedField(0, 2, "h")
 """Version of the file: 1."""
 SNAPSHOT_CRC = FixedField(2, 4, "I")
-"""CRC-32C of all bytes behind it."""
+"""CRC-32C of all bytes after it."""
 SNAPSHOT_ENTRIES_COUNT = FixedField(6, 4, "i")
 """Producers in the file."""
 PRODUCER_ENTRY_FIELDS = FixedFields(

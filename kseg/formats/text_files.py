@@ -57,6 +57,6 @@ TEXT_FILES: dict[FileKind, TextFile] = {
     FileKind.LEADER_EPOCH_CHECKPOINT: TextFile(_leader_epoch_checkpoint, _CHECKPOINT, "epoch startOffset"),
     FileKind.PARTITION_METADATA: TextFile(_partition_metadata, ("version of the file", "id of the topic")),
     FileKind.META_PROPERTIES: TextFile(_meta_properties, (), "a comment, or a property and its value"),
-    FileKind.QUORUM_STATE: TextFile(_quorum_state, ("what the node last knew of leader and votes",)),
-    FileKind.CLEAN_SHUTDOWN: TextFile(_clean_shutdown, ("the broker's epoch at its orderly stop",)),
+    FileKind.QUORUM_STATE: TextFile(_quorum_state, ("what the node last knew about leader and votes",)),
+    FileKind.CLEAN_SHUTDOWN: TextFile(_clean_shutdown, ("the broker's epoch when it was stopped cleanly",)),
 }

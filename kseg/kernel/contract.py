@@ -200,7 +200,7 @@ class Op(IntEnum):
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
-    "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
+    "As CSV_TEXT, after an apostrophe if a spreadsheet would evaluate the text as a formula, by its beginning."
     JSON_VALUE = 17
     "Text a as a JSON string, escaped as JSON_TEXT, what isn't UTF-8 in Base64 as CSV_TEXT has it; null for null."
 
@@ -310,7 +310,7 @@ Appended = tuple[int, "bytes | None", "bytes | None", Sequence[tuple["str | byte
 class Encoded(Protocol):
     """Records of a v2 batch, or v0 and v1 entries, as bytes, one after another; their number is the length.
 
-    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset behind the last, less the
+    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset after the last, less the
     base offset.
     """
 
@@ -342,7 +342,7 @@ class Encoded(Protocol):
         """
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
-        """Encodes records at the next offsets; gives the first that isn't usual, behind which none was taken."""
+        """Encodes records at the next offsets; returns the first that isn't usual; none after it was taken."""
 
     def body(self) -> bytes:
         """All records."""
@@ -354,7 +354,7 @@ class Output(Protocol):
     def __init__(self, write: Callable[[memoryview], object], capacity: int) -> None: ...
 
     def write(self, text: bytes) -> None:
-        """Adds bytes behind what was rendered."""
+        """Adds bytes after what was rendered."""
 
     def flush(self) -> None:
         """Hands over what is collected."""
@@ -500,7 +500,7 @@ class Kernel(Protocol):
         """Keeps, at the beginning of the table, those of the first `count` rows that are wanted.
 
         Gives the count of rows kept; the codecs of their batches, as `scan` tells them; the least time that the header
-        of any row names, kept or not (-1 if one has none); and whether any batch begins behind the last offset wanted.
+        of any row names, kept or not (-1 if one has none); and whether any batch begins after the last wanted offset.
         """
 
     def columns(

@@ -32,7 +32,7 @@ _WEB_FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
-    """An object for the piece, and one per field of it, in order; fields of a decompressed body behind the body's."""
+    """An object for the piece, and one per field of it, in order; fields of a decompressed body after the body's."""
     yield {
         "type": "item",
         "file": file,
@@ -98,7 +98,7 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
 
 
 def html_page(items: "Iterable[Item]") -> Iterator[str]:
-    """Pieces of a file as a page for a browser, which asks nothing of the network; the page comes in pieces too."""
+    """Pieces of a file as a page for a browser, which needs no network; the page comes in pieces too."""
     console = _page_console()
     beginning, end = console.export_html(inline_styles=True).split("</code>")
     yield beginning

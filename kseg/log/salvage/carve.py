@@ -1,4 +1,4 @@
-"""Intact batches of a damaged log, wherever they lie: what `salvage` works on.
+"""Finds the intact batches of a damaged log, wherever they are, for `salvage`.
 
 Reading as in `LogFile.runs`; where that stops, every position up to where it would go on is tried, whatever offset a
 header has: a wrong offset doesn't break a CRC.
@@ -119,7 +119,7 @@ class _Search:
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Whether numbers behind the magic can be those of a batch of this size."""
+    """Whether the numbers after the magic can be those of a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000

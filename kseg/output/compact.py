@@ -69,7 +69,7 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """What the user should know of a partition, whatever the form of the report."""
     yield from done.notes
     if done.gone[Gone.NO_KEY]:
-        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so that they go"
+        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, form: str, *, quiet: bool) -> None:

@@ -42,8 +42,8 @@ def checked_transactions(path: str, found: "Found", *, reads_holes: bool = False
             yield piece
         if count < index.capacity:
             found.add_problem(path, f"{index.capacity - count} entries are zeros in holes of the file, not printed")
-        if index.trailing:
-            found.add_problem(path, f"the last {index.trailing} of its {index.size} bytes are no whole entry")
+        if index.trailing_problem is not None:
+            found.add_problem(path, index.trailing_problem)
     if unknown:
         found.add_problem(path, f"entries whose version isn't {TRANSACTION_INDEX_VERSION}: {unknown}")
     if falling:

@@ -49,8 +49,8 @@ def entries(path: str) -> Iterator[Members]:
         for _, piece in file.stored_pieces():
             for entry in piece:
                 yield dict(zip(names, entry, strict=True))
-        if file.trailing:
-            raise KsegError(f"the last {file.trailing} of its {file.size} bytes are no whole entry", path)
+        if file.trailing_problem is not None:
+            raise KsegError(file.trailing_problem, path)
 
 
 def _lines(path: str, found: "Found") -> Iterator[str]:

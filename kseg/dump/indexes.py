@@ -177,8 +177,8 @@ class _IndexCheck(ABC):
 
     def tell_trailing(self) -> None:
         """Says that the file ends inside an entry, if it does."""
-        if self.index.trailing:
-            self._add_problem(f"the last {self.index.trailing} of its {self.index.size} bytes are no whole entry")
+        if self.index.trailing_problem is not None:
+            self._add_problem(self.index.trailing_problem)
 
     def tell_hidden(self, number: int) -> None:
         """Says that something follows a zero entry, which ends the dump, if something does."""

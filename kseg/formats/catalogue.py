@@ -7,7 +7,10 @@ from kseg.formats.names import FileKind
 
 
 class BinaryFormat(NamedTuple):
-    """A format: its title, what it is, its grammar, and the kind of file that holds nothing but entries of it."""
+    """A format: its title, a sentence about it, and its grammar.
+
+    kind: of files that hold nothing but entries of this format.
+    """
 
     title: str
     about: str

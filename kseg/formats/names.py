@@ -63,7 +63,7 @@ KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, F
 KINDS_WITH_OFFSET = tuple(
     kind for kind in KIND_OF_EXTENSION.values() if kind not in (FileKind.METADATA_SNAPSHOT, *KINDS_BESIDE)
 )
-"""Files of a partition whose names begin with an offset: `server.log` is none. A metadata snapshot's may have none."""
+"""Files of a partition whose names begin with an offset: `server.log` isn't one."""
 
 KINDS_OF_LOG_DIR = tuple(kind for kind in dict.fromkeys(KIND_OF_NAME.values()) if kind not in KINDS_BESIDE)
 """Files of a log directory itself."""

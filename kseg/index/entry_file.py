@@ -31,6 +31,11 @@ class EntryFile:
         self._descriptor, self.size = open_regular(path)
         self.capacity, self.trailing = divmod(max(self.size - start, 0), self._struct.size)
 
+    @property
+    def trailing_problem(self) -> str | None:
+        """What is wrong with the bytes after the last whole entry; None if there are none."""
+        return f"the last {self.trailing} of its {self.size} bytes are no whole entry" if self.trailing else None
+
     def close(self) -> None:
         """Closes the file."""
         if self._descriptor >= 0:

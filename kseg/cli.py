@@ -15,25 +15,25 @@ from kseg.output.talk import talk
 from kseg.system.interrupts import interrupted_status, raise_at_interrupt
 
 COMMANDS = {
-    "dump": "Print what log segments, indexes, snapshots and checkpoints hold.",
+    "dump": "Print the contents of log segments, indexes, snapshots and checkpoints.",
     "ls": "List topics, partitions and segments.",
-    "lookup": "Find the record of an offset or of a time, and show the way.",
+    "lookup": "Find the record at an offset or a time, and show how.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
     "reindex": "Rebuild indexes from the logs.",
-    "explain": "Read bytes aloud: each field with its bytes, value and meaning.",
-    "build": "Make a partition's directory of records.",
-    "slice": "Cut a piece out of a partition, batches copied as they are.",
+    "explain": "Explain bytes: each field with its bytes, value and meaning.",
+    "build": "Make a partition's directory from records.",
+    "slice": "Copy a piece of a partition, batch by batch.",
     "retain": "Show which segments retention would delete, and when.",
-    "compact": "Clean a partition as the log cleaner does, into a new directory.",
-    "where": "Find the partition of a key, a group, a transactional id.",
-    "protocol": "Read requests and responses out of captures, frames or hex text.",
-    "groups": "Show consumer groups, their members, and what they had committed.",
+    "compact": "Clean a partition like the log cleaner, into a new directory.",
+    "where": "Find the partition of a key, a group or a transactional id.",
+    "protocol": "Read requests and responses from captures, frames or hex text.",
+    "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
-    "export": "Export topics to Parquet files, by processes of this machine.",
-    "spark-export": "Export topics to Parquet files, by Spark: on this machine or a cluster.",
-    "completion": "Print what makes bash, zsh or fish complete commands and options.",
+    "export": "Export topics to Parquet files, on this machine.",
+    "spark-export": "Export topics to Parquet files with Spark, here or on a cluster.",
+    "completion": "Print a completion script for bash, zsh or fish.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
@@ -55,7 +55,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggests a command for one that there isn't. Here the start ends that `kseg.__main__` has begun."""
+        """Suggests a command for an unknown one. The start that `kseg.__main__` has begun ends here."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -75,7 +75,7 @@ class _Commands(click.Group):
 
 
 def _name_variables(command: click.Command, name: str) -> None:
-    """Lets `KSEG_COMMAND_OPTION` set an option, named as the user writes it: click would go by the parameter's name."""
+    """Lets `KSEG_COMMAND_OPTION` set an option, named as the user writes it: click would use the parameter's name."""
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
             long_name = next(each for each in option.opts if each.startswith("--"))
@@ -119,7 +119,7 @@ def cli(command: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line, the process's own if none is given; gives its exit status."""
+    """Runs a command line, by default the process's own; returns its exit status."""
     if arguments is None:
         own_standard_streams()
     try:
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        talk("kseg: memory doesn't suffice for what is read; `ulimit -v` may limit it")
+        talk("kseg: there isn't enough memory for the input; `ulimit -v` may limit it")
         status = 2
     except (KeyboardInterrupt, click.Abort):
         status = interrupted_status()
@@ -154,18 +154,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raises UsageError for what no system would hand to a program: a NUL, half of a surrogate pair."""
+    """Raises UsageError for what no system can pass to a program: a NUL, half of a surrogate pair."""
     for argument in arguments:
         try:
             is_text = b"\0" not in os.fsencode(argument)
         except UnicodeEncodeError:
             is_text = False
         if not is_text:
-            raise click.UsageError(f"{argument!a} is no text that a command line can have")
+            raise click.UsageError(f"{argument!a} can't be in a command line")
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
-    """What is wrong with a command line, at which command, and where help is: a line, where click has four."""
+    """One line that says what is wrong with a command line, in which command, and where help is; click prints four."""
     if error.ctx is None:
         where = next((name for name in arguments if name in COMMANDS), "")
     else:
@@ -181,7 +181,7 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
 
 
 def _system_line(error: OSError) -> str:
-    """What the system refused, where no part of kseg has said it better."""
+    """What the system refused, if no part of kseg has a better message."""
     reason = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
@@ -193,10 +193,10 @@ def _system_line(error: OSError) -> str:
 
 
 def _drop_output() -> None:
-    """Keeps Python from writing what is left in its buffer when the process ends: that would fail once more."""
+    """Keeps Python from writing the rest of its buffer when the process ends: that would fail again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
     except (OSError, ValueError):
-        return  # stdout is no file of the system's: nothing is written at the end
+        return  # stdout isn't a file of the system: nothing is written at the end

@@ -63,11 +63,11 @@ def _nearest(numbers: tuple[int, ...]) -> str:
 
 
 Since = tuple[tuple[tuple[int, ...], T], ...]
-"""A table of what changed: (first release that has it, value), rising."""
+"""A table of what changed: (first release that has it, value), in ascending order."""
 
 
-def at(table: Since[T], release: Release) -> T:
-    """The value that holds in a release: the one of the last row not after it; before all rows, the first."""
+def value_in(release: Release, table: Since[T]) -> T:
+    """The value for a release: that of the last row not after it; before all rows, the first one."""
     value = table[0][1]
     for first, later in table:
         if first <= release.numbers:

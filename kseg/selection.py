@@ -9,7 +9,7 @@ from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 
 TIME_DISORDER_MS = 600_000
 LATE_SIZE = 8 << 20
-"""Reading ends behind so many bytes of log in a row that are all later, by that, than the last time wanted.
+"""Reading stops after this many consecutive bytes of log that are all later, by that, than the last wanted time.
 
 Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
 where the last of them is. Partitions of up to that size are always read to their end.

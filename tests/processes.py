@@ -28,7 +28,7 @@ def started(
     stderr: int | None = PIPE,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Popen[bytes]]:
-    """A program that runs, as the leader of a process group; what of the group still runs at the end is killed."""
+    """A running program, as the leader of a process group; processes that still run at the end are killed."""
     with Popen(
         command,
         cwd=directory,

@@ -159,7 +159,7 @@ def test_directory_with_the_name_of_an_archive_is_a_directory(plain: Path, tmp_p
 def test_what_is_not_in_the_archive_is_said(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
     ran = kseg(tmp_path, "dump", "b.tar/nothing-0")
-    assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/nothing-0: is not in the archive, or is no file of Kafka's\n")
+    assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/nothing-0: isn't in the archive, or isn't a Kafka file\n")
 
 
 def test_errors_tell_the_path_in_the_archive(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
             command, stdin=endless.stdout, capture_output=True, check=False, cwd=tmp_path, env=environment
         )
     assert ran.returncode == 2
-    assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes: --max-unpacked gives another limit\n"
+    assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes: --max-unpacked sets another limit\n"
 
 
 # --- hostile archives ------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_member_that_leads_outside_is_refused(name: str, form: str, tmp_path: Pa
     before = sorted(tmp_path.rglob("*"))
     ran = kseg(tmp_path, "ls", f"b.{form}")
     assert ran.status == 2
-    assert ran.stderr.decode().endswith("would lie outside of it: the archive isn't read\n")
+    assert ran.stderr.decode().endswith("would be outside of it: kseg doesn't read this archive\n")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -294,7 +294,7 @@ def test_links_and_devices_are_left_out_and_said(attributes: dict[str, object], 
     (tmp_path / "b.tar").write_bytes(tar_of(log, odd))
     ran = kseg(tmp_path, "dump", "b.tar")
     assert ran.status == 2
-    said = b"kseg: b.tar/x-0/00000000000000000001.log: is a link or a device, which isn't unpacked\n"
+    said = b"kseg: b.tar/x-0/00000000000000000001.log: is a link or a device: not unpacked\n"
     assert ran.stderr == said
     assert ran.stdout == b"Dumping b.tar/x-0/00000000000000000000.log\nStarting offset: 0\n"
 
@@ -324,7 +324,7 @@ def test_bomb_ends_at_the_limit(name: str, form: str, tmp_path: Path) -> None:
     assert len(bomb) < 100_000
     (tmp_path / f"b.{form}").write_bytes(bomb)
     ran = kseg(tmp_path, "dump", f"b.{form}", "--max-unpacked", "1000000")
-    said = f"kseg: b.{form}: unpacks to more than 1000000 bytes: --max-unpacked gives another limit\n"
+    said = f"kseg: b.{form}: unpacks to more than 1000000 bytes: --max-unpacked sets another limit\n"
     assert (ran.status, ran.stderr.decode()) == (2, said)
 
 
@@ -336,7 +336,7 @@ def test_by_default_a_quarter_of_the_free_space_is_unpacked_into(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=16_000_000))
     assert kseg(tmp_path, "dump", "b.tar").status == 0
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_000_000))
-    said = b"kseg: b.tar: unpacks to more than 1000000 bytes: --max-unpacked gives another limit\n"
+    said = b"kseg: b.tar: unpacks to more than 1000000 bytes: --max-unpacked sets another limit\n"
     assert kseg(tmp_path, "dump", "b.tar") == (2, b"", said)
 
 
@@ -380,7 +380,7 @@ def test_file_in_the_place_of_a_directory_is_an_error_of_one_line(tmp_path: Path
 @pytest.mark.parametrize("form", FORMS)
 def test_cut_archives_are_read_as_far_as_they_go(form: str, plain: Path, tmp_path: Path) -> None:
     content = packed(plain, form)
-    # Zeros, or what they become, lie behind the end of a tar.
+    # Zeros, or what they become, follow the end of a tar.
     end = len(content.rstrip(b"\0")) * 9 // 10
     statuses = set()
     for cut in range(0, end, end // 23):

@@ -121,7 +121,7 @@ def test_values_are_those_of_every_golden_logs_records() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_null_is_told_from_empty() -> None:
+def test_null_is_reported_from_empty() -> None:
     found = rows(golden.ROOT / "logs" / "classes-3.9.1" / "nulls-v2-gzip" / f"{0:020}.log")
     assert [(row["key"], row["value"]) for row in found] == [
         (key, value) for key in (None, b"", b"x") for value in (None, b"", b"x")

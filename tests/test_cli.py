@@ -43,7 +43,7 @@ def test_healthy_file_ends_with_0_and_says_nothing_on_stderr() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_damage_ends_with_1_and_is_told_on_stderr() -> None:
+def test_damage_ends_with_1_and_is_reported_on_stderr() -> None:
     ran = kseg("dump", TORN)
     assert ran.status == 1
     assert f"kseg: {TORN}: torn-tail at position 638".encode() in ran.stderr
@@ -154,7 +154,7 @@ WRITERS = [
 @pytest.mark.parametrize(("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
 def test_stdout_that_takes_nothing_is_said_in_one_line(command: str, redirection: str, reason: str) -> None:
     ran = in_shell(f"kseg {command} {redirection}")
-    assert (ran.returncode, ran.stderr) == (2, f"kseg: standard output: {reason}; not all is written\n")
+    assert (ran.returncode, ran.stderr) == (2, f"kseg: standard output: {reason}; not everything was written\n")
 
 
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])

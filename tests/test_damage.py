@@ -1,4 +1,4 @@
-"""Damage: what is told of it, how reading goes on behind it, and that every byte of a file is accounted for."""
+"""Damage: how it is reported, how reading continues after it, and that every byte of a file is accounted for."""
 
 import gzip
 import json
@@ -463,7 +463,7 @@ def test_summary_on_stderr_counts_what_was_read_and_lost(singles: Log, tmp_path:
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("tail", [b"\0" * 50, b"\0" * 7 + b"\x01\0\0"])
-def test_bytes_behind_the_last_batch_are_told_as_the_tool_tells_them(tail: bytes, tmp_path: Path) -> None:
+def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(log(SINGLES[2]).content + tail)
     ran = run_kseg(["dump", NAME], tmp_path)
     assert ran.stdout.decode().endswith(f"\nFound {len(tail)} invalid bytes at the end of {NAME}\n")
@@ -519,7 +519,7 @@ SMALL = Log(
 
 
 def untouched(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
-    """The batches that don't touch bytes first … last - 1 of a log; those behind are `shift` bytes further on."""
+    """The batches that don't touch bytes first … last - 1 of a log; those after are `shift` bytes further on."""
     extents = [whole.extent(number) for number in range(len(whole.starts) - 1)]
     before = {(start, size) for start, size in extents if start + size <= first}
     return before | {(start + shift, size) for start, size in extents if start >= last}

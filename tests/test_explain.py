@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from kseg.explain import ExplainedField, Item, explain_file
-from kseg.explain.tables import FORMATS, format_rows, whole_page
+from kseg.explain.tables import format_rows, whole_page
 from kseg.formats.batch import BATCH_HEADER
+from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.reading.batch import Batch
@@ -49,7 +50,7 @@ def with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
 
 
 class Told(NamedTuple):
-    """A log, its batches as they are parsed, and what is told of them."""
+    """A log, its batches as they are parsed, and how they are explained."""
 
     path: Path
     batches: list[Batch]
@@ -72,11 +73,11 @@ def check_every_byte(path: Path, items: Iterable[Item]) -> None:
     assert position == len(content)
 
 
-def test_every_byte_of_a_log_is_told_exactly_once(told: Told) -> None:
+def test_every_byte_of_a_log_is_reported_exactly_once(told: Told) -> None:
     check_every_byte(told.path, told.items)
 
 
-def test_every_byte_of_a_decompressed_body_is_told_exactly_once(told: Told) -> None:
+def test_every_byte_of_a_decompressed_body_is_reported_exactly_once(told: Told) -> None:
     for item in told.items:
         for leaf in (leaf for field in item.fields for leaf in field.leaves()):
             position = 0
@@ -105,7 +106,7 @@ def test_keys_and_values_are_the_parsed_ones(told: Told) -> None:
     batches = [item for item in told.items if not item.title.startswith("damage")]
     for batch, item in zip(told.batches, batches, strict=True):
         if batch.is_control:
-            continue  # what is in their keys and values is told instead
+            continue  # the contents of their keys and values are shown instead
         fields = [field for field in with_bodies(item.fields) if ".headers[" not in field.path and not field.body]
         for name in ("key", "value"):
             parsed = [getattr(record, name) for record in batch.records()]
@@ -113,12 +114,12 @@ def test_keys_and_values_are_the_parsed_ones(told: Told) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path not in LOGS], ids=name)
-def test_every_byte_of_another_file_is_told_exactly_once(path: Path) -> None:
+def test_every_byte_of_another_file_is_reported_exactly_once(path: Path) -> None:
     check_every_byte(path, explain_file(path))
 
 
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=name)
-def test_producers_of_a_snapshot_are_told(path: Path) -> None:
+def test_producers_of_a_snapshot_are_reported(path: Path) -> None:
     (item,) = explain_file(path)
     with ProducerSnapshot(path) as snapshot:
         entry = next(snapshot.entries())
@@ -198,7 +199,7 @@ def test_one_batch_can_be_chosen(options: list[str], positions: list[int]) -> No
 def test_what_is_not_in_the_file_ends_with_1() -> None:
     ran = kseg(SAMPLE, "--offset", "5")
     assert (ran.status, ran.stdout) == (1, b"")
-    assert ran.stderr == f"kseg: {SAMPLE}: nothing like that is in the file\n".encode()
+    assert ran.stderr == f"kseg: {SAMPLE}: there is nothing like that in the file\n".encode()
 
 
 def test_an_index_entry_says_its_absolute_offset() -> None:
@@ -207,7 +208,7 @@ def test_an_index_entry_says_its_absolute_offset() -> None:
     assert b": offset 203299" in ran.stdout
 
 
-def test_a_wrong_crc_is_told_with_both_values(tmp_path: Path) -> None:
+def test_a_wrong_crc_is_reported_with_both_values(tmp_path: Path) -> None:
     content = bytearray((golden.ROOT / SAMPLE).read_bytes()[:2987])
     content[100] ^= 1
     (tmp_path / "00000000000000203000.log").write_bytes(content)
@@ -217,7 +218,7 @@ def test_a_wrong_crc_is_told_with_both_values(tmp_path: Path) -> None:
     assert b"is wrong: computed 0x" in ran.stdout
 
 
-def test_a_cut_batch_is_told_up_to_the_cut(tmp_path: Path) -> None:
+def test_a_cut_batch_is_reported_up_to_the_cut(tmp_path: Path) -> None:
     (tmp_path / "00000000000000203000.log").write_bytes((golden.ROOT / SAMPLE).read_bytes()[:100])
     ran = kseg("00000000000000203000.log", directory=tmp_path)
     assert ran.status == 1

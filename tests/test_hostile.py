@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def write(directory: Path, content: bytes, size: int | None = None) -> Path:
-    """A log with a hole behind its content, up to `size` bytes."""
+    """A log with a hole after its content, up to `size` bytes."""
     path = directory / NAME
     with path.open("wb") as file:
         file.write(content)
@@ -321,7 +321,7 @@ def test_explain_says_where_it_ends_a_bomb(tmp_path: Path) -> None:
     path = write(tmp_path, batch(BatchHeader(0, attributes=Codec.ZSTD, count=1), body=compressed))
     [item] = explain_file(path)
     assert [field.problem for field in item.fields if field.body] == [
-        f"more than {MOST_DECOMPRESSED} bytes come out: no more are read"
+        f"decompresses to more than {MOST_DECOMPRESSED} bytes; the rest isn't read"
     ]
 
 
@@ -357,4 +357,4 @@ def test_lookup_does_not_open_bombs_without_end(tmp_path: Path) -> None:
     details = [damage.detail for damage in step.damages]
     assert len(details) == MANY_BOMBS
     assert details[0].startswith("zstd: more than ")
-    assert details[-1] == "not read, since those before took long"
+    assert details[-1] == "not read, since the ones before took too long"

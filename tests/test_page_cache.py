@@ -88,4 +88,4 @@ def test_other_systems_say_that_they_do_not_tell(log: Path, monkeypatch: pytest.
     monkeypatch.setattr(sys, "platform", "darwin")
     ran = run.kseg(["ls", "--cache", "."], log.parent)
     assert (ran.status, b"CACHED" in ran.stdout) == (0, False)
-    assert ran.stderr == b"kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does\n"
+    assert ran.stderr == b"kseg: --cache: this system doesn't say what is in the page cache; only Linux does\n"

@@ -49,7 +49,7 @@ def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tm
         assert looked_up(partition, wanted) == first, (wanted, changes)
 
 
-# --- what is said ----------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TRANSACTIONAL)
@@ -204,7 +204,7 @@ def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path
 
 
 @pytest.mark.parametrize("first", [0, 2, 4, 6])
-def test_entry_that_begins_elsewhere_is_not_believed_and_told(first: int, tmp_path: Path) -> None:
+def test_entry_that_begins_elsewhere_is_not_believed_and_reported(first: int, tmp_path: Path) -> None:
     log = commit_lost_before_an_abort(tmp_path)
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
@@ -277,4 +277,4 @@ def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_p
     (partition.parent / "log-start-offset-checkpoint").write_text(f"0\n1\ncompacted-txn 0 {first + 9}\n")
     ran = run_kseg(["lookup", ".", "--offset", str(first), "--isolation", "read_committed"], partition)
     assert ran.status == 0
-    assert f"offset {first} lies below the log start offset {first + 9}".encode() in ran.stderr
+    assert f"offset {first} is below the log start offset {first + 9}".encode() in ran.stderr

@@ -276,7 +276,7 @@ def test_delete_horizon_is_a_time_where_the_batch_has_one() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_batches_of_a_transaction_and_its_marker_are_told_apart() -> None:
+def test_batches_of_a_transaction_and_its_marker_are_reported_apart() -> None:
     kinds = {(one.is_transactional, one.is_control) for one in batches_of(classes("4.3.1/transactions"))}
     assert (True, False) in kinds
     assert (True, True) in kinds
@@ -308,7 +308,7 @@ NULLS = [(key, value) for key in (None, b"", b"x") for value in (None, b"", b"x"
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["v0-none", "v0-gzip", "v1-none", "v1-gzip", "v2-none", "v2-gzip"])
-def test_null_is_told_from_empty_in_every_format(case: str) -> None:
+def test_null_is_reported_from_empty_in_every_format(case: str) -> None:
     records = records_of(classes(f"3.9.1/nulls-{case}"))
     assert [(record.key, record.value) for record in records] == NULLS
     assert [(record.has_key, record.is_null) for record in records] == [(k is not None, v is None) for k, v in NULLS]

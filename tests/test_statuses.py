@@ -14,7 +14,7 @@ from tests.run import kseg
 
 LOGS = golden.damaged_files(".log")
 # Headers and records that contradict each other without damage, or offsets that are missing: verify alone judges
-# these. Salvage, which goes by headers, tells of some of them too.
+# these. Salvage, which uses headers, reports some of them too.
 OF_VERIFY_ALONE = {
     "091-flip-offset",
     "114-last-offset-delta-small",
@@ -83,12 +83,12 @@ def test_json_of_messages_with_a_wrong_crc_ends_with_1() -> None:
 def test_shallow_says_that_records_were_not_looked_at() -> None:
     ran = kseg(["dump", "--shallow", "066-codec-5"], golden.ROOT / "damaged")
     assert ran.status == 0
-    assert b"batches weren't looked at" in ran.stderr
+    assert b"batches weren't checked" in ran.stderr
     quiet = kseg(["dump", "--shallow", "-q", "066-codec-5"], golden.ROOT / "damaged")
     assert quiet.stderr == b""
 
 
-def test_offsets_that_fall_are_told_where_records_are_printed() -> None:
+def test_offsets_that_fall_are_reported_where_records_are_printed() -> None:
     ran = kseg(["dump", "217-reordered"], golden.ROOT / "damaged")
     assert ran.status == 1
     assert b"offsets-fall: offset " in ran.stderr

@@ -49,7 +49,7 @@ def refused(root: Path, line: str, path: str, target: str) -> None:
     arguments = line.replace("PATH", str(root / path)).replace("TARGET", target)
     ran = run.kseg(arguments.split(), root)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran.stderr
-    assert b"which is read: nothing is written there" in ran.stderr
+    assert b"which is read: kseg writes nothing there" in ran.stderr
     assert files(root) == before
 
 

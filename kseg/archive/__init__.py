@@ -1,1 +1,1 @@
-"""Archives and standard input as files: what a command needs of them is unpacked into a temporary directory."""
+"""Archives and standard input as files: unpacks what a command needs into a temporary directory."""

@@ -1,6 +1,6 @@
-"""A user's paths made into paths that can be read: archives and standard input are unpacked as far as they are needed.
+"""Turns a user's paths into paths that can be read: unpacks archives and standard input as far as needed.
 
-Nothing in an archive decides where something is written, and no more comes out of it than the limit allows.
+Nothing in an archive decides where something is written, and no more is unpacked than the limit allows.
 """
 
 import io
@@ -27,14 +27,14 @@ from kseg.archive.paths import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, spli
 from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
-from kseg.formats.names import KIND_OF_NAME, FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.names import KIND_OF_NAME, KINDS_WITH_OFFSET, FileKind, parse_file_name, parse_partition_directory
 from kseg.formats.positions import stored_offset
 from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
 
 MOST_MEMBERS = 1 << 20
 _BLOCK = 1 << 12
-"""Bytes of zeros that become a hole."""
+"""Blocks of this size become holes if they are zeros."""
 
 
 class ArchiveError(OpenError):
@@ -42,9 +42,9 @@ class ArchiveError(OpenError):
 
 
 class Inputs:
-    """Paths as a user gives them, made into paths that can be read; a context manager that takes all away again.
+    """Turns a user's paths into paths that can be read; a context manager that removes everything at its end.
 
-    problems: what couldn't be unpacked, while the rest could.
+    problems: what couldn't be unpacked although the rest could.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Inputs:
         """Unpacks nothing yet.
 
         Args:
-            say: is told of each problem.
-            max_unpacked: bytes that come out of all archives at most; None for MAX_UNPACKED or SHARE_OF_FREE of what
-                is free in the temporary directory when the first is unpacked, whichever is less.
-            standard_input: what `-` stands for.
-            input_name: what it holds, an archive aside: a FileKind, or the whole name of a file of Kafka's.
-            beside: a partition that is unpacked too where it lies beside one that is read.
+            say: is called with each problem.
+            max_unpacked: the most bytes unpacked from all archives; None for MAX_UNPACKED or SHARE_OF_FREE of what is
+                free in the temporary directory when the first is unpacked, whichever is less.
+            standard_input: the stream for `-`.
+            input_name: its contents, unless it is an archive: a FileKind, or the complete name of a Kafka file.
+            beside: a partition that is unpacked too if it is next to one that is read.
         """
         self._say = say
         self._max_unpacked = max_unpacked
@@ -90,11 +90,11 @@ class Inputs:
         return self._root is not None
 
     def local(self, path: str) -> str:
-        """The path to read: the same one if it is no archive's and not `-`.
+        """The path to read: the same one unless it leads into an archive or is `-`.
 
         Raises:
-            ArchiveError: the archive isn't one, leads out of itself, or is larger than the limit.
-            OpenError: it can't be opened, or hasn't what is wanted.
+            ArchiveError: it isn't an archive, leads out of itself, or is larger than the limit.
+            OpenError: it can't be opened, or doesn't have the file.
             UsageError: for an `input_name` that isn't one.
         """
         if path == STANDARD_INPUT:
@@ -105,11 +105,11 @@ class Inputs:
         directory = self._directory_of(archive, _needed(inner))
         local = f"{directory}/{inner}" if inner else _innermost(directory)
         if not os.path.lexists(local):
-            raise OpenError("is not in the archive, or is no file of Kafka's", path)
+            raise OpenError("isn't in the archive, or isn't a Kafka file", path)
         return local
 
     def refuse(self, error: OpenError) -> None:
-        """Says that a path can't be had, while others can."""
+        """Reports a path that can't be read while others can."""
         self._problem(str(error))
 
     def _directory_of(self, archive: str, needed: str) -> str:
@@ -121,7 +121,7 @@ class Inputs:
         return self._unpacked[archive, needed]
 
     def _new_directory(self, name: str) -> str:
-        """An empty directory that is told by a name."""
+        """An empty directory that is shown under a name."""
         if self._root is None:
             try:
                 self._root = str(self._stack.enter_context(scratch_directory()))
@@ -143,7 +143,7 @@ class Inputs:
         except CutError as error:
             if not os.listdir(directory):  # noqa: PTH208
                 raise ArchiveError(f"can't be read as an archive: {error}", name) from error
-            self._problem(f"{name}: can't be read to its end ({error}); what was unpacked before is read")
+            self._problem(f"{name}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
             raise ArchiveError(f"can't be unpacked into {tempfile.gettempdir()}: {error.strerror}", name) from error
         return directory
@@ -164,7 +164,7 @@ class Inputs:
                 except CutError as error:
                     self._problem(f"{name}/{inner}: can't be read to its end: {error}")
             else:
-                self._problem(f"{name}/{inner}: is a link or a device, which isn't unpacked")
+                self._problem(f"{name}/{inner}: is a link or a device: not unpacked")
 
     def _write(self, member: Member, target: str, name: str) -> None:
         if member.size > self._left:
@@ -175,7 +175,7 @@ class Inputs:
         _set_time(target, member.modified)
 
     def _copy(self, source: IO[bytes], target: BinaryIO, name: str) -> None:
-        """Copies all there is; blocks of zeros, which preallocated indexes consist of, become holes."""
+        """Copies everything; blocks of zeros, as in preallocated indexes, become holes."""
         position = 0
         try:
             while piece := read_piece(source):
@@ -187,13 +187,13 @@ class Inputs:
             target.truncate(position)
 
     def _spend(self, size: int, name: str) -> None:
-        """Counts bytes that came out of an archive, also of members that are passed over."""
+        """Counts bytes that were unpacked, also from skipped members."""
         self._left -= size
         if self._left < 0:
             raise self._too_large(name)
 
     def _too_large(self, name: str) -> ArchiveError:
-        return ArchiveError(f"unpacks to more than {self._limit} bytes: --max-unpacked gives another limit", name)
+        return ArchiveError(f"unpacks to more than {self._limit} bytes: --max-unpacked sets another limit", name)
 
     def _problem(self, text: str) -> None:
         self.problems += 1
@@ -216,7 +216,7 @@ class Inputs:
         return self._unpacked[key]
 
     def _store(self, stream: IO[bytes], file_name: str) -> str:
-        # In a directory that is a partition's, so that commands on partitions take it too.
+        # In a directory named like a partition's, so that commands on partitions accept it too.
         directory = self._new_directory(STANDARD_INPUT)
         path = f"{directory}/stdin-0/{file_name}"
         os.mkdir(os.path.dirname(path))  # noqa: PTH102, PTH120
@@ -231,7 +231,7 @@ class Inputs:
 
 
 class _Peeked:
-    """A stream as io.BufferedReader wants it: as many bytes as were asked for, unless it ends."""
+    """A stream for io.BufferedReader: returns as many bytes as were asked for, unless it ends."""
 
     closed = False
 
@@ -243,7 +243,7 @@ class _Peeked:
         return True
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fills the buffer as far as there is something."""
+        """Fills the buffer as far as there are bytes."""
         filled = 0
         while filled < len(buffer) and (piece := self._stream.read(len(buffer) - filled)):
             buffer[filled : filled + len(piece)] = piece
@@ -267,7 +267,7 @@ def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
 
 
 def _innermost(directory: str) -> str:
-    """The directory that holds more than another one: archives often have everything in a folder of their own name."""
+    """The first directory with more than one entry: archives often have everything in a folder of their own name."""
     while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
         inner = f"{directory}/{names[0]}"
         if not os.path.isdir(inner) or parse_partition_directory(inner) is not None:  # noqa: PTH112
@@ -277,21 +277,21 @@ def _innermost(directory: str) -> str:
 
 
 def _default_limit(directory: str) -> int:
-    """Bytes that may be unpacked where the user says nothing: the file system is left to others for the most part."""
+    """The default limit for unpacked bytes; it leaves most of the file system to others."""
     return min(MAX_UNPACKED, int(shutil.disk_usage(directory).free * SHARE_OF_FREE))
 
 
 def _needed(inner: str) -> str:
-    """The directory in an archive that is needed to read a path: a file's own, for the indexes beside it."""
+    """The directory in an archive that is needed to read a path: a file's own, for the indexes next to it."""
     path = PurePosixPath(inner)
     is_file = parse_file_name(path).kind is not FileKind.UNKNOWN
     return "" if not inner or (is_file and str(path.parent) == ".") else str(path.parent if is_file else path)
 
 
 def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> bool:
-    """Whether a member is read: Kafka's files and what lies beside them, below a directory.
+    """Whether a member is needed: Kafka's files, and what is next to them, below a directory.
 
-    Of the directory's disk the checkpoints are read too, and the partition `beside` it.
+    From the directory's disk, the checkpoints and the partition `beside` it are needed too.
     """
     parent, _, name = inner.rpartition("/")
     if needed:
@@ -310,46 +310,44 @@ def _inner_path(member: str, archive: str) -> str | None:
     """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
     parts = [part for part in member.split("/") if part not in ("", ".")]
     if member.startswith("/") or ".." in parts or "\0" in member:
-        raise ArchiveError(f"its member {member!r} would lie outside of it: the archive isn't read", archive)
+        raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
     return "/".join(parts) or None
 
 
 @contextmanager
 def _new_file(path: str) -> Iterator[BinaryIO]:
-    """A file to write; one of the same name that was unpacked before is gone, as with `tar x`."""
+    """A file to write; it replaces one of the same name that was unpacked before, as with `tar x`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         yield file
 
 
 def _set_time(path: str, modified: float) -> None:
-    """The time of the member, where it is one."""
+    """Sets the time of the member, if it has one."""
     if modified > 0:
         try:
             os.utime(path, (modified, modified))
         except (OSError, OverflowError):
-            return  # it can't be held, which changes nothing about the content
+            return  # the file system can't store it; the content is the same
 
 
 def _file_name(wanted: str, first: bytes) -> str:
-    """A name for what comes from standard input. Raises UsageError if Kafka has no such file."""
+    """A file name for standard input. Raises UsageError if Kafka has no such file."""
     name = parse_file_name(wanted)
     if name.kind is not FileKind.UNKNOWN and "/" not in wanted:
         return wanted
     if wanted == FileKind.LOG:
         return f"{_base_offset(first):020}.log"
-    if wanted in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX, FileKind.PRODUCER_SNAPSHOT):
+    if wanted in KINDS_WITH_OFFSET:
         return f"{0:020}.{wanted}"
     if wanted == FileKind.METADATA_SNAPSHOT:
         return f"{0:020}-{0:010}.checkpoint"
     if wanted == FileKind.OFFSET_CHECKPOINT:
         return "replication-offset-checkpoint"
-    raise UsageError(
-        f"--as {wanted}: give log, index, timeindex, txnindex, snapshot, checkpoint, or a file's whole name"
-    )
+    raise UsageError(f"--as {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name")
 
 
 def _base_offset(first: bytes) -> int:
-    """The first offset of a log, as its first header has it; 0 if that can't be."""
+    """The first offset of a log, from its first header; 0 if that is impossible."""
     offset = stored_offset(first)
     return offset if len(first) > MAGIC_POSITION and offset >= 0 and first[MAGIC_POSITION] == 2 else 0

@@ -1,4 +1,4 @@
-"""What is in an archive, member by member: .tar, .tar.gz, .tar.zst and .zip, by the standard library and zstandard."""
+"""Reads archives member by member: .tar, .tar.gz, .tar.zst and .zip, with the standard library and zstandard."""
 
 import io
 import tarfile
@@ -13,28 +13,28 @@ from typing import IO, BinaryIO, NamedTuple, cast
 from kseg.errors import KsegError
 
 MOST_READ = 1 << 20
-"""Bytes that are read of a member at once."""
+"""The most bytes of a member that are read at once."""
 TAR_MAGIC_END = 262
-"""Bytes of which `is_archive` needs to know a tar."""
+"""Bytes that `is_archive` needs to recognise a tar."""
 _LARGEST_HEADER = 1 << 20
-"""Bytes that names and attributes of one member of a tar may take."""
+"""The most bytes for names and attributes of one member of a tar."""
 _TAR_READ = 1 << 16
 """Bytes of a tar that are read at once."""
 _TAIL = 2 * _TAR_READ
 _GZIP, _ZSTD, _TAR, _TAR_AT = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"ustar", 257
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TYPE, _FILES = 0o170000, (0, 0o100000)
-"""Of a member's mode in a zip: what it is, and that it is a file."""
+"""Bits of a member's mode in a zip: its type, and the type of a file."""
 _NOT_READABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
-"""What the libraries raise for bytes that are no archive, or are cut."""
+"""What the libraries raise for bytes that aren't an archive, or are cut."""
 
 
 class CutError(Exception):
-    """Bytes of an archive can't be had."""
+    """Bytes of an archive can't be read."""
 
 
 class Member(NamedTuple):
-    """Something in an archive; what is neither a directory nor a file is a link or a device."""
+    """Something in an archive; if it is neither a directory nor a file, it is a link or a device."""
 
     name: str
     size: int
@@ -45,20 +45,20 @@ class Member(NamedTuple):
 
 
 def is_archive(first: bytes) -> bool:
-    """Whether some bytes begin an archive; Kafka's logs begin otherwise."""
+    """Whether some bytes begin an archive; Kafka's logs begin differently."""
     return first.startswith((_GZIP, _ZSTD, *_ZIP)) or first[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
 
 
 def is_zip(first: bytes) -> bool:
-    """Whether some bytes begin a .zip, whose list of members stands at its end."""
+    """Whether some bytes begin a .zip, whose list of members is at its end."""
     return first.startswith(_ZIP)
 
 
 def read_members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
-    """What is in an archive, one after another; a member must be read before the next is asked for.
+    """The members of an archive in order; each must be read before the next one is requested.
 
-    `spend` is told of bytes that were decompressed only to be passed over. Raises CutError where the archive can't be
-    read further.
+    `spend` is called with the number of bytes that were decompressed only to be skipped. Raises CutError where the
+    archive can't be read any further.
     """
     try:
         yield from _members(file, spend)
@@ -86,7 +86,7 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
 
 
 class _ZstdStream:
-    """What is compressed by zstd, frame after frame."""
+    """A stream of zstd frames, decompressed."""
 
     def __init__(self, file: BinaryIO) -> None:
         import zstandard
@@ -95,7 +95,7 @@ class _ZstdStream:
         self._reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer at the end. Raises ValueError for bytes that are none of zstd's."""
+        """The next `size` bytes, fewer at the end. Raises ValueError for bytes that aren't zstd."""
         try:
             return self._reader.read(size)
         except self._error as error:
@@ -103,7 +103,7 @@ class _ZstdStream:
 
 
 class _Metered:
-    """A stream of which a tar's headers may take only so much at once, whatever they claim."""
+    """A stream that limits how much a tar's headers can read at once, whatever they claim."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -113,7 +113,7 @@ class _Metered:
         self._tail_size = 0
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer at the end."""
+        """The next `size` bytes, fewer at the end."""
         if self.allowed is not None:
             self.allowed -= size
             if self.allowed < 0:
@@ -127,7 +127,7 @@ class _Metered:
         return piece
 
     def is_end(self, position: int) -> bool:
-        """Whether the block of zeros that ends a tar stands there."""
+        """Whether the block of zeros that ends a tar is there."""
         tail = b"".join(self._tail)
         at = position - self._total + len(tail)
         block = tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""
@@ -152,8 +152,8 @@ def _tar_members(stream: BinaryIO, spend: Callable[[int], None]) -> Iterator[Mem
             _pass_over(tar, spend)
             info = _next_member(tar, metered)
         if not metered.is_end(tar.offset):
-            # The library takes what is no header for the end.
-            raise ValueError(f"no header stands at position {tar.offset}")
+            # The library takes bytes that aren't a header for the end.
+            raise ValueError(f"there is no header at position {tar.offset}")
 
 
 def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -164,7 +164,7 @@ def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _pass_over(tar: tarfile.TarFile, spend: Callable[[int], None]) -> None:
-    """Reads what is left of a member's content, which may be long."""
+    """Reads the rest of a member's content, which may be long."""
     stream = tar.fileobj
     assert stream is not None
     while (left := tar.offset - stream.tell()) > 0 and (piece := stream.read(min(left, MOST_READ))):
@@ -208,7 +208,7 @@ def opened_member(member: Member) -> Iterator[IO[bytes]]:
 
 
 def read_piece(source: IO[bytes]) -> bytes:
-    """The next bytes of a member's content, none at its end. Raises CutError if they can't be had."""
+    """The next bytes of a member's content, none at its end. Raises CutError if they can't be read."""
     try:
         return source.read(MOST_READ)
     except _NOT_READABLE as error:

@@ -4,15 +4,15 @@ import os
 
 STANDARD_INPUT = "-"
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")
-"""Names of archives, which stand for directories: `bundle.tar.gz/orders-0` is one of a partition."""
+"""Names of archives, which are used like directories: `bundle.tar.gz/orders-0` is a partition."""
 MAX_UNPACKED = 16 << 30
-"""Bytes that come out of archives and standard input at most, where no other limit is given."""
+"""The most bytes unpacked from archives and standard input, if no other limit is given."""
 SHARE_OF_FREE = 0.25
-"""And no more than this share of what is free in the temporary directory."""
+"""And no more than this share of the free space in the temporary directory."""
 
 
 def leads_inside(path: str) -> bool:
-    """Whether a path is `-`, or may lead into an archive by its name; nothing is looked at."""
+    """Whether a path is `-`, or may lead into an archive by its name; opens nothing."""
     return path == STANDARD_INPUT or any(part.lower().endswith(ENDINGS) for part in path.split("/"))
 
 

@@ -1,4 +1,4 @@
-"""What is read stays as it is: the place that a command writes to lies outside of it."""
+"""Protects the input: checks that a command writes only outside of what it reads."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -8,14 +8,14 @@ from kseg.errors import UsageError
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 
 _OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
-"""Any of these in it makes a directory a broker's log directory."""
+"""A directory with any of these is a broker's log directory."""
 
 
 def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]) -> None:
-    """Raises UsageError if `target` lies within what is read, or holds it: input stays as it is.
+    """Raises UsageError if `target` is within the input or contains it, so that the input is never changed.
 
-    A file of Kafka's counts with its directory, a partition with the log directory that a broker has it in. Directories
-    are compared as the system knows them: links, `..` and other mounts of the same place hide none.
+    A Kafka file counts with its directory, a partition with the broker's log directory that it is in. Directories are
+    compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
     """
     real = os.path.realpath(target)
     above = set(map(_identity, _with_parents(real)))
@@ -25,9 +25,9 @@ def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.Path
             if identity is None:
                 continue
             if identity in above:
-                raise UsageError(f"lies within {directory}, which is read: nothing is written there", target)
+                raise UsageError(f"is inside {directory}, which is read: kseg writes nothing there", target)
             if _identity(real) in map(_identity, _with_parents(directory)):
-                raise UsageError(f"holds {directory}, which is read: nothing is written there", target)
+                raise UsageError(f"contains {directory}, which is read: kseg writes nothing there", target)
 
 
 def _with_parents(path: str | Path) -> tuple[Path, ...]:
@@ -35,20 +35,20 @@ def _with_parents(path: str | Path) -> tuple[Path, ...]:
 
 
 def _directories_read(path: Path) -> Iterator[Path]:
-    """The directories whose files are looked at to read a path."""
+    """The directories whose files are used to read a path."""
     if path.is_dir():
         own = path
     elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
         own = path.parent
     else:
-        return  # a file of another kind, such as records for `kseg build`: what lies beside it isn't looked at
+        return  # a file of another kind, such as records for `kseg build`: the files next to it aren't used
     yield own
     if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
         yield own.parent
 
 
 def _identity(path: str | Path) -> tuple[int, int] | None:
-    """What the system knows a directory by; None for what isn't there."""
+    """A directory's device and inode; None if it isn't there."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:

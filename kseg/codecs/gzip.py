@@ -31,7 +31,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _decompress(body: memoryview, most: int) -> bytes:
-    """Members in a row; Java takes anything else behind a member for the end."""
+    """Consecutive members; Java treats anything else after a member as the end."""
     usual = _USUAL_RATIO * _WINDOW
     at_once = min(int.from_bytes(body[-4:], "little") + 8, usual)  # what a trailer tells: memory as it is needed
     pieces: list[bytes] = []

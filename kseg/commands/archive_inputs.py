@@ -11,23 +11,24 @@ import click
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
 from kseg.commands.parameters import Number
+from kseg.formats.names import KINDS_WITH_OFFSET
 
 if TYPE_CHECKING:
     from kseg.archive.inputs import Inputs
 
 
 def reads_archives(*parameters: str) -> Callable[[Command], Command]:
-    """Lets paths lead into archives or be `-`; adds `--max-unpacked` and `--as`. Must stand last of the decorators.
+    """Lets paths lead into archives or be `-`; adds `--max-unpacked` and `--as`. Must be the last decorator.
 
-    The command gets paths that it can read. Ends with 2 where something couldn't be unpacked.
+    The command gets paths that it can read. The exit status is 2 if something couldn't be unpacked.
     """
 
     def decorate(command: Command) -> Command:
         @click.option(
             "--max-unpacked",
             type=Number(1, _LARGEST_UNPACKED),
-            show_default=f"{MAX_UNPACKED}, but no more than a quarter of what is free in TMPDIR",
-            help="Bytes that archives and standard input may become; they are kept in TMPDIR meanwhile.",
+            show_default=f"{MAX_UNPACKED}, but no more than a quarter of the free space in TMPDIR",
+            help="The most bytes that archives and standard input may take; they are kept in TMPDIR meanwhile.",
         )
         @click.option(
             "--as",
@@ -35,7 +36,7 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
             metavar="KIND",
             default="log",
             show_default=True,
-            help="What - is: log, index, timeindex, txnindex, snapshot, checkpoint, or a file's whole name.",
+            help=f"The contents of -: {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a complete file name.",
         )
         @wraps(command)
         def reading(*arguments: Any, max_unpacked: int | None, input_name: str, **options: Any) -> Any:
@@ -87,7 +88,7 @@ def _with_inputs(
         except click.exceptions.Exit as ended:
             status = ended.exit_code
         except KsegError as error:
-            # It is told when the names of what was unpacked are forgotten.
+            # It is printed after the names of unpacked files are forgotten.
             error.message = shown(error.message)
             error.path = None if error.path is None else shown(error.path)
             raise
@@ -95,7 +96,7 @@ def _with_inputs(
 
 
 def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
-    """Of several paths those that can be had; the others are said. Raises OpenError if that is none."""
+    """The paths that can be read; reports the others. Raises OpenError if there are none."""
     from kseg.errors import OpenError
 
     found, refused = [], []
@@ -117,5 +118,5 @@ def _local(value: Any, inputs: "Inputs") -> Any:
     if isinstance(value, Path):
         # A path that ends in a slash is the same to pathlib.
         return Path(inputs.local(str(value)))
-    # Several names may stand together, as in --files.
+    # Several names may be together, as in --files.
     return value if value is None else ",".join(inputs.local(name) for name in value.split(","))

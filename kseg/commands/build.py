@@ -26,14 +26,14 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
     type=click.Choice(["json", "csv", "text"]),
     default="json",
     show_default=True,
-    help="Of SOURCE: JSON lines, CSV with a line of names first, or a value per line.",
+    help="Form of SOURCE: JSON lines, CSV whose first line names the columns, or a value per line.",
 )
 @click.option("--key-separator", help="With --format text: what stands between key and value.")
 @build_options
 @redact_options
 @quiet_writing_option
 def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
-    """Make a partition's directory of records: no broker needed.
+    """Make a partition's directory from records; no broker is needed.
 
     \b
     Examples:
@@ -43,10 +43,10 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
       kseg dump -o json orders-0/ | kseg build --redact keys --redact values -o shared/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
 
-    SOURCE is a file or, as by default, standard input: JSON lines as `kseg dump -o json` prints them, which become the
-    same batches again, cut to the records that a selection let through; JSON lines with key, value, timestamp, headers,
-    all of which may be missing; CSV; or text. A new segment begins where the source's did or, with an option for it, by
-    Kafka's rules. What a line holds that isn't known is an error.
+    SOURCE is a file or, by default, standard input. It has JSON lines from `kseg dump -o json`, which become the same
+    batches again, reduced to the selected records; or JSON lines with key, value, timestamp and headers, each of which
+    may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
+    by Kafka's rules. An unknown field in a line is an error.
     """
     keep_segments = not has_roll_options(options)
     batches, partition = batch_settings(options), partition_settings(options)
@@ -54,7 +54,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and form != "text":
-        raise UsageError("--key-separator is about --format text")
+        raise UsageError("--key-separator needs --format text")
     check_outside(directory, () if source == STANDARD_INPUT else (source,))
     with opened_items(source, input_form) as items, new_directory(directory) as unfinished:
         built = build_partition(

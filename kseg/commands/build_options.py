@@ -105,12 +105,12 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
         return None, None
     name, _, level = text.partition(":")
     if name.lower() not in CODEC_NAMES:
-        raise UsageError(f"--compression: {name!r} is no codec: {', '.join(CODEC_NAMES)}")
+        raise UsageError(f"--compression: {name!r} isn't a codec: {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None
     except ValueError as error:
-        raise UsageError(f"--compression: {level!r} is no level") from error
+        raise UsageError(f"--compression: {level!r} isn't a level") from error
     check_level(codec, number)
     return codec, number
 

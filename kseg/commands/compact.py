@@ -1,4 +1,4 @@
-"""`kseg compact`: what the log cleaner would leave."""
+"""`kseg compact`: cleans a partition like the log cleaner."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -43,7 +43,7 @@ def compact(
     cluster_metadata: Path | None,
     **options: Any,
 ) -> None:
-    """Clean a partition as the log cleaner does: what stays is the last record of each key, at its offset.
+    """Clean a partition like the log cleaner: keep the last record of each key, at its offset.
 
     \b
     Examples:
@@ -51,10 +51,10 @@ def compact(
       kseg compact orders-0/ -o cleaned/orders-0
       kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 --format json -o cleaned/orders-0
 
-    PATH is a partition's directory; with --dry-run it may hold several. Tombstones, markers of transactions and empty
-    batches stay as long as the cleaner keeps them; the active segment is left alone, and what lies behind an open
-    transaction. v0 and v1 entries keep their format, as cleaners before 4.0 left them. The exit status is 1 if records
-    have no key: Kafka refuses such on compacted topics, and its cleaner drops them.
+    PATH is a partition's directory; with --dry-run it may hold several. Tombstones, transaction markers and empty
+    batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything after the
+    start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit status is 1
+    if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
     """
     if dry_run == (directory is not None):
         raise UsageError("give either -o for a new directory, or --dry-run")

@@ -1,4 +1,4 @@
-"""`kseg completion`: what makes a shell complete kseg's commands and options."""
+"""`kseg completion`: prints a shell's completion script."""
 
 import click
 
@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete kseg's commands, options and paths.
+    """Print a script that makes a shell complete kseg's commands, options and paths.
 
     \b
     Examples:
@@ -22,7 +22,7 @@ def completion(shell: str) -> None:
 
     made, kseg = get_completion_class(shell), click.get_current_context().find_root()
     assert made is not None
-    # The text alone: click's own method would look for bash, to warn of an old one.
+    # Only the text: click's own method would look for bash, to warn about an old one.
     writer = made(kseg.command, {}, "kseg", "_KSEG_COMPLETE")
     write_stdout((writer.source_template % writer.source_vars()).encode())
     flush_stdout()

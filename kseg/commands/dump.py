@@ -1,4 +1,4 @@
-"""`kseg dump`: prints what files hold, as Kafka's DumpLogSegments does."""
+"""`kseg dump`: prints the contents of files, like Kafka's DumpLogSegments."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ _LARGEST_BODY = 1 << 40
     type=click.Choice(["text", "json", "csv", "table"]),
     default="text",
     show_default=True,
-    help="Lines of text, lines of JSON, records as CSV or as a table.",
+    help="Print lines of text, lines of JSON, or records as CSV or as a table.",
 )
 @csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
@@ -91,7 +91,7 @@ def dump(
     progress: bool | None,
     **options: Any,
 ) -> None:
-    """Print what log segments, indexes, snapshots and checkpoints hold, as Kafka's own tool does.
+    """Print the contents of log segments, indexes, snapshots and checkpoints, like Kafka's own tool.
 
     \b
     Examples:
@@ -106,17 +106,17 @@ def dump(
       cat 00000000000000203000.log | kseg dump -
 
     Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
-    avro, protobuf, auto, and module:callable of your own, which is given bytes and headers. Internal topics are decoded
-    by themselves with -o json and -o table.
+    avro, protobuf, auto, and your own module:callable, which gets bytes and headers. With -o json and -o table,
+    internal topics are decoded automatically.
 
-    PATHS are files or directories; none means the current directory. A .tar, .tar.gz, .tar.zst or .zip is a directory
-    too, which is unpacked into TMPDIR as far as it is needed; - is standard input, which is kept there meanwhile.
+    PATHS are files or directories; by default the current directory. A .tar, .tar.gz, .tar.zst or .zip is used like a
+    directory: kseg unpacks what it needs into TMPDIR. - is standard input, which is kept there meanwhile.
 
-    Of a selection only what may hold it is read: by names of files, indexes (which are checked), and headers of
-    batches.
+    With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
+    of batches.
     """
     if like is not None and not paths and not files:
-        raise click.UsageError("with --like, as with Kafka's tool, the files must be named: --files FILE,…")
+        raise click.UsageError("with --like you must name the files, as with Kafka's tool: --files FILE,…")
     if files and not any(name for names in files for name in names.split(",")):
         raise click.UsageError("--files names no file: --files FILE,…")
     given = [*paths, *(name for names in files for name in names.split(",") if name)]

@@ -1,4 +1,4 @@
-"""`kseg explain`: the bytes of a file read aloud, or a format's table."""
+"""`kseg explain`: explains the bytes of a file, or prints a format's table."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import explain_file
 from kseg.explain.choice import ItemChoice, SeenItems
-from kseg.explain.tables import FORMATS
+from kseg.formats.catalogue import FORMATS
 from kseg.log.partition.log_dir import find_partitions
 from kseg.output.explain import write_file, write_format
 from kseg.output.talk import talk
@@ -36,7 +36,7 @@ def explain(
     name: str | None,
     color: bool | None,
 ) -> None:
-    """Read bytes aloud: each field with its position, bytes, value and meaning.
+    """Explain bytes: each field with its position, bytes, value and meaning.
 
     \b
     Examples:
@@ -46,9 +46,9 @@ def explain(
       kseg explain --format record-batch
 
     PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
-    batches positions are those in what was decompressed. Ends with 1 where something is wrong with the bytes.
+    batches, positions count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
 
-    There is no --redact: bytes are shown as they are. `kseg build --redact` makes a segment that can be handed on.
+    There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
     """
     if name is not None:
         write_format(name, output)
@@ -56,12 +56,12 @@ def explain(
     if path is None:
         raise UsageError("give a file, or --format")
     if path.is_dir():
-        next(find_partitions([path]), None)  # which tells if there is nothing
+        next(find_partitions([path]), None)  # raises an error if there is nothing
         raise UsageError("is a directory: give a file in it", path)
     choice = ItemChoice.of(offset, position, batch)
     seen = SeenItems(choice.chosen(explain_file(path)))
     write_file(path, seen, output, color)
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
-        talk(f"kseg: {path}: nothing like that is in the file")
+        talk(f"kseg: {path}: there is nothing like that in the file")
     command.exit(int(seen.is_wrong or is_missing))

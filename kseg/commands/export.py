@@ -1,4 +1,4 @@
-"""`kseg export`: whole topics to Parquet files, by processes of this machine."""
+"""`kseg export`: exports whole topics to Parquet files, with processes on this machine."""
 
 import os
 from dataclasses import replace
@@ -21,7 +21,7 @@ from kseg.errors import UsageError
 @reads_archives("paths")
 @click.pass_context
 def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
-    """Export topics to Parquet files: an offset once, each one accounted for, a second run only what is new.
+    """Export topics to Parquet files: each offset once, and all accounted for; a second run adds what is new.
 
     \b
     Examples:
@@ -32,16 +32,16 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
       kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
-    may hold copies of the same partition. DEST is a directory or a URL. Ends with 1 where anything was lost to damage.
+    may have copies of the same partition. DEST is a directory or a URL. The exit status is 1 if damage cost anything.
 
-    Records are selected as `kseg dump` selects them; those left out are counted in the report. --from-time and
-    --to-time judge each record by its own time, --starting-time and --ending-time cut the log as Kafka's consumers do.
-    A later run into the same DEST takes the same selection; only ranges of offsets may differ.
+    Records are selected as in `kseg dump`; the report counts those left out. --from-time and --to-time compare each
+    record's own time; --starting-time and --ending-time cut the log as Kafka's consumers do. A later run into the same
+    DEST needs the same selection; only ranges of offsets may differ.
     """
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise UsageError("pyarrow is missing: kseg's extra `arrow` brings it") from error
+        raise UsageError("pyarrow is missing: install kseg's extra `arrow`") from error
     from kseg.export.run import in_processes, plan_export, run_export
     from kseg.output.export import write_plan, write_report
     from kseg.output.progress import ProgressBar

@@ -10,38 +10,40 @@ _FILE = click.Path(exists=True, resolve_path=True)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
-    click.option("--starting-offset", type=long_number(), help="In each partition from this offset on."),
-    click.option("--ending-offset", type=long_number(), help="In each partition to before this offset."),
-    click.option("--starting-time", metavar="TIME", help="From the first record of this time or later on."),
-    click.option("--ending-time", metavar="TIME", help="To before the first record of this time or later."),
+    click.option("--starting-offset", type=long_number(), help="From this offset on, in each partition."),
+    click.option("--ending-offset", type=long_number(), help="Up to but not including this offset, in each partition."),
+    click.option("--starting-time", metavar="TIME", help="From the first record with this time or a later one."),
+    click.option(
+        "--ending-time", metavar="TIME", help="Up to but not including the first record with this time or a later one."
+    ),
     selection_options("is_control", "isolation", "limit", "tail", "is_followed"),
     click.option(
         "--isolation",
         type=click.Choice(["read_uncommitted", "read_committed"]),
         default="read_uncommitted",
         show_default=True,
-        help="read_committed leaves out aborted transactions, and what follows an open one.",
+        help="read_committed leaves out aborted transactions, and everything after the start of an open one.",
     ),
-    click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as compaction leaves it."),
+    click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as after compaction."),
     click.option(
         "--tombstones",
         type=click.Choice(["drop", "keep"]),
         default="drop",
         show_default=True,
-        help="With --latest-per-key: keys whose latest value is null.",
+        help="With --latest-per-key: keep or drop keys whose latest value is null.",
     ),
     click.option(
-        "--headers/--no-headers", "has_headers", default=True, show_default=True, help="A column with the headers."
+        "--headers/--no-headers", "has_headers", default=True, show_default=True, help="Add a column with the headers."
     ),
-    click.option("--batch-columns", is_flag=True, help="Columns with the facts of each record's batch."),
-    click.option("--control", is_flag=True, help="Control records too."),
+    click.option("--batch-columns", is_flag=True, help="Add columns about each record's batch."),
+    click.option("--control", is_flag=True, help="Export control records too."),
     click.option(
         "--decode",
         "decoders",
         type=DecoderName(),
         multiple=True,
         metavar="PART=NAME",
-        help="value=json, key=avro, …: a column decodedValue or decodedKey too, with JSON; decoders are those of dump.",
+        help="value=json, key=avro, …: add a column decodedValue or decodedKey with JSON; decoders as in dump.",
     ),
     click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set."),
     click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
@@ -51,18 +53,20 @@ _OPTIONS = (
         type=click.Choice(["permissive", "failfast"]),
         default="permissive",
         show_default=True,
-        help="At damage: count what is lost and go on, or end.",
+        help="At damage: count what is lost and continue, or stop.",
     ),
     click.option(
         "--partition-by", type=Folders(), default="topic", show_default=True, help="Folders: topic,partition,date."
     ),
-    click.option("--target-file-size", type=Size(), default="256MB", show_default=True, help="About so large files."),
+    click.option(
+        "--target-file-size", type=Size(), default="256MB", show_default=True, help="Approximate size of a file."
+    ),
     click.option(
         "--compression",
         type=click.Choice(["zstd", "snappy", "gzip", "lz4", "none"]),
         default="zstd",
         show_default=True,
-        help="Of the Parquet files.",
+        help="Compression of the Parquet files.",
     ),
     click.option(
         "--format",
@@ -70,20 +74,25 @@ _OPTIONS = (
         type=click.Choice(["parquet", "delta"]),
         default="parquet",
         show_default=True,
-        help="delta: the same files, and the log of a Delta table that names them.",
+        help="delta: the same files, and the log of a Delta table that lists them.",
     ),
-    click.option("--overwrite", is_flag=True, help="In the place of an export that is in DEST."),
+    click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(
-        "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of the report."
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Form of the report.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but the report."),
-    click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only the report."),
+    click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
 
 
 def export_options(command: Command) -> Command:
-    """Sources and destination, and all options that say what is exported and how."""
+    """Sources and destination, and all options for what is exported and how."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

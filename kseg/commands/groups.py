@@ -1,4 +1,4 @@
-"""`kseg groups`: consumer groups and what they had committed."""
+"""`kseg groups`: consumer groups and their commits."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,7 +23,7 @@ from kseg.views.groups import read_groups
 @click.option(
     "--show",
     type=click.Choice(["groups", "commits", "members"]),
-    help="Only these rows; all by themselves, in CSV the commits.",
+    help="Only these rows; by default all, in CSV the commits.",
 )
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
@@ -43,7 +43,7 @@ def groups(
     quiet: bool,
     color: bool | None,
 ) -> None:
-    """Show who had committed what, and when: groups, their members and offsets, replayed from __consumer_offsets.
+    """Show who committed what, and when: groups, their members and offsets, replayed from __consumer_offsets.
 
     \b
     Examples:
@@ -51,12 +51,12 @@ def groups(
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
-    PATHS are partition directories of __consumer_offsets, log directories, or parents of these, a broker's disks for
-    example; none means the current directory. Commits of a transaction that has not ended are shown as pending. The
-    assignor of a newer group is the brokers' default where no member asks for one; topics have names instead of ids if
-    __cluster_metadata lies in one of the log directories.
+    PATHS are partition directories of __consumer_offsets, log directories, or parents of these (such as all disks of a
+    broker); by default the current directory. Commits of a transaction that hasn't ended are shown as pending. The
+    assignor of a newer group is the brokers' default if no member asks for one. Topics have names instead of ids if
+    __cluster_metadata is in one of the log directories.
 
-    There is no --redact: names of groups, members and topics are what is shown.
+    There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
     view = read_groups(paths, time_or_none(at), refuse)
@@ -76,5 +76,5 @@ def groups(
     if not writer.count:
         note(f"no {wanted or 'groups'} to show")
     if view.later_count:
-        note(f"{view.later_count} keys have later records only: what they were then may be compacted away")
+        note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
     command.exit(max(refuse.status, int(bool(view.unreadable))))

@@ -1,4 +1,4 @@
-"""`kseg lookup`: where an offset or a time lies, and the way there."""
+"""`kseg lookup`: finds an offset or a time, and shows how."""
 
 from datetime import tzinfo
 from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @click.option("--offset", type=long_number(), help="Look for this offset.")
 @click.option(
-    "--timestamp", metavar="TIME", help="Look for the first record of this time or later, or earliest, latest, …"
+    "--timestamp", metavar="TIME", help="Find the first record with this time or a later one; or earliest, latest, …"
 )
 @partition_options
 @selection_options("limit", "tail", "sample", "is_followed")
@@ -59,7 +59,7 @@ def lookup(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Find the record of an offset or of a time, and show the way: segment, index entry, scan, batch.
+    """Find the record at an offset or a time, and show how: segment, index entry, scan, batch.
 
     \b
     Examples:
@@ -69,12 +69,13 @@ def lookup(
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
-    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; none means the
-    current directory. TIME is in milliseconds since 1970, in ISO 8601, some time ago (-1h), or earliest, latest,
-    max-timestamp. Ends with 1 where no record is at the target; `latest` is the log end offset, of an empty log too.
+    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; by default the
+    current directory. TIME is in milliseconds since 1970, in ISO 8601, relative to now (-1h), or earliest, latest,
+    max-timestamp. The exit status is 1 if there is no record at the target; `latest` is the log end offset, even if the
+    log is empty.
 
-    With a selection, as `kseg dump` takes it, the first record at or behind the target is found that is selected: of
-    all that are there if no target is given, the last one with --timestamp latest.
+    With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
+    the first of all; with --timestamp latest, the last one.
     """
     place = partition_named(path, topic, partition, Refusals())
     zone = parse_zone(options["zone"])

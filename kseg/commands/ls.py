@@ -42,7 +42,7 @@ SORT_KEYS = {
     "time": lambda listing: -listing.largest_timestamp,
     "offset": lambda listing: -listing.log_end_offset,
 }
-"""Orders of partitions; all but the name's put the largest first."""
+"""Orders of partitions; all except the one by name put the largest first."""
 
 
 @click.command()
@@ -87,18 +87,18 @@ def ls(
       kseg ls orders-0/ --cache
       kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
 
-    PATHS are partition directories, log directories (several of one broker: its disks), or parents of these; none means
-    the current directory. Names, sizes, indexes, the first and the last batches are read; --deep reads all headers.
+    PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
+    the current directory. `ls` reads names, sizes, indexes, and the first and last batches; --deep reads all headers.
 
-    With a selection, as `kseg dump` takes it, only segments are listed that hold such records, with how many these are,
-    in how many batches and bytes, and their offsets and times.
+    With a selection, as in `kseg dump`, `ls` lists only segments that have selected records: how many, in how many
+    batches and bytes, and their offsets and times.
 
-    CACHED, with --cache, is how much of the log lay in the page cache before it was read.
+    CACHED, with --cache, is how much of the log was in the page cache before `ls` read it.
 
-    ABORTED counts aborted transactions, INDEX and TIMES the entries of .index and .timeindex, and HEALTH tells what is
-    wrong with these; ROLLED is why the next segment was begun, RETENTION what retention
-    makes of this one: by the options that are given, else by the topics' settings, cleanup.policy too, where a small
-    __cluster_metadata lies in the same log directory, else by Kafka's defaults.
+    ABORTED counts aborted transactions, INDEX and TIMES count the entries of .index and .timeindex, and HEALTH says
+    what is wrong with these. ROLLED is why the next segment was started, RETENTION what retention would do with this
+    one. It uses the given options, then the topics' settings, including cleanup.policy, if a small __cluster_metadata
+    is in the same log directory, and then Kafka's defaults.
     """
     writer = RowWriter(output, color, csv_safe=csv_safe)
     settings = listing_settings(options)
@@ -106,7 +106,7 @@ def ls(
     if gentle:
         give_way()
     if options["cache"] and not tells_cache():
-        talk("kseg: --cache: this system doesn't tell what lies in the page cache, Linux alone does")
+        talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
     zone, selection = parse_zone(options["zone"]), selection_of(options)
     columns = ListingColumns(settings.deep, not selection.is_everything, settings.cache, zone)
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))

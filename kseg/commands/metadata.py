@@ -19,13 +19,15 @@ from kseg.views.replica_places import ReplicaPlaces
 @click.command()
 @paths_argument
 @click.option(
-    "--at", metavar="OFFSET|TIME", help="As it was after that offset, or then: ISO 8601 or 13 digits of milliseconds."
+    "--at",
+    metavar="OFFSET|TIME",
+    help="Show the state after this offset or at this time: ISO 8601, or 13 digits of milliseconds.",
 )
 @click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
 @click.option(
     "--show",
     type=click.Choice(["features", "brokers", "controllers", "topics", "partitions", "configs"]),
-    help="Only these rows; all by themselves, in CSV the partitions.",
+    help="Only these rows; by default all, in CSV the partitions.",
 )
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
@@ -45,7 +47,7 @@ def metadata(
     quiet: bool,
     color: bool | None,
 ) -> None:
-    """Show a KRaft cluster as __cluster_metadata tells it: topics, partitions, brokers, configurations, features.
+    """Show a KRaft cluster from its __cluster_metadata: topics, partitions, brokers, configurations, features.
 
     \b
     Examples:
@@ -53,9 +55,9 @@ def metadata(
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
-    PATHS are the directory __cluster_metadata-0, log directories of which one has it, or parents of these; none means
-    the current directory. The replay begins with the newest usable checkpoint. Each replica's directory is shown: its
-    path if it is among PATHS, else its id. Values of passwords are hidden.
+    PATHS are the directory __cluster_metadata-0, log directories (one of which has it), or parents of these; by default
+    the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
+    its path if it is among PATHS, otherwise by its id. Passwords are hidden.
     """
     refuse = Refusals()
     found = read_cluster_metadata(paths, Until.parse(at), refuse)

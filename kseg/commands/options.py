@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 REDACT_KEY = "KSEG_REDACT_KEY"
-"""What holds the key of --redact for all commands, out of sight of those who list processes."""
+"""The variable with the key of --redact for all commands; it isn't visible in the list of processes."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def paths_argument(command: Command) -> Command:
-    """`[PATHS]…` as a tuple of Path; the current directory if none is given."""
+    """`[PATHS]…` as a tuple of Path; by default the current directory."""
     return click.argument(
         "paths", nargs=-1, type=click.Path(path_type=Path), callback=lambda _, __, paths: paths or (Path(),)
     )(command)
@@ -38,16 +38,16 @@ def output_option(*forms: str) -> Callable[[Command], Command]:
 
 
 def csv_safe_option(command: Command) -> Command:
-    """`--csv-safe`, which `check_csv_safe` of kseg.output.csv holds against the form."""
+    """`--csv-safe`; `check_csv_safe` of kseg.output.csv checks it against the form."""
     return click.option(
         "--csv-safe",
         is_flag=True,
-        help="With -o csv: an apostrophe before texts that a spreadsheet would take for formulas.",
+        help="With -o csv: put an apostrophe before texts that a spreadsheet would evaluate as formulas.",
     )(command)
 
 
 def raw_option(command: Command) -> Command:
-    """`--raw`: nothing of a file is escaped on a terminal."""
+    """`--raw`: escape nothing on a terminal."""
 
     def let_through(_: click.Context, __: click.Parameter, wanted: bool) -> None:
         from kseg.output.stdout import let_contents_through
@@ -60,21 +60,21 @@ def raw_option(command: Command) -> Command:
         is_flag=True,
         expose_value=False,
         callback=let_through,
-        help="On a terminal, print control characters as they are; pipes and files get them so anyway.",
+        help="Print control characters unchanged on a terminal, as pipes and files always get them.",
     )(command)
 
 
 def quiet_option(command: Command) -> Command:
     """`-q/--quiet`."""
-    return click.option(
-        "-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read."
-    )(command)
+    return click.option("-q", "--quiet", is_flag=True, help="Print nothing on stderr except why a file can't be read.")(
+        command
+    )
 
 
 def progress_option(command: Command) -> Command:
     """`--progress/--no-progress`: None lets the terminals decide."""
     return click.option(
-        "--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal."
+        "--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."
     )(command)
 
 
@@ -83,7 +83,7 @@ def color_option(command: Command) -> Command:
     return click.option(
         "--color/--no-color",
         default=None,
-        help="Colours; by themselves only on a terminal, and not if NO_COLOR is set.",
+        help="Use colours; by default only on a terminal, and not if NO_COLOR is set.",
     )(command)
 
 
@@ -96,9 +96,9 @@ def partition_options(command: Command) -> Command:
 
 
 def gentle_options(command: Command) -> Command:
-    """`--gentle` and `--keep-cache`: how to read beside a live broker."""
+    """`--gentle` and `--keep-cache`: how to read next to a live broker."""
     command = click.option(
-        "--keep-cache", is_flag=True, help="Leave what is read in the page cache; else it is left as it was."
+        "--keep-cache", is_flag=True, help="Leave what is read in the page cache; by default the cache stays as it was."
     )(command)
     return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when idle.")(
         command
@@ -106,22 +106,22 @@ def gentle_options(command: Command) -> Command:
 
 
 def redact_options(command: Command) -> Command:
-    """`--redact` and `--redact-key`, which `redaction_of` takes."""
+    """`--redact` and `--redact-key`, for `redaction_of`."""
     command = click.option(
         "--redact-key",
         metavar="TEXT",
-        help="Key of --redact, better in KSEG_REDACT_KEY; the same gives the same again. None: nobody knows it.",
+        help="Key of --redact, better in KSEG_REDACT_KEY. The same key gives the same again; by default it is secret.",
     )(command)
     return click.option(
         "--redact",
         type=click.Choice(["keys", "values", "headers"]),
         multiple=True,
-        help="Replace their content by a keyed substitute of the same length, of headers the values; may be repeated.",
+        help="Replace contents (in headers, the values) by a keyed substitute of the same length; may be repeated.",
     )(command)
 
 
 def redaction_of(options: dict[str, Any]) -> "Redaction | None":
-    """The redaction that the options ask for; they are taken out of `options`."""
+    """The redaction that the options describe; removes them from `options`."""
     parts, key = options.pop("redact"), options.pop("redact_key")
     if not parts:
         return None
@@ -131,24 +131,24 @@ def redaction_of(options: dict[str, Any]) -> "Redaction | None":
 
 
 def cluster_metadata_option(command: Command) -> Command:
-    """`--cluster-metadata`: where ids of topics are, which `topic_ids` looks up."""
+    """`--cluster-metadata`: where `topic_ids` looks up ids of topics."""
     return click.option(
         "--cluster-metadata",
         type=click.Path(path_type=Path),
-        help="__cluster_metadata-0 or a log directory that has it: tells the topic's id, if the partition has lost it. "
-        "By itself what lies beside the partition.",
+        help="__cluster_metadata-0 or a log directory that has it, for the topic's id if the partition has lost it.  "
+        "By default the one next to the partition.",
     )(command)
 
 
 def zone_option(command: Command) -> Command:
-    """`--tz`: the zone of times that name none, and of those that are printed."""
+    """`--tz`: the zone of times without one, and of printed times."""
     return click.option(
         "--tz",
         "zone",
         metavar="ZONE",
         default="UTC",
         show_default=True,
-        help="Zone of times, given and printed: Europe/Berlin, +02:00, local.",
+        help="Time zone of given and printed times: Europe/Berlin, +02:00, local.",
     )(command)
 
 

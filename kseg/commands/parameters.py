@@ -1,4 +1,4 @@
-"""Types of options: numbers within bounds, sizes, pairs of names, and directories that are to be made."""
+"""Types of options: numbers within bounds, sizes, pairs of names, and directories to create."""
 
 import re
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gener
         self.least, self.most = least, most
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; fails if it is none, or out of bounds."""
+        """The number; fails if it isn't one, or is out of bounds."""
         text = str(value)
         if not re.fullmatch("[+-]?[0-9]{1,25}", text) or not self.least <= int(text) <= self.most:
-            self.fail(f"{text!r} is no whole number from {self.least} to {self.most}", param, ctx)
+            self.fail(f"{text!r} isn't a whole number from {self.least} to {self.most}", param, ctx)
         return int(text)
 
 
 def int_number(least: int = 0) -> Number:
-    """What Kafka has as an int: sizes, counts, epochs."""
+    """An int in Kafka: sizes, counts, epochs."""
     return Number(least, LARGEST_INT)
 
 
 def long_number(least: int = 0) -> Number:
-    """What Kafka has as a long: offsets, times, ids."""
+    """A long in Kafka: offsets, times, ids."""
     return Number(least, LARGEST_LONG)
 
 
@@ -97,25 +97,25 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 
 
 class NewDirectory(click.Path):
-    """A directory that is to be made; not the name of a form of output, which `-o` takes on other commands."""
+    """A directory to create; not the name of a form of output, which `-o` takes in other commands."""
 
     def __init__(self, form_option: str | None = None) -> None:
-        """Takes the option that names the report's form, if the command has one."""
+        """Takes the option for the report's form, if the command has one."""
         super().__init__(path_type=Path)
         self.name = "directory"
         self._form_option = form_option
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; fails if it is the name of a form, the command's own among them."""
+        """The path; fails if it is the name of a form of output, including the command's own."""
         own = self._own_forms(ctx)
         if value in own or value in FORMS:
             form = f"the report's form is {self._form_option} {value}; " if value in own else ""
-            self.fail(f"-o names the new directory here: {form}./{value} is a directory of that name", param, ctx)
+            self.fail(f"-o is the new directory here: {form}./{value} is a directory with that name", param, ctx)
         path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
         return path
 
     def _own_forms(self, ctx: click.Context | None) -> Sequence[str]:
-        """The choices of the option that names the report's form."""
+        """The choices of the option for the report's form."""
         for each in () if ctx is None else ctx.command.params:
             if self._form_option in each.opts and isinstance(each.type, click.Choice):
                 return each.type.choices
@@ -123,5 +123,5 @@ class NewDirectory(click.Path):
 
 
 def is_given(command: click.Context, name: str) -> bool:
-    """Whether an option was given, on the command line or by the environment; else it has its default."""
+    """Whether an option was given, on the command line or by the environment; otherwise it has its default."""
     return command.get_parameter_source(name) is not ParameterSource.DEFAULT

@@ -1,4 +1,4 @@
-"""`kseg protocol`: requests and responses out of captures, frames or hex text."""
+"""`kseg protocol`: requests and responses from captures, frames or hex text."""
 
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ _LARGEST_FRAME = (1 << 31) - 1
     "--format",
     "form",
     type=click.Choice([str(form) for form in InputForm]),
-    help="What the input is; else its bytes tell.",
+    help="Form of the input; by default its bytes decide.",
 )
 @click.option("--port", "ports", type=int_number(1), multiple=True, help="Only connections to this port, of a capture.")
 @click.option("--api", "apis", multiple=True, metavar="NAME", help="Only frames of this api: Fetch, Metadata, …")
 @click.option(
-    "--response-to", metavar="API:VERSION", help="All messages are responses to this: Fetch:17. Not for captures."
+    "--response-to", metavar="API:VERSION", help="Read all messages as responses to this: Fetch:17. Not for captures."
 )
 @click.option("--count", "is_count", is_flag=True, help="Only how many frames there are of each api and version.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads of records.")
@@ -35,7 +35,7 @@ _LARGEST_FRAME = (1 << 31) - 1
     type=Number(64, _LARGEST_FRAME),
     default=MAX_FRAME,
     show_default=True,
-    help="Largest frame, in bytes; a larger size is damage. Kafka's socket.request.max.bytes.",
+    help="Largest frame, in bytes; a larger size is damage. Like Kafka's socket.request.max.bytes.",
 )
 @output_option("text", "json")
 @raw_option
@@ -56,7 +56,7 @@ def protocol(
     output: str,
     **options: Any,
 ) -> None:
-    """Read requests and responses of Kafka's protocol: out of a capture, from frames, or from hexadecimal text.
+    """Read requests and responses of Kafka's protocol from a capture, from frames or from hexadecimal text.
 
     \b
     Examples:
@@ -65,13 +65,13 @@ def protocol(
       tcpdump -i any -s 0 -w - port 9092 | kseg protocol - -o json
       echo 00000012 00120000 00000001 00086d79 2d617070 2d31 | kseg protocol -
 
-    FILE is a .pcap or .pcapng (which the library dpkt reads: kseg's extra `pcap` brings it), frames one after another,
-    each after its size as on a connection, or their bytes in hexadecimal, `xxd` and `hexdump -C` included; there a
-    paragraph is a message, its size may be missing. Responses are read by the requests that they answer. Ends with 1
-    where something is no frame, or can't be read, or is of an api or version that kseg doesn't know, which is counted
-    on stderr; what follows is read.
+    FILE is a .pcap or .pcapng (this needs kseg's extra `pcap`), or frames one after another, each after its size as on
+    a connection, or their bytes in hexadecimal, also as from `xxd` and `hexdump -C`. In hexadecimal, a paragraph is a
+    message, and its size may be missing. Responses are read according to the requests that they answer. The exit status
+    is 1 if something isn't a frame, can't be read, or has an unknown api or version (counted on stderr); kseg reads on
+    after it.
 
-    --redact is about records alone: names of topics, groups and clients, and what else the messages hold, stay.
+    --redact changes only records: names of topics, groups and clients, and everything else in the messages, stay.
     """
     protocol_options = ProtocolOptions(
         form=None if form is None else InputForm(form),

@@ -1,4 +1,4 @@
-"""`kseg reindex`: indexes rebuilt from the logs, in a new directory, and what else is missing or wrong there."""
+"""`kseg reindex`: rebuilds indexes and other missing or wrong files from the logs, in a new directory."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@new_directory_option("The new directory: not there yet, or empty.")
+@new_directory_option("The new directory: it must not exist yet, or be empty.")
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @click.option(
     "--index-interval-bytes",
     type=int_number(),
-    help=f"The topic's index.interval.bytes: as the metadata beside or the entries tell, else {INDEX_INTERVAL_BYTES}.",
+    help=f"The topic's index.interval.bytes; by default from metadata or entries there, else {INDEX_INTERVAL_BYTES}.",
 )
 @gentle_options
 @progress_option
@@ -54,11 +54,11 @@ def reindex(
       kseg reindex orders-0/ -o indexes
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY; or a log directory: each partition
-    gets a directory of its own there. How far entries lie apart is taken from the topic's settings, where
-    __cluster_metadata lies beside, or from the indexes that are there. An index ends where its log is damaged; then the
-    status is 1. Leader epochs, producer snapshots and partition.metadata come with them where they are missing or
-    broken, or contradict the log.
+    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY. Or it is a log directory: each
+    partition gets its own directory there. The interval between entries comes from the topic's settings, if
+    __cluster_metadata is next to the partition, or from the existing indexes. An index ends where its log is damaged;
+    the exit status is then 1. `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they
+    are missing or broken, or contradict the log.
     """
     target = new_directory_of(directory, dry_run=dry_run, beside=(path, cluster_metadata))
     if gentle:
@@ -73,7 +73,7 @@ def reindex(
             folder = partition_folder(unfinished, partition, len(partitions))
             interval = intervals.of(partition)
             if interval.source is not None:
-                talk(f"kseg: {partition.path}: index.interval.bytes is taken as {interval.size}, by {interval.source}")
+                talk(f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}")
             for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
                 write_lines(reindexed_lines(each))
                 is_damaged |= each.damage is not None

@@ -25,14 +25,20 @@ _HOUR_MS = 3_600_000
 @paths_argument
 @click.option("--retention-ms", type=long_number(-1), help="As retention.ms, before --retention-hours; -1 none.")
 @click.option(
-    "--retention-hours", type=int_number(-1), help=f"As log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 none."
+    "--retention-hours", type=int_number(-1), help=f"Like log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 for none."
 )
 @click.option(
-    "--retention-bytes", type=long_number(-1), default=UNLIMITED, show_default=True, help="As retention.bytes; -1 none."
+    "--retention-bytes",
+    type=long_number(-1),
+    default=UNLIMITED,
+    show_default=True,
+    help="Like retention.bytes; -1 for none.",
 )
 @now_option
 @report_form_option("text", "json", "timeline")
-@new_directory_option("The new directory, for a copy without what would go.", form_option="--format")
+@new_directory_option(
+    "The new directory, for a copy without the segments that would be deleted.", form_option="--format"
+)
 @reads_archives("paths")
 @click.pass_context
 def retain(
@@ -53,14 +59,15 @@ def retain(
       kseg retain kafka-logs/ --retention-bytes 1073741824 --format json
       kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
 
-    What isn't given is taken from the topics' settings, cleanup.policy too, where __cluster_metadata lies in the same
-    log directory, else it is Kafka's default. A partition that cleaner-offset-checkpoint names is compacted: where its
-    policy isn't known that is said, and nothing goes by age or size. __cluster_metadata itself goes by its snapshots,
-    as with metadata.max.retention.ms and .bytes by default. At the end are sums by topic, by log directory, and of all.
+    Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
+    the same log directory, otherwise from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if
+    its policy isn't known, the output says so, and nothing is deleted by age or size. __cluster_metadata itself is
+    retained by its snapshots, with the defaults of metadata.max.retention.ms and .bytes. At the end are sums by topic,
+    by log directory, and in total.
 
-    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: with -o one partition is
-    copied into a new directory, without the segments that would go. If all would, an empty one is there, as a broker
-    rolls it at the log end offset.
+    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: -o copies one partition
+    into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
+    broker rolls it at the log end offset.
     """
     settings = RetentionSettings(
         now_ms() if now is None else parse_time(now), _retention_ms(retention_ms, retention_hours), retention_bytes
@@ -73,7 +80,7 @@ def retain(
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse))
     if directory is not None and len(partitions) != 1:
-        raise UsageError(f"-o copies one partition, {len(partitions)} are here")
+        raise UsageError(f"-o copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_outside(directory, paths)
     copied, report = None, RetentionReport(form, settings.now_ms)

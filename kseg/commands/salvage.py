@@ -1,4 +1,4 @@
-"""`kseg salvage`: the intact batches of damaged partitions, in a new directory."""
+"""`kseg salvage`: saves the intact batches of damaged partitions into a new directory."""
 
 from pathlib import Path
 
@@ -26,11 +26,11 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @paths_argument
-@new_directory_option("The new directory: not there yet, or empty.", form_option="--format")
+@new_directory_option("The new directory: it must not exist yet, or be empty.", form_option="--format")
 @click.option(
     "--drop-unreadable",
     is_flag=True,
-    help="Leave out batches whose CRC holds but whose records can't be read: consumers stick there else.",
+    help="Leave out batches whose CRC is right but whose records can't be read, where consumers would get stuck.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @report_form_option("text", "json")
@@ -51,7 +51,7 @@ def salvage(
     progress: bool | None,
     cluster_metadata: Path | None,
 ) -> None:
-    """Save every intact batch of damaged partitions into a new directory that a broker takes.
+    """Save every intact batch of damaged partitions into a new directory that a broker accepts.
 
     \b
     Examples:
@@ -60,14 +60,15 @@ def salvage(
       kseg salvage orders-0/ --drop-unreadable -o saved
       kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o saved
 
-    PATHS are partition directories, log directories or parents of these. The same partition found more than once is
-    taken for replicas: the best of each is put together. Offsets stay as they are; indexes, leader epochs and producer
-    snapshots are rebuilt, partition.metadata too if __cluster_metadata tells the topic's id. Each partition gets a
-    directory of its own below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ beside them. Ends with 1
-    where something is lost, or stays that can't be read.
+    PATHS are partition directories, log directories or parents of these. If the same partition is there more
+    than once, these are replicas: `salvage` combines what is intact in each. Offsets stay; indexes, leader epochs and
+    producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata has the topic's id. Each partition
+    gets its own directory below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ next to these. The exit
+    status is 1 if something is lost, or if kept batches can't be read.
 
-    Batches whose CRC holds, but whose records can't be read, are kept as they are, since somebody may read them one
-    day: consumers fail there until they are moved past. With --drop-unreadable they are left out, and count as lost.
+    Batches whose CRC is right, but whose records can't be read, are kept unchanged, since somebody may be able to read
+    them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
+    them as lost.
     """
     target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
     if gentle:

@@ -1,4 +1,4 @@
-"""`kseg slice`: a piece of a partition, batches copied as they are."""
+"""`kseg slice`: copies a piece of a partition, batch by batch."""
 
 from pathlib import Path
 
@@ -25,13 +25,13 @@ from kseg.views.topic_ids import TopicIds
 @click.argument("path", type=click.Path(path_type=Path))
 @new_directory_option(required=True)
 @click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
-@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at it or behind.")
+@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option
 @click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
 @click.option(
-    "--drop-key", multiple=True, help="Leave out all records of this key: text, hex:… or base64:…. Repeatable."
+    "--drop-key", multiple=True, help="Leave out all records with this key: text, hex:… or base64:…; may be repeated."
 )
 @quiet_writing_option
 @cluster_metadata_option
@@ -51,7 +51,7 @@ def slice(  # noqa: A001  the command's name
     quiet: bool,
     cluster_metadata: Path | None,
 ) -> None:
-    """Cut a piece out of a partition: whole batches, copied as they are, with indexes rebuilt.
+    """Copy a piece of a partition: whole batches, unchanged, with rebuilt indexes.
 
     \b
     Examples:
@@ -59,9 +59,9 @@ def slice(  # noqa: A001  the command's name
       kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 -o day/orders-0
       kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
 
-    PATH is a partition's directory. Offsets stay as they are; a broker takes the new directory. Records are left out of
-    their batches with --drop-offset and --drop-key: only these batches are rebuilt. If no record is such, the rest is
-    written, and the status is 1.
+    PATH is a partition's directory. Offsets stay; a broker accepts the new directory. --drop-offset and --drop-key
+    leave out records: only their batches are rewritten. If no record matches one of these, the rest is written, and the
+    exit status is 1.
     """
     partition = only_partition(path, Refusals())
     check_outside(directory, (path, cluster_metadata))
@@ -78,10 +78,10 @@ def slice(  # noqa: A001  the command's name
     with new_directory(directory) as unfinished:
         sliced = slice_partition(partition, unfinished, settings, TopicIds(cluster_metadata).lost_by(partition))
         if not sliced.segments:
-            raise UsageError("has nothing of what is asked for", path)
+            raise UsageError("has none of the requested records", path)
     for line in () if quiet else sliced_lines(sliced, directory):
         write_line(line)
     flush_stdout()
     for option in missed_options(sliced, dropped_keys):
-        talk(f"kseg: {path}: {option}: no record of what was asked for is such: nothing was left out for it")
+        talk(f"kseg: {path}: {option}: no requested record matches it, so it left nothing out")
     command.exit(int(sliced.has_missed))

@@ -1,4 +1,4 @@
-"""`kseg spark-export`: whole topics to Parquet files, by Spark, on this machine or a cluster."""
+"""`kseg spark-export`: exports whole topics to Parquet files with Spark, on this machine or a cluster."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def spark_export(
     submitted: bool,
     **options: Any,
 ) -> None:
-    """Export topics to Parquet files by Spark: as `kseg export` does, on one machine or on a cluster.
+    """Export topics to Parquet files with Spark, like `kseg export`, on one machine or on a cluster.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def spark_export(
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
       kseg spark-export kafka-logs/ exported --dry-run
 
-    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names.
+    SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names.
     """
     _require_spark()
     from kseg.spark.submit import Cluster, submit, submit_with_environment
@@ -83,7 +83,7 @@ def _require_spark() -> None:
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"{error.name} is missing: kseg's extra `spark` brings it") from error
+        raise UsageError(f"{error.name} is missing: install kseg's extra `spark`") from error
 
 
 def _write_check() -> None:

@@ -1,4 +1,4 @@
-"""`kseg txns`: transactions of partitions, and of their coordinators."""
+"""`kseg txns`: transactions of partitions and of their coordinators."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from kseg.views.transaction_rows import TransactionRows
 @click.option(
     "--now",
     metavar="TIME",
-    help="Time to judge open ones by: ISO 8601, milliseconds or now; without it the newest that brokers wrote there.",
+    help="The current time, for ages: ISO 8601, milliseconds or now; by default the newest that brokers wrote there.",
 )
 @click.option(
     "--max-transaction-timeout",
@@ -34,7 +34,7 @@ from kseg.views.transaction_rows import TransactionRows
     metavar="MS",
     default=MAXIMUM_TRANSACTION_MS,
     show_default=True,
-    help="None whose last record is younger hangs, as transaction.max.timeout.ms.",
+    help="A transaction with a younger last record doesn't hang; like transaction.max.timeout.ms.",
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
@@ -65,14 +65,14 @@ def txns(
       kseg txns disk1/ disk2/ --open --now now --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
-    PATHS are partition directories, log directories, or parents of these, a broker's disks for example; none means the
-    current directory. Of __transaction_state the latest state of each transactional id is shown. Ends with 1 if one
-    hangs.
+    PATHS are partition directories, log directories, or parents of these (such as all disks of a broker); by default
+    the current directory. From __transaction_state, `txns` shows the latest state of each transactional id. The exit
+    status is 1 if a transaction hangs.
 
-    Open ones hold the last stable offset back. One hangs if no coordinator will end it: __transaction_state, in the
-    log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`; the line that
-    aborts it follows with the reason. Without that topic it isn't known, but for the age that --now gives. Of disks
-    that were copied one after another give as --now the time at which the first copy began.
+    Open transactions hold back the last stable offset. One hangs if no coordinator will end it: __transaction_state, in
+    the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
+    that aborts it is then printed with the reason. Without that topic only the age is known, with --now. If disks were
+    copied one after another, give as --now the time when the first copy started.
     """
     refuse = Refusals()
     found = list(find_partitions(paths, refuse))

@@ -1,4 +1,4 @@
-"""`kseg verify`: every check of partitions and disks."""
+"""`kseg verify`: checks partitions and disks."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def verify(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Check logs, indexes, snapshots and checkpoints: all that a broker checks at start, and more.
+    """Check logs, indexes, snapshots and checkpoints as a broker does at start, and more.
 
     \b
     Examples:
@@ -64,14 +64,15 @@ def verify(
       kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
       kseg verify --explain offsets-lost
 
-    PATHS are partition directories or files in them, which stand for the whole partition, log directories, or parents
-    of these; none means the current directory. Prints a line per finding, errors first, then warnings; `ok` where
-    there are neither, and something was read. Ends with 1 where there are errors or warnings. Notes are counted; -v
-    lists them. What is passed over, since it is none of Kafka's, is named on stderr.
+    PATHS are partition directories or files in them (which mean the whole partition), log directories, or parents of
+    these; by default the current directory. `verify` prints a line per finding, errors first, then warnings, or `ok` if
+    there are none and something was read. The exit status is 1 if there are errors or warnings. Notes are counted; -v
+    lists them. Files that are skipped because they aren't Kafka's are named on stderr.
 
-    With a selection, as `kseg dump` takes it, only segments that may hold such records are read, and only findings told
-    about batches with such a record, damage where one may have been, and these segments' indexes. What needs the whole
-    partition isn't checked then: sequences and transactions of producers, snapshots, checkpoints, directories.
+    With a selection, as in `kseg dump`, `verify` reads only segments that may have selected records. It reports
+    findings about batches with such a record, about damage where one may have been, and about these segments' indexes.
+    It doesn't check what needs the whole partition: sequences and transactions of producers, snapshots, checkpoints,
+    directories.
     """
     if explain is not None:
         write_explanation(explain)

@@ -1,4 +1,4 @@
-"""`kseg where`: which partition holds a key, a group's offsets or a transactional id's state."""
+"""`kseg where`: which partition has a key, a group's offsets or a transactional id's state."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
     type=click.Choice([str(each) for each in Partitioner]),
     default=str(Partitioner.MURMUR2),
     show_default=True,
-    help="Of the producer: murmur2 as Java's, crc32 as librdkafka's.",
+    help="The producer's hash: murmur2 as in Java, crc32 as in librdkafka.",
 )
 @output_option("text", "json")
 @reads_archives("paths")
@@ -46,7 +46,7 @@ def where(
     partitioner: str,
     output: str,
 ) -> None:
-    """Find which partition a key belongs to, or which holds what a group or a transactional id committed.
+    """Find the partition of a key, or the one with the commits of a group or the state of a transactional id.
 
     \b
     Examples:
@@ -54,9 +54,10 @@ def where(
       kseg where --key user-17 --partitions 12
       kseg where --key user-17 --topic orders disk1 disk2
 
-    With PATHS, log directories, the partition's directory is shown too; ends with 1 if it isn't there. The number of
-    partitions is what __cluster_metadata there tells; else all that the directories show, which is said: give
-    --partitions where these aren't all. Without any it is 50 for groups and transactions, Kafka's default.
+    If you give PATHS (log directories), `where` also shows the partition's directory; the exit status is 1 if it isn't
+    there. The number of partitions comes from __cluster_metadata there. Without that, the partitions in the directories
+    are counted, and the output says so: give --partitions if these aren't all. Without PATHS it is 50 for groups and
+    transactions, Kafka's default.
     """
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
@@ -71,7 +72,7 @@ def where(
     if home.note is not None:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
-        talk(f"kseg: {home.name or 'the partition'} isn't in the directories given")
+        talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")
     if output == "json":
         write_json(home.as_object())
     else:

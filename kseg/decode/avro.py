@@ -1,4 +1,4 @@
-"""Avro by the fastavro library: schemas from files or a registry, and readers of bare values."""
+"""Avro with the fastavro library: schemas from files or a registry, and readers of bare values."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ ReadBody = Callable[[bytes], Json]
 SCHEMA_SUFFIXES = (".avsc", ".json")
 
 LARGEST_SCHEMA = 2 << 20
-"""Bytes of a schema's file."""
+"""The largest size of a schema file, in bytes."""
 
 
 def fastavro() -> ModuleType:
@@ -32,9 +32,9 @@ def fastavro() -> ModuleType:
 
 
 def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
-    """A reader of values of a schema (JSON as Python has it); `types` are those that it names and doesn't define.
+    """A reader of values of a schema (parsed JSON); `types` are those that it names but doesn't define.
 
-    Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable for what is no schema.
+    Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable if this isn't a schema.
     """
     avro = fastavro()
     library_errors = _errors(avro)
@@ -43,8 +43,8 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
         parsed = avro.parse_schema(schema, named_schemas=types)
         bounds = Bounds(parsed, types)
     except library_errors as error:
-        raise NotDecodable(f"no Avro schema: {one_line(error) or type(error).__name__}") from error
-    # The compiled reader would run out of the stack, and take the process with it.
+        raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
+    # The compiled reader would overflow the stack, which kills the process.
     read_value = (
         library("fastavro._read_py", "avro").schemaless_reader if bounds.is_recursive else avro.schemaless_reader
     )
@@ -57,14 +57,14 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
         except library_errors as error:
             raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
         if stream.tell() < len(data):
-            raise NotDecodable(f"not of the Avro schema: {len(data) - stream.tell()} bytes are left behind the value")
+            raise NotDecodable(f"not of the Avro schema: {len(data) - stream.tell()} bytes are left after the value")
         return value
 
     return read
 
 
 def _errors(avro: ModuleType) -> tuple[type[Exception], ...]:
-    """What fastavro raises for bytes or schemas that are wrong; it checks little by itself."""
+    """What fastavro raises for wrong bytes or schemas; it checks little by itself."""
     schema_errors = (avro.schema.SchemaParseException, avro.schema.UnknownType)
     values = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, AttributeError)
     return (*schema_errors, *values, RecursionError, MemoryError, StopIteration)
@@ -79,7 +79,7 @@ def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> Read
 
 
 def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
-    """The schemas that one refers to, and those that these refer to: each once, behind those that it needs itself.
+    """The schemas that one refers to, directly or through others: each once, after those that it needs itself.
 
     Raises NotDecodable if one is missing, or needs itself.
     """
@@ -93,35 +93,35 @@ def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[Registe
     try:
         return [needed for needed in TopologicalSorter(needs).static_order() if needed != schema]
     except CycleError as error:
-        raise NotDecodable("its references go in a circle") from error
+        raise NotDecodable("its references form a cycle") from error
 
 
 def _referred(registry: Registry, reference: Reference) -> RegisteredSchema:
     needed = registry.referred(reference)
     if needed is None:
-        raise NotDecodable(f"it needs {one_line(reference.subject)} version {reference.version}, which is not there")
+        raise NotDecodable(f"it needs {one_line(reference.subject)} version {reference.version}, which is missing")
     return needed
 
 
 def schema_json(text: str) -> object:
-    """A schema's JSON; a primitive type may stand without quotes. Raises NotDecodable, if it is too large too."""
+    """A schema's JSON; a primitive type may have no quotes. Raises NotDecodable, also if it is too large."""
     try:
         schema = cast(object, json.loads(text))
     except (ValueError, RecursionError) as error:
         if text.strip().isalpha():
             return text.strip()
-        raise NotDecodable(f"the schema is no JSON: {one_line(error)}") from error
+        raise NotDecodable(f"the schema isn't JSON: {one_line(error)}") from error
     check_json(schema)
     return schema
 
 
 def avro_decoder(path: Path, part: Part) -> ValueDecoder:
-    """A decoder by a schema file, or by many: a directory of `ID.avsc`, or a JSON file that maps ids to such files.
+    """A decoder for one schema file, or for many: a directory of `ID.avsc`, or a JSON file that maps ids to files.
 
-    Ids are numbers or GUIDs. With a single schema, messages may stand bare or behind any schema id.
+    Ids are numbers or GUIDs. With a single schema, messages may be bare or come after any schema id.
 
     Raises:
-        UsageError: a file is no schema, or the library is missing.
+        UsageError: a file isn't a schema, or the library is missing.
         OpenError: a file can't be read.
     """
     fastavro()
@@ -149,7 +149,7 @@ def _id_of(name: str) -> SchemaId:
     try:
         return int(name) if name.isdecimal() else UUID(name)
     except ValueError as error:
-        raise UsageError(f"{one_line(name)} is no schema id: give a number or a GUID") from error
+        raise UsageError(f"{one_line(name)} isn't a schema id: give a number or a GUID") from error
 
 
 def _file_json(path: Path) -> object:
@@ -164,7 +164,7 @@ def _file_json(path: Path) -> object:
 
 
 def _file_reader(path: Path) -> ReadBody:
-    """A reader by a file; named types that it doesn't define come from files of their names beside it."""
+    """A reader for a file; named types that it doesn't define come from files of their names next to it."""
     avro = fastavro()
     files = _SchemaFiles(path, avro.repository.SchemaRepositoryError)
     try:
@@ -172,17 +172,17 @@ def _file_reader(path: Path) -> ReadBody:
     except NotDecodable as error:
         raise UsageError(error.message, path) from error
     except (*_errors(avro), avro.repository.SchemaRepositoryError) as error:
-        raise UsageError(f"no Avro schema: {one_line(error)}", path) from error
+        raise UsageError(f"not an Avro schema: {one_line(error)}", path) from error
 
 
 class _SchemaFiles:
-    """Schemas by name: the file that was given, and those beside it; what fastavro calls a repository."""
+    """Schemas by name: the given file, and those next to it; fastavro calls this a repository."""
 
     def __init__(self, path: Path, missing: type[Exception]) -> None:
         self._path, self._missing = path, missing
 
     def load(self, name: str) -> object:
-        """A schema's JSON. Raises UsageError for what is none, OpenError for what can't be read."""
+        """A schema's JSON. Raises UsageError if it isn't a schema, OpenError if it can't be read."""
         path = self._path if name == self._path.stem else self._path.with_name(f"{Path(name).name}.avsc")
         if path != self._path and (path.stem != name or not path.exists()):
             raise self._missing(name)
@@ -191,15 +191,15 @@ class _SchemaFiles:
 
 def _by_id(files: dict[SchemaId, Path], path: Path, part: Part) -> ValueDecoder:
     if not files:
-        raise UsageError("names no schema: its files are to be called ID.avsc", path)
+        raise UsageError("has no schema: name the files ID.avsc", path)
     readers = {schema_id: _file_reader(file) for schema_id, file in files.items()}
 
     def read(data: bytes, headers: Headers) -> Json:
         message = parse_wire(data, headers, part)
         if message is None:
-            raise NotDecodable("no schema id before the message, nor in a header")
+            raise NotDecodable("no schema id before the message or in a header")
         if message.schema_id not in readers:
-            raise NotDecodable(f"{schema_name(message.schema_id)} isn't among those given")
+            raise NotDecodable(f"{schema_name(message.schema_id)} isn't one of those given")
         return readers[message.schema_id](message.body)
 
     return decoder(read)

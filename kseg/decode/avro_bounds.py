@@ -1,6 +1,6 @@
-"""What values of an Avro schema may cost: schemas whose values could be huge, or nested without end, are known before.
+"""Bounds on values of an Avro schema: finds schemas whose values could be huge, or nested without end.
 
-fastavro recurses without looking at the stack, and makes values that take no bytes as often as a schema says.
+fastavro recurses without a check of the stack, and makes as many values without bytes as a schema says.
 """
 
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from kseg.decode.decoded import MOST_NESTED, NotDecodable
 
 MOST_VALUES = 200_000
-"""Values in a schema's JSON."""
+"""The most values in a schema's JSON."""
 MOST_MADE = 1 << 18
-"""Values that may be made of nothing, beyond a few for each byte of a message."""
+"""The most values that take no bytes, in addition to a few for each byte of a message."""
 _PER_BYTE = 8
 
 Types = dict[str, object]
@@ -37,13 +37,13 @@ def _inside(value: object) -> Iterator[object]:
 
 
 class Bounds:
-    """What values of a parsed schema may cost.
+    """Bounds on values of a parsed schema.
 
-    is_recursive: a named type contains itself, so that values nest as deeply as their bytes say.
+    is_recursive: a named type contains itself, so values can nest as deeply as their bytes say.
     """
 
     def __init__(self, schema: object, types: Types) -> None:
-        """Raises NotDecodable for a schema whose values could be huge whatever their bytes are."""
+        """Raises NotDecodable for a schema whose values could be huge regardless of their bytes."""
         self._types = types
         self._surplus_of: dict[str, int] = {}
         self._is_empty_of: dict[str, bool] = {}
@@ -61,10 +61,10 @@ class Bounds:
         self.check(0)
 
     def check(self, size: int) -> None:
-        """Raises NotDecodable if a message of so many bytes could become more values than its size justifies."""
+        """Raises NotDecodable if a message of `size` bytes could become more values than its size justifies."""
         if max(self._own, 0) + size * max(self._repeated, 0) > MOST_MADE:
             raise NotDecodable(
-                f"{size} bytes of the Avro schema could hold more than {MOST_MADE} values that take none"
+                f"{size} bytes of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
             )
 
     def _depth(self, schema: object) -> int:
@@ -81,7 +81,7 @@ class Bounds:
         return 1 + max(map(self._depth, _made_of(schema)), default=0)
 
     def _takes_no_bytes(self, schema: object) -> bool:
-        """Whether values of a schema, and so any number of them, take no bytes: nulls, and records of nothing else."""
+        """Whether values of a schema take no bytes, however many there are: nulls, and records of only such values."""
         if isinstance(schema, str):
             if schema in self._types and schema not in self._is_empty_of:
                 self._is_empty_of[schema] = False  # within itself
@@ -96,7 +96,7 @@ class Bounds:
         return self._takes_no_bytes(schema["type"])
 
     def _surplus(self, schema: object) -> int:
-        """Values in one of a schema at most, those in lists aside, less `_PER_BYTE` for each of its bytes."""
+        """The most values in one value of a schema, not counting lists, less `_PER_BYTE` for each of its bytes."""
         if isinstance(schema, str):
             if schema not in self._types:
                 return 1 if schema == "null" else 1 - _PER_BYTE
@@ -118,7 +118,7 @@ class Bounds:
 
 
 def _made_of(schema: object) -> Iterator[object]:
-    """The schemas right within one; a name stands for its type."""
+    """The schemas directly within one; a name stands for its type."""
     if isinstance(schema, list):
         yield from schema
     elif isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""JSON of KRaft's control records, as DumpLogSegments prints it behind the name of their type."""
+"""JSON of KRaft's control records, as DumpLogSegments prints it after the name of their type."""
 
 from kseg.decode.parts import DecodeError
 from kseg.formats.messages import MessageError, json_text, json_value, parse_message
@@ -13,35 +13,35 @@ from kseg.formats.schemas.schema import MessageSchema
 
 
 def leader_change_json(value: bytes) -> str:
-    """LEADER_CHANGE (2); 4.1 on prints it. Raises DecodeError where the real tool dies, as all of these do."""
+    """LEADER_CHANGE (2), printed from 4.1 on. Raises DecodeError where the real tool dies, like all of these."""
     return control_json(LEADER_CHANGE_MESSAGE, value)
 
 
 def snapshot_header_json(value: bytes) -> str:
-    """SNAPSHOT_HEADER (3); 3.3 on prints it."""
+    """SNAPSHOT_HEADER (3), printed from 3.3 on."""
     return control_json(SNAPSHOT_HEADER_RECORD, value)
 
 
 def snapshot_footer_json(value: bytes) -> str:
-    """SNAPSHOT_FOOTER (4); 3.3 on prints it."""
+    """SNAPSHOT_FOOTER (4), printed from 3.3 on."""
     return control_json(SNAPSHOT_FOOTER_RECORD, value)
 
 
 def kraft_version_json(value: bytes) -> str:
-    """KRAFT_VERSION (5); 3.8 on prints it."""
+    """KRAFT_VERSION (5), printed from 3.8 on."""
     return control_json(KRAFT_VERSION_RECORD, value)
 
 
 def kraft_voters_json(value: bytes) -> str:
-    """KRAFT_VOTERS (6); 3.8 on prints it."""
+    """KRAFT_VOTERS (6), printed from 3.8 on."""
     return control_json(VOTERS_RECORD, value)
 
 
 def control_json(message: MessageSchema, value: bytes) -> str:
     """The JSON of a control record's value.
 
-    Kafka reads every version as version 0, and prints it as the version that the message itself tells: fields that
-    only the latter has show their defaults. Source: ControlRecordUtils (up to 4.3).
+    Kafka reads every version as version 0, and prints it as the version that the message gives: fields that only the
+    latter has show their defaults. Source: ControlRecordUtils (up to 4.3).
     """
     try:
         fields = parse_message(message, 0, value).value

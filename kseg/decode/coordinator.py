@@ -28,7 +28,7 @@ class Rules(NamedTuple):
 
 
 def coordinator_decoder(messages: Messages, release: Release, version_word: str = "version") -> Decoder:
-    """A decoder of records with these messages, which goes on at anything but a missing key."""
+    """A decoder of records with these messages; it fails only at a missing key."""
     rules = Rules(messages, version_word, checks_versions=release.numbers >= (4, 1))
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -72,7 +72,7 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
 
 
 def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields:
-    """A message that stands behind an int16."""
+    """A message that follows an int16."""
     try:
         return parse_message(message, version, data, 2).value
     except MessageError as error:
@@ -82,7 +82,7 @@ def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields
 
 
 def show_embedded(member: Fields, name: str, message: MessageSchema, data: bytes) -> None:
-    """Puts the JSON of a consumer protocol's message in the place of its bytes, if it can be read."""
+    """Replaces the bytes of a consumer protocol's message by its JSON, if it can be read."""
     if len(data) < 2:
         return
     version = VERSION.read(data)

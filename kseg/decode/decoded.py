@@ -1,4 +1,4 @@
-"""What a decoder of keys or values gives: a value for JSON, or the bytes as they are and why they don't decode."""
+"""The result of a decoder of keys or values: a value for JSON, or the bytes and why they can't be decoded."""
 
 import json
 import math
@@ -21,17 +21,17 @@ Part = Literal["key", "value"]
 Headers = Sequence[Header]
 
 MOST_NESTED = 200
-"""Levels of a value that is shown."""
+"""The deepest nesting of a value that is shown."""
 _MANY_HEADERS = 1000
 MAXIMUM_REASON = 200
-"""Characters of a reason that are worth a line."""
+"""The most characters of a reason that are shown."""
 
 
 class Decoded(NamedTuple):
-    """What a decoder made of bytes.
+    """The result of decoding some bytes.
 
-    `value`: for JSON; bytes stand for themselves. `reason`: a line that says why the bytes could not be decoded, and
-    `value` is then these bytes; None if they could.
+    `value`: for JSON; may be bytes. `reason`: a line that says why the bytes couldn't be decoded, in which case `value`
+    is these bytes; None if they could.
     """
 
     value: Json | bytes
@@ -39,21 +39,21 @@ class Decoded(NamedTuple):
 
 
 ValueDecoder = Callable[[bytes, Headers], Decoded]
-"""A key's or value's bytes (never null) and the record's headers to what they mean; never raises."""
+"""Decodes a key's or value's bytes (never null), given the record's headers too; never raises."""
 
 Read = Callable[[bytes, Headers], Json | bytes]
-"""The same, but it raises NotDecodable."""
+"""The same, but raises NotDecodable."""
 
 
 def named(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
-    """A record's headers with their names as text; one that isn't UTF-8 as Java would read it."""
+    """A record's headers with their names as text; a name that isn't UTF-8 becomes what Java would read."""
     if len(headers) > _MANY_HEADERS:
         return NamedHeaders(headers)
     return [Header(name.decode("utf-8", "replace"), value) for name, value in headers]
 
 
 class NamedHeaders(Sequence[Header]):
-    """Very many headers whose names are text: made when they are asked for, which most decoders never do."""
+    """Very many headers whose names are text, made only when they are used: most decoders never use them."""
 
     def __init__(self, headers: Sequence[tuple[bytes, bytes | None]]) -> None:
         self._headers = headers
@@ -73,11 +73,11 @@ class NamedHeaders(Sequence[Header]):
 
 
 class NotDecodable(KsegError):
-    """Bytes that aren't what the decoder takes them for; the message is one line."""
+    """Bytes that the decoder can't read; the message is one line."""
 
 
 def decoder(read: Read) -> ValueDecoder:
-    """A decoder that shows bytes as they are where reading them fails."""
+    """A decoder that shows bytes unchanged if reading them fails."""
 
     def decode(data: bytes, headers: Headers) -> Decoded:
         try:
@@ -105,7 +105,7 @@ def _inside(value: Json | bytes) -> Iterable[Json]:
 
 
 def without_headers(read: Callable[[bytes], Json | bytes]) -> ValueDecoder:
-    """A decoder that looks at the bytes only."""
+    """A decoder that uses only the bytes."""
     return decoder(lambda data, _: read(data))
 
 
@@ -116,7 +116,7 @@ def one_line(text: object) -> str:
 
 
 def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
-    """What is printed of a decoded value: bytes and text as they are, anything else as JSON, compact or indented."""
+    """A decoded value as it is printed: bytes and text unchanged, anything else as JSON, compact or indented."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -132,12 +132,12 @@ def json_bytes(value: Json, *, pretty: bool = False) -> bytes:
 
 
 def json_able(value: object) -> Json:
-    """A library's value as JSON can hold it.
+    """A library's value, converted for JSON.
 
     Bytes become base64; decimals, uuids and times (ISO 8601) text; infinities and NaN text as in Java.
 
     Raises:
-        NotDecodable: it is of a type that has no such form, or two names of a map have the same text.
+        NotDecodable: JSON has no form for its type, or two names of a map have the same text.
     """
     match value:
         case None | bool() | int() | str():
@@ -183,15 +183,15 @@ def library(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise UsageError(
-            f"{module.split('.')[0]} is missing: kseg's extra `{extra}` brings it ({one_line(error)})"
+            f"{module.split('.')[0]} is missing: install kseg's extra `{extra}` ({one_line(error)})"
         ) from error
 
 
 def named_once(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object's members. Raises NotDecodable for a name that stands twice: one value would be lost."""
+    """A JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
     members: dict[str, Json] = {}
     for name, value in pairs:
         if name in members:
-            raise NotDecodable(f"the name {one_line(name)} stands twice in an object")
+            raise NotDecodable(f"the name {one_line(name)} is repeated in an object")
         members[name] = value
     return members

@@ -32,7 +32,7 @@ class Framed(NamedTuple):
 
 
 def parse_framed(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
-    """The message of a record; MessageError with Kafka's text where it can't be read."""
+    """The message of a record. Raises MessageError with Kafka's text if it can't be read."""
     data = value or b""
     frame_version, position = header_number(data, 0, 0)
     if frame_version == PREVIEW_FRAME_VERSION:
@@ -53,7 +53,7 @@ def parse_framed(records: dict[int, MessageSchema], value: bytes | None) -> Fram
 
 
 def is_newer(records: dict[int, MessageSchema], value: bytes | None) -> bool:
-    """Whether a record has a frame version, a type or a version of it that is above all that are known."""
+    """Whether a record has a newer frame version, type or version than the known ones."""
     data = value or b""
     try:
         frame_version, position = header_number(data, 0, 0)
@@ -67,7 +67,7 @@ def is_newer(records: dict[int, MessageSchema], value: bytes | None) -> bool:
 
 
 def parse_preview(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
-    """The message of a record as the 2.8 preview reads it: frame version 0, and nothing said about what follows it."""
+    """The message of a record as the 2.8 preview reads it: frame version 0, and no complaint about extra bytes."""
     data = value or b""
     try:
         frame_version, number, version = Sequence(UVARINT, UVARINT, UVARINT).parse(data)
@@ -81,7 +81,7 @@ def parse_preview(records: dict[int, MessageSchema], value: bytes | None) -> Fra
 
 
 def check_frame_version(frame_version: int, known: int) -> None:
-    """Refuses another frame version than the release's."""
+    """Raises MessageError if the frame version isn't the release's."""
     if frame_version != known:
         raise MessageError(
             f"Could not deserialize metadata record due to unknown frame version {frame_version}"
@@ -90,7 +90,7 @@ def check_frame_version(frame_version: int, known: int) -> None:
 
 
 def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
-    """A number of the header at a position, and where the next one begins."""
+    """The header's number at a position, and the position of the next one."""
     word = HEADER_WORDS[index]
     try:
         number, end = read_uvarint(data, position, LONGEST_VARINT)

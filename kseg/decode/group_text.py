@@ -18,7 +18,7 @@ from kseg.formats.schemas.consumer_offsets import (
 )
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
 from kseg.formats.schemas.schema import MessageSchema, version_range
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 
 class GroupTexts(NamedTuple):
@@ -29,10 +29,10 @@ class GroupTexts(NamedTuple):
     offset_with_metadata: str
     group_key: str
     is_group_json: bool
-    """Whether a group's value is JSON; before, its parts stood between colons."""
+    """Whether a group's value is JSON; in earlier releases, colons separate its parts."""
     escapes_json: bool
     shows_tombstones: bool
-    """As `<DELETE>`; before, neither part of a record without value is printed."""
+    """`<DELETE>`; earlier releases print neither part of a record without value."""
 
 
 OLD_OFFSETS = ("offset::{group}:{topic}:{partition}", "{offset}", "{offset}:{metadata}")
@@ -49,13 +49,13 @@ TEXTS: Since[GroupTexts] = (
     ),
 )
 CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
-"""0.9.0.1 and 0.10.0 die at bytes that they would print in hex: their format doesn't take the number."""
+"""0.9.0.1 and 0.10.0 die at bytes that they should print in hex: their format doesn't accept the number."""
 NAMES_UNKNOWN_KEYS: Since[bool] = (((0, 9), False), ((3, 4, 1), True))
 
 
 def group_text_decoder(release: Release) -> Decoder:
     """The decoder of a release before 3.8."""
-    texts = at(TEXTS, release)
+    texts = value_in(release, TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         if value is None and not texts.shows_tombstones:
@@ -65,7 +65,7 @@ def group_text_decoder(release: Release) -> Decoder:
             return offset_parts(texts, release, key or b"", value)
         if version == 2:
             return group_parts(texts, release, key or b"", value)
-        if at(NAMES_UNKNOWN_KEYS, release):
+        if value_in(release, NAMES_UNKNOWN_KEYS):
             return parts(f"unknown::version={version}", None)
         raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
 
@@ -73,7 +73,7 @@ def group_text_decoder(release: Release) -> Decoder:
 
 
 def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
-    """What is printed of an offset commit."""
+    """The printed parts of an offset commit."""
     fields = read(OFFSET_COMMIT_KEY, release, key)
     key_text = texts.offset_key.format_map(fields)
     if value is None:
@@ -84,7 +84,7 @@ def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes |
 
 
 def group_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
-    """What is printed of a group's metadata."""
+    """The printed parts of a group's metadata."""
     group = read(GROUP_METADATA_KEY, release, key)["group"]
     key_text = texts.group_key.format(group=group, json=json_text(group))
     if value is None:
@@ -109,12 +109,12 @@ def group_text(texts: GroupTexts, shown: Fields) -> str:
 
 
 def unescaped_json(value: str | int | None) -> str:
-    """JSON as 1.0 wrote it, without a single escape."""
+    """JSON as 1.0 wrote it, without any escapes."""
     return "null" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def member_text(release: Release, group: Fields, member: Fields) -> str:
-    """A member with the partitions that it was assigned, or with its assignment in hex."""
+    """A member with its assigned partitions, or with its assignment in hex."""
     name, data = member["memberId"], member["assignment"]
     if group["protocolType"] != CONSUMER_PROTOCOL_TYPE:
         return f"{name}={hex_text(release, data)}"
@@ -124,7 +124,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
         for topic in assignment["assignedPartitions"]
         for partition in topic["partitions"]
     )
-    if assignment["userData"] is None and not at(TEXTS, release).shows_tombstones:
+    if assignment["userData"] is None and not value_in(release, TEXTS).shows_tombstones:
         raise DecodeError(f"member {name} has null user data: the real tool stops here")
     user_data = hex_text(release, assignment["userData"] or b"")
     return f"{name}=[{partitions}]:{user_data}" if user_data else f"{name}=[{partitions}]"
@@ -132,13 +132,13 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
 
 def hex_text(release: Release, data: bytes) -> str:
     """Bytes as one number in capital hex digits: leading zero bytes vanish."""
-    if data and not at(CAN_PRINT_HEX, release):
-        raise DecodeError("bytes to be printed in hex: the real tool stops here")
+    if data and not value_in(release, CAN_PRINT_HEX):
+        raise DecodeError("bytes that it should print in hex: the real tool stops here")
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 
 
 def read(message: MessageSchema, release: Release, data: bytes, any_version: bool = False) -> Fields:
-    """A message behind its version, as a release knew it.
+    """A message after its version, as a release knew it.
 
     Raises DecodeError for bytes that can't be read, and for versions that the release didn't know.
     """

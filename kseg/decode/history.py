@@ -1,7 +1,7 @@
 """Which fields, versions and record types Kafka's messages had in earlier releases: what an old tool knew.
 
-An old tool reads a version that it doesn't know as the newest that it knows, and takes a tagged field that came later
-without a new version for an unknown one. Read out of the schemas of the releases 2.8.0 to 4.4.0.
+An old tool reads an unknown version as the newest one that it knows. A tagged field that was added later without a
+new version is an unknown one for it. Taken from the schemas of the releases 2.8.0 to 4.4.0.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from kseg.formats.schemas import (
     transaction_state,
 )
 from kseg.formats.schemas.schema import Field, MessageSchema
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 Messages = dict[int, tuple[MessageSchema, MessageSchema]]
 """Type of a coordinator's record to the messages of its key and value."""
@@ -39,7 +39,7 @@ TAGGED_FIELDS_SINCE: dict[tuple[str, str], tuple[int, int]] = {
     ("StreamsGroupMetadataValue", "validatedTopologyEpoch"): (4, 2),
     ("StreamsGroupTargetAssignmentMetadataValue", "assignmentTimestamp"): (4, 3),
 }
-"""Tagged fields that came into an existing version."""
+"""Tagged fields that were added to an existing version."""
 
 NEWEST_VERSION: dict[str, Since[int]] = {
     "BrokerRegistrationChangeRecord": (((3, 0), 0), ((3, 3), 1), ((3, 7), 2), ((4, 3), 3)),
@@ -50,7 +50,7 @@ NEWEST_VERSION: dict[str, Since[int]] = {
     "RegisterBrokerRecord": (((3, 0), 0), ((3, 3), 1), ((3, 4), 2), ((3, 7), 3), ((4, 3), 4)),
     "TransactionLogValue": (((0, 11), 0), ((3, 4, 1), 1)),
 }
-"""The newest version of a message that a release knew, where it rose."""
+"""The newest version of a message that a release knew, if a later release added one."""
 
 METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
     18: (3, 2),
@@ -66,7 +66,7 @@ METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
     28: (4, 0),
     29: (4, 4),
 }
-"""Types of `__cluster_metadata` records that came after 3.0."""
+"""Types of `__cluster_metadata` records that were added after 3.0."""
 
 OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[MessageSchema, ...]] = {
     (3, 2): (cluster_metadata_3_1.PRODUCER_IDS_RECORD,),
@@ -77,7 +77,7 @@ OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[MessageSchema, ...]] = {
     (3, 5): (cluster_metadata_3_1.USER_SCRAM_CREDENTIAL_RECORD,),
     (3, 6): (cluster_metadata_3_1.DELEGATION_TOKEN_RECORD,),
 }
-"""`__cluster_metadata` records that had other fields, or were there at all, before a release."""
+"""`__cluster_metadata` records that had other fields, or existed only, before a release."""
 
 EARLY_SHARE_GROUP_VALUES = {
     9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_VALUE,
@@ -87,7 +87,7 @@ EARLY_SHARE_GROUP_VALUES = {
 EARLY_SHARE_STATE_VALUES = {0: share_groups_4_0.SHARE_SNAPSHOT_VALUE, 1: share_groups_4_0.SHARE_UPDATE_VALUE}
 
 OFFSETS_NEWEST_TYPE: Since[int] = (((3, 8), 8), ((4, 0), 16), ((4, 1), 23))
-"""The last type of `__consumer_offsets` records that a release knew, since all are known by their schemas."""
+"""The last type of `__consumer_offsets` records that a release knew, from when schemas define them."""
 
 
 @lru_cache(maxsize=512)
@@ -95,7 +95,7 @@ def message_as_of(message: MessageSchema, release: Release) -> MessageSchema:
     """A message as a release knew it."""
     fields = known_fields(message.name, message.fields, release)
     if message.name in NEWEST_VERSION:
-        message = message._replace(versions=f"0-{at(NEWEST_VERSION[message.name], release)}")
+        message = message._replace(versions=f"0-{value_in(release, NEWEST_VERSION[message.name])}")
     return message._replace(fields=fields)
 
 
@@ -129,7 +129,7 @@ def offsets_messages(release: Release) -> Messages:
         values[0] = values[1]
         keys |= {9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_KEY}
         values |= EARLY_SHARE_GROUP_VALUES
-    newest = at(OFFSETS_NEWEST_TYPE, release)
+    newest = value_in(release, OFFSETS_NEWEST_TYPE)
     return {number: (key, message_as_of(values[number], release)) for number, key in keys.items() if number <= newest}
 
 

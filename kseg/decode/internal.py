@@ -9,7 +9,7 @@ from kseg.decode.metadata_text import cluster_metadata_decoder, remote_log_metad
 from kseg.decode.parts import Decoder
 from kseg.decode.transaction_text import transaction_text_decoder
 from kseg.errors import UsageError
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 
 def offsets_json_decoder(release: Release) -> Decoder:
@@ -36,19 +36,19 @@ DECODERS: dict[str, Since[Callable[[Release], Decoder]]] = {
     "remote-log-metadata-decoder": (((3, 9), remote_log_metadata_decoder),),
     "share-group-state-decoder": (((4, 0), share_state_decoder),),
 }
-"""Option, without its dashes, to its makers by the first release that has each; the first of several options wins."""
+"""Option, without its dashes, to what makes its decoder since which release; the first of several options wins."""
 
 
 def decoder_for(option: str, release: tuple[int, ...]) -> Decoder:
-    """What an option (`offsets-decoder`, …) decoded in a release.
+    """The decoder that an option (`offsets-decoder`, …) meant in a release.
 
-    A release before the option's first is taken for that one.
+    A release before the option's first one is treated like that one.
 
     Raises:
         UsageError: there is no such option.
     """
     if option not in DECODERS:
-        raise UsageError(f"{option}: no decoder of an internal topic; there are {', '.join(DECODERS)}")
+        raise UsageError(f"{option} isn't a decoder of an internal topic; there are {', '.join(DECODERS)}")
     first = DECODERS[option][0][0]
     since = Release(max(tuple(release), first))
-    return at(DECODERS[option], since)(since)
+    return value_in(since, DECODERS[option])(since)

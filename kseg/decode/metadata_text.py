@@ -72,7 +72,7 @@ def custom_metadata(data: bytes | None) -> str:
 
 
 def state(names: tuple[str, ...], number: int, refusal: str = "state can not be null") -> str:
-    """The name of a state; `refusal` is Kafka's text where there is none."""
+    """The name of a state; `refusal` is Kafka's text if there is none."""
     if not 0 <= number < len(names):
         raise MessageError(refusal)
     return names[number]
@@ -132,7 +132,7 @@ def segment_update_text(fields: Fields) -> str:
 
 
 def partition_delete_text(fields: Fields) -> str:
-    """The deletion of a partition's remote segments. Kafka has no words of its own for a state that isn't there."""
+    """The deletion of a partition's remote segments. Kafka has no message of its own for a missing state."""
     shown = {
         "topicPartition": topic_partition(fields["topicIdPartition"]),
         "state": state(PARTITION_DELETE_STATES, fields["remotePartitionDeleteState"], "null"),

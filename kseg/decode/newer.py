@@ -1,4 +1,4 @@
-"""What of an internal topic's record is newer than kseg knows: it is said, and the rest shown."""
+"""Finds what in an internal topic's record is newer than kseg knows; the rest is still shown."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ _COORDINATORS = {
 
 
 def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
-    """What of a record's value is newer, by the option of its topic's decoder; None if nothing is, or can be told."""
+    """What in a record's value is newer, by the option of its topic's decoder; None if nothing is, as far as known."""
     if value is None:
         return None
     try:
@@ -44,7 +44,7 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
 
 
 def newer_part(message: MessageSchema, version: int, fields: Fields) -> str | None:
-    """The version of a message, or its tagged fields, if the schema doesn't have them; None if it has."""
+    """The version of a message, or its tagged fields, if the schema doesn't have them; None if it does."""
     if version > version_range(message.versions).last:
         return f"{message.name} version {version} is {NEWER}"
     tags = sorted(set(_unknown_tags(fields)))

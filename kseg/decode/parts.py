@@ -1,4 +1,4 @@
-"""What a decoder of an internal topic gives: the texts of a record's key and payload, or that the real tool dies."""
+"""The result of an internal topic's decoder: texts of a record's key and payload, or that the real tool dies."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,18 +8,18 @@ from kseg.formats.positions import VERSION
 
 
 class Parts(NamedTuple):
-    """The texts, in UTF-8, that stand behind `key: ` and `payload: `; None where that part is not printed."""
+    """The texts, in UTF-8, after `key: ` and `payload: `; None if that part isn't printed."""
 
     key: bytes | None
     payload: bytes | None
 
 
 Decoder = Callable[[bytes | None, bytes | None, int], Parts]
-"""Key, value and offset of a record to its parts; raises DecodeError."""
+"""Makes the parts from key, value and offset of a record; raises DecodeError."""
 
 
 class DecodeError(KsegError):
-    """The release's real tool dies at such a record."""
+    """The release's real tool dies at this record."""
 
 
 def parts(key: str | None, payload: str | None) -> Parts:

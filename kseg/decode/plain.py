@@ -32,12 +32,12 @@ def read_string(data: bytes) -> str:
 
 
 def read_bytes(data: bytes) -> bytes:
-    """The bytes as they are."""
+    """The bytes, unchanged."""
     return data
 
 
 def read_hex(data: bytes) -> str:
-    """Two small hex digits for each byte."""
+    """Two lower-case hex digits for each byte."""
     return data.hex()
 
 
@@ -64,17 +64,17 @@ def read_uuid(data: bytes) -> str:
         try:
             return str(UUID(read_string(data)))
         except ValueError as error:
-            raise NotDecodable(f"no uuid: {one_line(error)}") from error
+            raise NotDecodable(f"not a uuid: {one_line(error)}") from error
     if len(data) != 16:
         raise NotDecodable(f"{len(data)} bytes: a uuid has 16, or {UUID_TEXT_SIZE} as text")
     return str(UUID(bytes=data))
 
 
 def read_json(data: bytes) -> Json:
-    """JSON text, also behind the schema id that Confluent's JSON Schema serializer writes.
+    """JSON text, also after the schema id that Confluent's JSON Schema serializer writes.
 
-    Numbers that no float can hold, names that stand twice, and halves of surrogate pairs are refused: showing the bytes
-    as they are loses less.
+    Refuses numbers that don't fit into a float, repeated names, and halves of surrogate pairs: showing the bytes
+    unchanged loses less.
     """
     if data[:1] in (b"\0", b"\1"):
         data = data[ID_PREFIX_SIZE if data[0] == 0 else GUID_PREFIX_SIZE :]
@@ -85,12 +85,12 @@ def read_json(data: bytes) -> Json:
     except RecursionError as error:
         raise NotDecodable("JSON is nested too deeply") from error
     except ValueError as error:
-        raise NotDecodable(f"no JSON: {one_line(error)}") from error
+        raise NotDecodable(f"not JSON: {one_line(error)}") from error
     return value
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise NotDecodable(f"no JSON: {constant}")
+    raise NotDecodable(f"not JSON: {constant}")
 
 
 def _float(text: str) -> float:
@@ -113,6 +113,6 @@ def messagepack_decoder() -> ValueDecoder:
             value = msgpack.unpackb(data, ext_hook=extension, timestamp=3, strict_map_key=False)
             return json_able(value)
         except errors as error:
-            raise NotDecodable(f"no MessagePack: {one_line(error) or type(error).__name__}") from error
+            raise NotDecodable(f"not MessagePack: {one_line(error) or type(error).__name__}") from error
 
     return without_headers(read)

@@ -20,16 +20,16 @@ from kseg.system.regular_file import read_small
 from kseg.system.scratch import scratch_directory
 
 ReadIndexed = Callable[[Indexed], Json]
-"""A message of a file's to its value; raises NotDecodable."""
+"""Reads a message of a file; raises NotDecodable."""
 
 MAIN_FILE = "registered-schema.proto"
 WELL_KNOWN = "google/protobuf/"
 COMPILER = "grpc_tools"
 COMPILER_SECONDS = 60
 LARGEST_DESCRIPTORS = 4 << 20
-"""Bytes of a descriptor set's file."""
+"""The largest size of a descriptor set file, in bytes."""
 
-Descriptor = Any  # protobuf's classes come and go with its back ends
+Descriptor = Any  # protobuf's classes differ between its back ends
 FileProtos = dict[str, Descriptor]
 """File descriptors by the name under which others import them."""
 
@@ -42,10 +42,10 @@ def protobuf(module: str) -> ModuleType:
 def protobuf_decoder(path: Path, message_name: str | None, part: Part) -> ValueDecoder:
     """A decoder of one message type of a descriptor set (`protoc --include_imports --descriptor_set_out`).
 
-    Messages may stand bare, or behind a schema id and message indexes; bare ones never begin with such an id.
+    Messages may be bare, or come after a schema id and message indexes; bare ones never begin like such an id.
 
     Raises:
-        UsageError: the file is no descriptor set, no such message is in it, or the library is missing.
+        UsageError: the file isn't a descriptor set, the message isn't in it, or the library is missing.
         OpenError: the file can't be read.
     """
     files = _descriptor_set(path)
@@ -70,16 +70,16 @@ def _descriptor_set(path: Path) -> FileProtos:
     try:
         files = descriptors.FileDescriptorSet.FromString(content).file
     except protobuf("message").DecodeError as error:
-        raise UsageError(f"no descriptor set: {one_line(error)}", path) from error
+        raise UsageError(f"not a descriptor set: {one_line(error)}", path) from error
     if not files:
-        raise UsageError("no descriptor set: it holds no file", path)
+        raise UsageError("not a descriptor set: it has no file", path)
     return {file.name: file for file in files}
 
 
 def _message_named(pool: Descriptor, files: FileProtos, name: str | None) -> Descriptor:
     known = [f"{file.package}.{message.name}".lstrip(".") for file in files.values() for message in file.message_type]
     if name is None:
-        raise NotDecodable(f"which message? {one_line(', '.join(known))}")
+        raise NotDecodable(f"no message is named; there are {one_line(', '.join(known))}")
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError as error:
@@ -139,7 +139,7 @@ def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
             descriptor_pool=pool,
         )
     except (errors, json_format.Error, ValueError, TypeError, RecursionError) as error:
-        raise NotDecodable(f"no {descriptor.full_name}: {one_line(error)}") from error
+        raise NotDecodable(f"not a {descriptor.full_name}: {one_line(error)}") from error
     return cast(Json, value)
 
 
@@ -161,7 +161,7 @@ def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> 
 
 
 def _message_at(file: Descriptor, indexes: Iterable[int]) -> Descriptor:
-    """The message type that indexes point at: of the file, then in the message before."""
+    """The message type that indexes select: the first in the file, each next one within the message before."""
     proto = protobuf("descriptor_pb2").FileDescriptorProto()
     file.CopyToProto(proto)
     names = [proto.package] if proto.package else []
@@ -188,7 +188,7 @@ def _registered_files(registry: Registry, schema: RegisteredSchema) -> FileProto
 
 
 def _serialized(name: str, text: str) -> Descriptor | None:
-    """The descriptor that clients may register in place of the source, in base64; None if the text is no such thing."""
+    """The descriptor that clients may register instead of the source, in base64; None if the text isn't one."""
     descriptors = protobuf("descriptor_pb2")
     try:
         file = descriptors.FileDescriptorProto.FromString(b64decode(text, validate=True))
@@ -202,7 +202,7 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
     """The descriptors of source files, by protoc. Raises NotDecodable, UsageError if it isn't installed."""
     compiler = find_spec(COMPILER)
     if compiler is None or compiler.origin is None:
-        raise UsageError(f"{COMPILER} is missing, which compiles .proto files: kseg's extra `protobuf` brings it")
+        raise UsageError(f"{COMPILER} is missing; it compiles .proto files: install kseg's extra `protobuf`")
     well_known = Path(compiler.origin).parent / "_proto"
     with scratch_directory() as folder:
         for name, text in texts.items():
@@ -215,9 +215,9 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
 
 def _write(folder: Path, name: str, text: str) -> None:
     path = PurePosixPath(name)
-    # Names come out of the registry: they must not lead out of the folder.
+    # Names come from the registry: they must not lead out of the folder.
     if path.is_absolute() or ".." in path.parts or not path.parts or any(not char.isprintable() for char in name):
-        raise NotDecodable(f"the import {one_line(name)} is no relative path")
+        raise NotDecodable(f"the import {one_line(name)} isn't a relative path")
     try:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
@@ -228,11 +228,11 @@ def _write(folder: Path, name: str, text: str) -> None:
 def _run_compiler(arguments: list[str]) -> None:
     command = [sys.executable, "-P", "-m", f"{COMPILER}.protoc", *arguments]
     try:
-        # The arguments are kseg's own; names out of the registry are only names of files in the folder.
+        # The arguments are kseg's own; names from the registry are only names of files in the folder.
         ran = subprocess.run(  # noqa: S603
             command, capture_output=True, text=True, timeout=COMPILER_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotDecodable(f"protoc didn't run: {one_line(error)}") from error
+        raise NotDecodable(f"protoc failed to run: {one_line(error)}") from error
     if ran.returncode:
         raise NotDecodable(f"the schema doesn't compile: {one_line(ran.stderr)}")

@@ -1,13 +1,13 @@
-"""What a Protobuf message may cost: each message in it takes room for all fields of its type, however few it has."""
+"""Bounds on a Protobuf message: each message in it takes memory for all fields of its type, however few it has."""
 
 from typing import Any
 
 from kseg.decode.decoded import NotDecodable
 
 MOST_FIELDS = 1 << 22
-"""Fields of all messages in a value, those at their defaults too."""
+"""The most fields of all messages in a value, including those at their defaults."""
 _SMALLEST = 2
-"""Bytes of a message in another one: a tag, and a length of 0."""
+"""The fewest bytes of a message in another one: a tag, and a length of 0."""
 _VARINT, _LENGTH, _START, _END = 0, 2, 3, 4
 _FIXED = {1: 8, 5: 4}
 
@@ -15,7 +15,7 @@ Descriptor = Any
 
 
 class FieldCounts:
-    """Counts the fields that a message of a type is going to have in memory."""
+    """Counts the fields that a message of a type will have in memory."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         """Takes the type's descriptor."""
@@ -29,7 +29,7 @@ class FieldCounts:
 
 
 def _widest(descriptor: Descriptor) -> int:
-    """The most fields that a type has of those that are in it, at any level."""
+    """The most fields of a type and of all types within it."""
     waiting, seen, widest = [descriptor], {descriptor.full_name}, 0
     while waiting:
         for field in waiting.pop().fields:
@@ -43,7 +43,7 @@ def _widest(descriptor: Descriptor) -> int:
 
 
 def _count(data: bytes, descriptor: Descriptor) -> int:
-    """Fields of the messages within a message, as far as it can be read; more than the limit needn't be counted."""
+    """Fields of the messages within a message, as far as it can be read; counting stops at the limit."""
     waiting, total = [(0, len(data), descriptor)], 0
     while waiting and total <= MOST_FIELDS:
         position, end, own = waiting.pop()
@@ -74,7 +74,7 @@ def _count(data: bytes, descriptor: Descriptor) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A number and the position after it; what is cut counts as its bytes say."""
+    """A number and the position after it; a cut number has the value of its bytes."""
     value = shift = 0
     while position < end:
         byte = data[position]

@@ -1,4 +1,4 @@
-"""A decoder of messages that carry the id of a registered schema, of whatever kind it is."""
+"""A decoder of messages with the id of a registered schema of any kind."""
 
 from collections.abc import Callable
 
@@ -13,10 +13,10 @@ ReadMessage = Callable[[WireMessage], Json]
 
 
 class RegisteredReader:
-    """Reads messages by a registry; each schema is prepared once; what is wrong with it is said of each message."""
+    """Reads messages with a registry. Prepares each schema once; an error in it is reported for each message."""
 
     def __init__(self, registry: Registry, part: Part) -> None:
-        """Takes the registry, and which part of records is read: it decides on the header that may hold the id.
+        """Takes the registry, and the part of records to read: it decides which header may hold the id.
 
         Raises:
             UsageError: the library that a schema of the registry needs is missing.
@@ -31,7 +31,7 @@ class RegisteredReader:
             protobuf("descriptor_pb2")
 
     def knows(self, data: bytes, headers: Headers) -> bool:
-        """Whether the message carries an id that the registry has."""
+        """Whether the message has an id that is in the registry."""
         message = parse_wire(data, headers, self._part)
         return message is not None and self._registry.find(message.schema_id) is not None
 
@@ -39,7 +39,7 @@ class RegisteredReader:
         """The message's value. Raises NotDecodable."""
         message = parse_wire(data, headers, self._part)
         if message is None:
-            raise NotDecodable("no schema id before the message, nor in a header")
+            raise NotDecodable("no schema id before the message or in a header")
         if message.schema_id not in self._readers:
             self._readers[message.schema_id] = self._prepared(message.schema_id)
         reader = self._readers[message.schema_id]

@@ -22,7 +22,7 @@ LATEST_VERSION = -1
 
 
 class Reference(NamedTuple):
-    """A schema that another one needs: the name under which it does, and where it is registered."""
+    """A schema that another one needs: the name that it uses, and where the schema is registered."""
 
     name: str
     subject: str
@@ -33,8 +33,8 @@ class Reference(NamedTuple):
 class RegisteredSchema:
     """A version of a subject.
 
-    `kind` is AVRO, PROTOBUF or JSON; `guid` None if it isn't known; `is_deleted` softly, or by a tombstone whose schema
-    is still in the log. What was written with a deleted schema is still read with it.
+    `kind` is AVRO, PROTOBUF or JSON; `guid` None if it isn't known; `is_deleted`: softly, or by a tombstone while its
+    schema is still in the log. Messages that were written with a deleted schema are still read with it.
     """
 
     subject: str
@@ -55,25 +55,25 @@ class RegisteredSchema:
 class Registry:
     """Schemas by id, GUID, or subject and version.
 
-    unreadable: records of the topic that are no schema's and couldn't be read.
+    unreadable: the number of records of the topic that couldn't be read.
     """
 
     def __init__(self, schemas: Iterable[RegisteredSchema], unreadable: int = 0) -> None:
-        """Takes all versions of all subjects; the same id may stand with several of them."""
+        """Takes all versions of all subjects; several of them may have the same id."""
         self.schemas = tuple(schemas)
         self.unreadable = unreadable
         self._versions = {(schema.subject, schema.version): schema for schema in self.schemas}
-        # The last one wins: living ones of the default context.
+        # The last one wins: those of the default context that aren't deleted.
         ranked = sorted(self.schemas, key=lambda schema: (schema.context == DEFAULT_CONTEXT, not schema.is_deleted))
         self._by_id: dict[SchemaId, RegisteredSchema] = {schema.id: schema for schema in ranked}
         self._by_id |= {schema.guid: schema for schema in ranked if schema.guid is not None}
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """The schema with an id or GUID, one of the default context before others; None if there is none."""
+        """The schema with an id or GUID, preferably in the default context; None if there is none."""
         return self._by_id.get(schema_id)
 
     def referred(self, reference: Reference) -> RegisteredSchema | None:
-        """What a reference names; None if it isn't there."""
+        """The schema that a reference names; None if it is missing."""
         if reference.version == LATEST_VERSION:
             versions = [schema for schema in self.schemas if schema.subject == reference.subject]
             return max(versions, key=lambda schema: schema.version, default=None)
@@ -84,8 +84,8 @@ def read_registry(path: Path) -> Registry:
     """The registry in a partition directory of `_schemas`, in a log directory that has one, or in one log file.
 
     Raises:
-        OpenError: nothing of that kind is there.
-        UsageError: it holds no schema.
+        OpenError: there is no such file or directory.
+        UsageError: it has no schema.
     """
     if path.is_file():
         files = [path]
@@ -93,7 +93,7 @@ def read_registry(path: Path) -> Registry:
         files = [segment.path for partition in topic_partitions(path, TOPIC) for segment in partition.segments]
     registry = registry_of(_records(files))
     if not registry.schemas:
-        raise UsageError("holds no schema: give the partition directory of _schemas", path)
+        raise UsageError("has no schema: give the partition directory of _schemas", path)
     return registry
 
 
@@ -104,7 +104,7 @@ def _records(files: Iterable[Path]) -> Iterator[tuple[bytes | None, bytes | None
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:
-    """The registry that keys and values of `_schemas`, in the log's order, add up to."""
+    """The registry after all records of `_schemas`, given as keys and values in the log's order."""
     versions: dict[tuple[str, int], RegisteredSchema] = {}
     unreadable = 0
     for key, value in records:
@@ -148,14 +148,14 @@ def _schema(subject: str, version: int, value: "Members") -> RegisteredSchema:
 def _references(value: "Members") -> Iterator[Reference]:
     listed = value.members.get("references") or []
     if not isinstance(listed, list):
-        raise NotDecodable("references is no list")
+        raise NotDecodable("references isn't a list")
     for entry in listed:
         members = Members(entry if isinstance(entry, dict) else {})
         yield Reference(members.text("name"), members.text("subject"), members.number("version"))
 
 
 def _guid(value: "Members", text: str) -> UUID | None:
-    """The GUID: the MD5 of the schema. Newer registries store it; of a schema that is only text it can be computed."""
+    """The GUID: the MD5 of the schema. Newer registries store it; if the schema is only text, it can be computed."""
     stored = value.members.get("md5")
     if isinstance(stored, str):
         try:
@@ -168,27 +168,27 @@ def _guid(value: "Members", text: str) -> UUID | None:
 
 
 class Members(NamedTuple):
-    """A JSON object's members, asked for by type."""
+    """A JSON object's members, by type."""
 
     members: dict[str, object]
 
     def text(self, name: str) -> str:
-        """A text. Raises NotDecodable if there is none."""
+        """The text of a member. Raises NotDecodable if it isn't text."""
         value = self.members.get(name)
         if not isinstance(value, str):
-            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, no text")
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not text")
         return value
 
     def number(self, name: str) -> int:
-        """An integer. Raises NotDecodable if there is none."""
+        """The integer of a member. Raises NotDecodable if it isn't an integer."""
         value = self.members.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, no integer")
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not an integer")
         return value
 
 
 def _object(data: bytes | None) -> Members:
     value = read_json(data or b"")
     if not isinstance(value, dict):
-        raise NotDecodable("no JSON object")
+        raise NotDecodable("not a JSON object")
     return Members({**value})

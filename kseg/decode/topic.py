@@ -1,4 +1,4 @@
-"""Where the partitions of an internal topic lie."""
+"""Finds the partitions of an internal topic."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from kseg.log.partition.replicas import one_of_each
 
 
 class TopicPlaces(NamedTuple):
-    """A topic's partitions that are in use, by number; and the log directories where they were looked for.
+    """A topic's partitions that are in use, by number, and the log directories that were searched.
 
     is_all: log directories were given, not single partitions.
     """
@@ -22,18 +22,18 @@ class TopicPlaces(NamedTuple):
 
 
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
-    """A topic's partitions: those in log directories, or parents of these, and those given.
+    """A topic's partitions: given directly, in log directories, or in parents of these.
 
-    A directory with segments is taken at its word, whatever it is called: it may have been copied from elsewhere. Of
-    several replicas the one that goes furthest is taken.
+    A directory with segments is used whatever its name is, since it may have been copied from elsewhere. If there are
+    several replicas, the one with the largest end offset is used.
 
     Args:
         paths: a path or several.
         topic: its name.
-        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+        refuse: is called with the error of a path that can't be listed if others can; None raises it.
 
     Raises:
-        OpenError: there is no such directory, or the topic is nowhere.
+        OpenError: there is no such directory, or the topic isn't found.
     """
     given = [paths] if isinstance(paths, Path) else list(paths)
     found: list[PartitionLog] = []
@@ -54,19 +54,19 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
             raise each
         refuse(each)
     if not found:
-        raise OpenError(f"holds neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
+        raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
     partitions = sorted(one_of_each(found), key=lambda partition: partition.partition or 0)
     return TopicPlaces(tuple(partitions), tuple(log_dirs), is_all)
 
 
 def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
-    """The same partitions alone; arguments and errors as for `find_topic`."""
+    """Only the partitions; arguments and errors as for `find_topic`."""
     return list(find_topic(paths, topic, refuse).partitions)
 
 
 def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:
     if not path.is_dir():
-        raise OpenError("is no directory" if path.exists() else "no such file or directory", path)
+        raise OpenError("isn't a directory" if path.exists() else "no such file or directory", path)
     if holds_segments(path):
         named = path.resolve() if path.name in ("", "..") else path
         return TopicPlaces((PartitionLog(path),), (named.parent,), is_all=False)
@@ -81,6 +81,6 @@ def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:
 
 
 def _without_partitions(path: Path, log_dirs: Sequence[LogDir]) -> list[Path]:
-    """Log directories right below a path that hold no partition any more: metadata may still name them."""
+    """Log directories directly below a path that have no partitions any more: metadata may still name them."""
     known = {log_dir.path for log_dir in log_dirs}
     return [place.parent for place in sorted(path.glob(f"*/{META_PROPERTIES}")) if place.parent not in known]

@@ -9,7 +9,7 @@ from kseg.decode.group_text import read
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 STATES = (
     "Empty",
@@ -29,7 +29,7 @@ class TransactionTexts(NamedTuple):
     key: str
     partitions: str
     shows_tombstones: bool
-    """As `<DELETE>`; before, a record without value kills."""
+    """`<DELETE>`; earlier releases die at a record without value."""
     names_unknown_keys: bool
 
 
@@ -43,7 +43,7 @@ TEXTS: Since[TransactionTexts] = (
 
 def transaction_text_decoder(release: Release) -> Decoder:
     """The decoder of a release before 4.1."""
-    texts = at(TEXTS, release)
+    texts = value_in(release, TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         version = key_version(key)
@@ -62,7 +62,7 @@ def transaction_text_decoder(release: Release) -> Decoder:
 
 
 def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
-    """What is printed of a transaction's state."""
+    """The printed text of a transaction's state."""
     status = fields["transactionStatus"]
     if not 0 <= status < len(STATES):
         raise DecodeError(f"unknown transaction status {status}: the real tool stops here")
@@ -77,7 +77,7 @@ def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
 def partitions_text(texts: TransactionTexts, fields: Fields) -> str:
     """A transaction's partitions, each once and in the file's order; the real tool has a hash table's order.
 
-    An empty transaction has none, whatever is written. Several stand with `, ` in a set's text, with `,` in a list's.
+    An empty transaction has none, whatever is written. A set's text separates them with `, `, a list's with `,`.
     """
     topics = fields["transactionPartitions"]
     if fields["transactionStatus"] == 0:

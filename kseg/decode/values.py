@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecoderOptions:
-    """What decoders need to know.
+    """Options for decoders.
 
     `schema`: an Avro schema, a directory or JSON file of many by id, or a Protobuf descriptor set; `message`: the full
     name of the Protobuf message; `registry`: the partition directory of `_schemas`.
@@ -50,7 +50,7 @@ class DecoderOptions:
 
 
 def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecoder:
-    """The decoder of a name: one of DECODERS, a Kafka class that means one, or `module:callable` of the user's own.
+    """The decoder with a name: one of DECODERS, a Kafka class that means one, or the user's own `module:callable`.
 
     Raises:
         UsageError: there is none, an option is missing or wrong, or a library isn't installed.
@@ -65,7 +65,7 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
 
 
 def callable_decoder(name: str) -> ValueDecoder:
-    """A decoder that calls the user's own with bytes and headers; what it raises is the reason.
+    """A decoder that calls the user's own with bytes and headers; an exception becomes the reason.
 
     Raises UsageError if it can't be imported or called.
     """
@@ -75,7 +75,7 @@ def callable_decoder(name: str) -> ValueDecoder:
         for part in attribute.split("."):
             function = getattr(function, part)
     except Exception as error:
-        # The module is the user's own, and so is what it raises; or the name is none.
+        # The module is the user's own, so it may raise anything; or the name is wrong.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")
@@ -92,10 +92,10 @@ def callable_decoder(name: str) -> ValueDecoder:
 
 
 def auto_decoder(options: DecoderOptions, part: Part) -> ValueDecoder:
-    """A decoder that takes what fits: JSON objects and lists, a schema id that the registry has, text, bytes.
+    """A decoder that uses the first form that fits: JSON objects and lists, a schema id of the registry, text, bytes.
 
-    JSON numbers, words and strings stay the text that they are. Text is UTF-8 without control characters but tabs and
-    line ends. It never gives a reason.
+    JSON numbers, words and strings stay text. Text is UTF-8 without control characters except tabs and line ends. This
+    decoder never gives a reason.
     """
     registered = None if options.registry is None else _registered_reader(options.registry, part)
 
@@ -118,7 +118,7 @@ TEXT_CONTROLS = frozenset("\t\n\r")
 
 def _object_or_list(data: bytes, _: Headers) -> Json:
     if data.lstrip()[:1] not in (b"{", b"["):
-        raise NotDecodable("no JSON object or list")
+        raise NotDecodable("not a JSON object or list")
     return read_json(data)
 
 
@@ -166,7 +166,7 @@ def _plain(read: Callable[[bytes], Json | bytes]) -> Make:
 
 
 PRETTY_JSON = "json-pretty"
-"""Reads what `json` reads; where it is printed as text it is indented."""
+"""Reads what `json` reads; it is indented when it is printed as text."""
 
 DECODERS: dict[str, Make] = {
     "string": _plain(read_string),
@@ -184,7 +184,7 @@ DECODERS: dict[str, Make] = {
     "protobuf": _protobuf,
     "auto": auto_decoder,
 }
-"""Names to what makes each."""
+"""What makes each decoder, by name."""
 
 CLASSES = {
     "StringDecoder": "string",

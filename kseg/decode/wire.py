@@ -7,9 +7,9 @@ from kseg.decode.decoded import Headers, NotDecodable, Part
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 MAGIC_ID = b"\0"
-"""Behind it stands an int32 id."""
+"""An int32 id follows it."""
 MAGIC_GUID = b"\1"
-"""Behind it stand the 16 bytes of a GUID."""
+"""The 16 bytes of a GUID follow it."""
 ID_PREFIX_SIZE = 5
 GUID_PREFIX_SIZE = 17
 SCHEMA_ID_HEADER: dict[Part, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
@@ -20,18 +20,18 @@ SchemaId = int | UUID
 class WireMessage(NamedTuple):
     """A message with its schema's id.
 
-    `behind` is what follows the id where the id stands: the payload, or, if that is a header, what else the header has.
-    `payload` is None unless the id stands in a header.
+    `after_id` is what follows the id: the payload, or, if the id is in a header, the rest of that header. `payload` is
+    None unless the id is in a header.
     """
 
     schema_id: SchemaId
-    behind: bytes
+    after_id: bytes
     payload: bytes | None = None
 
     @property
     def body(self) -> bytes:
-        """The message itself, of a format that has nothing between id and message."""
-        return self.behind if self.payload is None else self.payload
+        """The message itself, for formats that have nothing between id and message."""
+        return self.after_id if self.payload is None else self.payload
 
 
 class Indexed(NamedTuple):
@@ -62,15 +62,15 @@ def _schema_id(data: bytes) -> WireMessage | None:
 
 
 def parse_indexed(message: WireMessage) -> Indexed:
-    """The Protobuf message behind its list of message indexes. Raises NotDecodable if that list can't be."""
-    count, position = _zigzag(message.behind, 0)
-    if not 0 <= count <= len(message.behind):
+    """The Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
+    count, position = _zigzag(message.after_id, 0)
+    if not 0 <= count <= len(message.after_id):
         raise NotDecodable(f"{count} message indexes")
     indexes = []
     for _ in range(count):
-        index, position = _zigzag(message.behind, position)
+        index, position = _zigzag(message.after_id, position)
         indexes.append(index)
-    body = message.behind[position:] if message.payload is None else message.payload
+    body = message.after_id[position:] if message.payload is None else message.payload
     # A single 0 is what an empty list stands for: the first message.
     return Indexed(tuple(indexes) or (0,), body)
 
@@ -84,5 +84,5 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 def schema_name(schema_id: SchemaId) -> str:
-    """The id as messages name it."""
+    """The id as messages show it."""
     return f"schema {schema_id}"

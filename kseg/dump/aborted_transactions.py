@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.entry_file import EntryFile
 from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 
@@ -31,7 +31,7 @@ def checked_transactions(path: str, found: "Found", *, reads_holes: bool = False
     """
     unknown, falling, previous = 0, 0, -1
     count = 0
-    with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
+    with EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS) as index:
         for stored in index.pieces() if reads_holes else (piece for _, piece in index.stored_pieces()):
             count += len(stored)
             piece = list(map(AbortedTransaction._make, stored))

@@ -20,7 +20,7 @@ from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 READ_AHEAD = 4096
-"""Bytes read for a header and those behind it: what lies between two entries of an index."""
+"""Bytes read for a header and those after it: the distance between two entries of an index."""
 EMPTY_BATCHES = 64
 """Batches without records that are passed over in search for a record."""
 WALKS, WALKS_FREE, WALK_OF_ENTRY = 2, 1 << 16, 2
@@ -38,7 +38,7 @@ class NoBatch(StrEnum):
     """Why there is nothing to compare an entry with."""
 
     NEGATIVE = "negative position"
-    BEYOND_END = "position behind the log's last whole batch"
+    BEYOND_END = "position after the log's last whole batch"
     NO_HEADER = "position where no batch begins"
     TOO_LARGE = "batch larger than --max-message-size"
     UNREADABLE = "batch whose records can't be read"
@@ -86,7 +86,7 @@ class BatchReader:
         return NoBatch.TOO_LARGE if isinstance(batch, BatchHeader) and batch.size > self._largest else batch
 
     def first_offset(self, batch: BatchHeader) -> int | NoBatch:
-        """The offset of the first record that is there in the batch, or behind it if it has none."""
+        """The offset of the first record in the batch, or the one after the batch if it has none."""
         found: BatchHeader | NoBatch = batch
         for _ in range(EMPTY_BATCHES):
             if isinstance(found, NoBatch):
@@ -110,7 +110,7 @@ class BatchReader:
         return records.largest_timestamp if records.problem is None else records.problem
 
     def find(self, start: int, offset: int) -> BatchHeader | NoBatch:
-        """The first batch from a batch's position on that ends at an offset or behind it."""
+        """The first batch from a batch's position on that ends at or after an offset."""
         position = start
         if self._walk is not None and self._walk[0] == start and self._walk[1] <= offset:
             position = self._walk[2]  # all batches before it end before that offset

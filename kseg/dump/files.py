@@ -14,7 +14,7 @@ from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_fil
 from kseg.layouts import kinds as layout
 from kseg.output.progress import ProgressBar
 from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.releases import Release, at
+from kseg.releases import Release, value_in
 
 REPORTED_LINES = 20
 """Lines of each file's report without --like; with it all are given, as that release gives them."""
@@ -26,14 +26,9 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
     FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
     FileKind.TRANSACTION_INDEX: ("kseg.dump.aborted_transactions", "dump_transaction_index"),
     FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
-    FileKind.OFFSET_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
-    FileKind.LEADER_EPOCH_CHECKPOINT: ("kseg.dump.texts", "dump_text"),
-    FileKind.PARTITION_METADATA: ("kseg.dump.texts", "dump_text"),
-    FileKind.META_PROPERTIES: ("kseg.dump.texts", "dump_text"),
-    FileKind.QUORUM_STATE: ("kseg.dump.texts", "dump_text"),
-    FileKind.CLEAN_SHUTDOWN: ("kseg.dump.texts", "dump_text"),
 }
-"""Module and function that print each kind of file; a module is imported when a file of its kind is met."""
+"""Kinds of files that have a module and function of their own; it is imported when a file of its kind is met."""
+_ENTRIES_DUMPER = ("kseg.dump.entry_lines", "dump_entries")
 _JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
 _ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
@@ -53,7 +48,7 @@ def dump_files(
     quiet: bool = False,
     progress: bool | None = None,
 ) -> int:
-    """Prints files, and those of directories, on standard output; what can't be opened is said, the rest goes on.
+    """Prints files, and those in directories, on standard output; reports what can't be opened, and goes on.
 
     Args:
         paths: files and directories.
@@ -195,17 +190,17 @@ def dump_file(path: str, context: DumpContext) -> None:
     """Prints one file. Raises OpenError if it can't be opened."""
     like = context.options.like
     kind = kind_to_dump(path, like)
-    if kind is FileKind.UNKNOWN and like is not None and not at(layout.NAMES_UNKNOWN_FILES, like):
+    if kind is FileKind.UNKNOWN and like is not None and not value_in(like, layout.NAMES_UNKNOWN_FILES):
         return
     if context.options.output == "json" or _prints_records(context.options):
         _dump_rows(path, kind, context)
         return
     if context.is_following:
-        _dumper(_DUMPERS[kind])(path, context)
+        _dumper(_DUMPERS.get(kind, _ENTRIES_DUMPER))(path, context)
         return
     context.line(layout.DUMPING.format(path=context.shown(path)))
     if kind is not FileKind.UNKNOWN:
-        _dumper(_DUMPERS[kind])(path, context)
+        _dumper(_DUMPERS.get(kind, _ENTRIES_DUMPER))(path, context)
         return
     if like is None:
         _check_existence(path)
@@ -221,7 +216,7 @@ def _check_existence(path: str) -> None:
 
 
 def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
-    """Prints a file as objects or rows: of what isn't known too it is told whether it can be opened."""
+    """Prints a file as objects or rows; for an unknown kind too it reports if it can't be opened."""
     if kind is FileKind.UNKNOWN:
         _check_existence(path)
         context.talk(layout.IGNORING.format(path=path))
@@ -234,11 +229,11 @@ def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
 def kind_to_dump(path: str, like: Release | None) -> FileKind:
     """What a file is printed as; UNKNOWN if it isn't printed.
 
-    A release's tool looks at the text behind the last dot alone; kseg knows text files and Kafka's suffixes too.
+    A release's tool looks only at the text after the last dot; kseg knows text files and Kafka's suffixes too.
     """
     if like is None:
         kind = parse_file_name(path).kind
-        return kind if kind in _DUMPERS else FileKind.UNKNOWN
+        return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # it is always empty
     _, dot, extension = PurePath(path).name.rpartition(".")
     kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
-    return kind if kind in at(layout.DUMPED_KINDS, like) else FileKind.UNKNOWN
+    return kind if kind in value_in(like, layout.DUMPED_KINDS) else FileKind.UNKNOWN

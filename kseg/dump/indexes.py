@@ -24,7 +24,7 @@ from kseg.layouts import indexes as layout
 from kseg.layouts.indexes import Compared
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-from kseg.releases import Release, at
+from kseg.releases import Release, value_in
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
@@ -123,7 +123,7 @@ def _beside(path: str, extension: str) -> Path:
 
 @contextmanager
 def _reader_beside(path: str, options: "DumpOptions", found: Found) -> Iterator[BatchReader | None]:
-    """A reader of the log beside an index; None if there is none, which is said."""
+    """A reader of the log next to an index; reports it and returns None if there is none."""
     with ExitStack() as stack:
         reader = None
         try:
@@ -143,7 +143,7 @@ class _IndexCheck(ABC):
         self.release = release
         self.found = found
         self.absolute_path = absolute_path(index.name)
-        self.stops_before_zero = at(layout.STOPS_BEFORE_ZERO_ENTRY, self.release)
+        self.stops_before_zero = value_in(self.release, layout.STOPS_BEFORE_ZERO_ENTRY)
         base_offset = parse_file_name(index.name).base_offset
         if base_offset is None:
             found.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
@@ -182,7 +182,7 @@ class _IndexCheck(ABC):
 
     def tell_hidden(self, number: int) -> None:
         """Says that something follows a zero entry, which ends the dump, if something does."""
-        content = self.index.content_behind(number)
+        content = self.index.content_after(number)
         if content is not None:
             self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
 
@@ -204,20 +204,20 @@ class ToolOffsetCheck(_IndexCheck):
 
     def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
         super().__init__(index, release, found)
-        self._compared = at(layout.COMPARED, self.release)
+        self._compared = value_in(self.release, layout.COMPARED)
         self._previous = -1, -1
 
     @property
     def is_said_to_be_empty(self) -> bool:
         """Whether the release says of it that it is empty, and no more."""
-        return self.index.capacity == 0 and at(layout.SAYS_EMPTY, self.release)
+        return self.index.capacity == 0 and value_in(self.release, layout.SAYS_EMPTY)
 
     def insanity(self) -> str | None:
         """What a broker's check at its start would object to; None if nothing."""
         failure = None
         if self.index.capacity:
             last = self.index.entry(self.index.capacity - 1)[0]
-            is_strict = at(layout.LAST_OFFSET_ABOVE_BASE, self.release)
+            is_strict = value_in(self.release, layout.LAST_OFFSET_ABOVE_BASE)
             if last < 0 or (is_strict and last == 0):
                 relation = "not above" if is_strict else "below"
                 failure = f"its last offset {self.offset(last)} is {relation} its base offset {self.base_offset}"
@@ -377,7 +377,7 @@ class _Positions:
 
 
 def _read_positions(path: str, found: Found) -> _Positions:
-    """What the .index beside a .timeindex holds; nothing if there is none, which is said."""
+    """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
     try:
         with EntryFile(str(_beside(path, ".index")), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))

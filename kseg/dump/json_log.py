@@ -34,7 +34,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
     program = zoned_program(_program(path, context), zone_table(options.zone))
     decoder = record_decoder(options.decoding, path)
     rendering = Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed)
-    summary = read_log(path, context, rendering, on_damage=_sayer(say))
+    summary = read_log(path, context, rendering, on_damage=_notes_to(say))
     note_findings(path, summary, context)
     note_failures(path, decoder, context)
     if not context.is_following:
@@ -50,7 +50,7 @@ def _program(path: str, context: DumpContext) -> Program:
     )
 
 
-def _sayer(say: Callable[[dict[str, object]], None]) -> Callable[[Damage], None]:
+def _notes_to(say: Callable[[dict[str, object]], None]) -> Callable[[Damage], None]:
     return lambda damage: say(damage_object(damage))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 SHOWN_FALLS = 20
-"""Places where offsets fall that are told one by one."""
+"""The most places where offsets fall that are reported one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
 
@@ -109,8 +109,8 @@ def dump_log(
         rendering: how.
         output: where to.
         source: what is to be printed of the log; None for all of it.
-        on_damage: is told of each damage when the output stands behind it.
-        on_progress: is told the file's name, bytes read, and bytes in all.
+        on_damage: called with each damage when the output has passed it.
+        on_progress: called with the file's name, bytes read, and total bytes.
     """
     renderer = rendering.renderer(output, log_file.base_offset)
     batches, damages = 0, list[Damage]()
@@ -157,7 +157,7 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> I
     if not run.rows[VALID]:
         renderer.render(run.buffer, run.rows, row, last, run.position, bodies, row)
         yield log_file.crc_damage(run.position, run.rows[SIZE])
-        yield from (problem_damage(problem) for problem in _taken(renderer))
+        yield from (problem_damage(problem) for problem in _take_problems(renderer))
         return
     waiting = deque(damages)  # in the order of their rows
     while row < last and not renderer.is_full:
@@ -166,10 +166,10 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> I
         if waiting and row > waiting[0][0]:
             yield waiting.popleft()[1]
             renderer.problems.clear()  # that the records end where the body does is no news
-        yield from (problem_damage(problem) for problem in _taken(renderer))
+        yield from (problem_damage(problem) for problem in _take_problems(renderer))
 
 
-def _taken(renderer: "Renderer") -> list[RecordProblem]:
+def _take_problems(renderer: "Renderer") -> list[RecordProblem]:
     problems = list(renderer.problems)
     renderer.problems.clear()
     return problems

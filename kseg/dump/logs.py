@@ -14,7 +14,7 @@ from kseg.layouts import logs as layout
 from kseg.layouts.programs import DOCUMENTED, LogOptions, documented_program, release_program
 from kseg.layouts.tool_options import deprecated_class_lines
 from kseg.reading.damage import Damage
-from kseg.releases import at
+from kseg.releases import value_in
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode
@@ -72,14 +72,14 @@ def _first_line(path: str, options: DumpOptions) -> str:
         if name.base_offset is None:
             return layout.BOOTSTRAP_SNAPSHOT
         return layout.SNAPSHOT_END.format(offset=name.base_offset, epoch=name.epoch)
-    line = at(layout.STARTING_OFFSET, options.like or DOCUMENTED)
+    line = value_in(options.like or DOCUMENTED, layout.STARTING_OFFSET)
     return line.format(offset="?" if name.base_offset is None else name.base_offset)
 
 
 def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     like = options.like
     decodes = decode is not None or options.key_decoder is not None or options.value_decoder is not None
-    printing = options.print_data_log or (decodes and at(layout.DECODERS_PRINT, options.release))
+    printing = options.print_data_log or (decodes and value_in(options.release, layout.DECODERS_PRINT))
     if like is None:
         deep = not options.shallow
         program = documented_program(LogOptions(deep, printing, options.skip_record_metadata))
@@ -89,8 +89,8 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
         program,
         decode,
         control_json,
-        gap_rule=at(layout.GAP_RULE, like),
-        last_offset=at(layout.OFFSET_BEFORE_FIRST, like),
+        gap_rule=value_in(like, layout.GAP_RULE),
+        last_offset=value_in(like, layout.OFFSET_BEFORE_FIRST),
         limit=options.max_decompressed,
         as_kafka=True,
     )

@@ -1,26 +1,21 @@
 """Indexes, snapshots and text files as objects: lines of JSON, CSV, tables; what is wrong with them too."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 
+from kseg.dump.entry_lines import check_entries, entries
 from kseg.dump.found import Found
 from kseg.dump.options import DumpContext, DumpOptions
 from kseg.errors import KsegError
-from kseg.formats import checkpoint
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-)
 from kseg.formats.names import FileKind, parse_file_name
-from kseg.index.entry_file import EntryFile
+from kseg.formats.text_files import Members
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.time_index import TimeIndex
 from kseg.output.csv import quoted
-from kseg.system.regular_file import read_text_file
 from kseg.times import iso_time
 
-Members = Mapping[str, object]
 _REPORTS = (
     ("mismatches", "index-mismatch", ("indexOffset", "logOffset")),
     ("timestamp_mismatches", "timestamp-mismatch", ("indexTimestamp", "logTimestamp")),
@@ -40,13 +35,14 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     _check(path, kind, context.options, found)
     context.found.is_wrong |= found.is_wrong
     try:
-        for members in _ENTRIES[kind](path):
-            _print({"type": kind.value, **_with_time(members, context.options.zone)}, context)
+        for members in _ENTRIES.get(kind, entries)(path):
+            _print({"type": kind.value, "file": path, **_with_time(members, context.options.zone)}, context)
     except KsegError as error:
         if not found.summaries:
             raise
-        if context.options.output != "json":
-            context.talk(f"kseg: {path}: {error.message}")
+        line = f"kseg: {path}: {error.message}"
+        if context.options.output != "json" and line not in found.summaries:
+            context.talk(line)
     _print_findings(path, found, context)
 
 
@@ -54,7 +50,6 @@ def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> Non
     from kseg.dump.aborted_transactions import checked_transactions
     from kseg.dump.indexes import check_offset_index, check_time_index
     from kseg.dump.snapshots import check_producer_snapshot
-    from kseg.dump.texts import check_text
 
     match kind:
         case FileKind.OFFSET_INDEX:
@@ -67,7 +62,7 @@ def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> Non
         case FileKind.PRODUCER_SNAPSHOT:
             check_producer_snapshot(path, found)
         case _:
-            check_text(path, found)
+            check_entries(path, found)
 
 
 def _print(members: Members, context: "DumpContext") -> None:
@@ -127,26 +122,13 @@ def _print_findings(path: str, found: Found, context: "DumpContext") -> None:
 def _offset_index(path: str) -> Iterator[Members]:
     with OffsetIndex(path) as index:
         for entry in index.entries():
-            yield {"file": path, "offset": entry.offset, "position": entry.position}
+            yield {"offset": entry.offset, "position": entry.position}
 
 
 def _time_index(path: str) -> Iterator[Members]:
     with TimeIndex(path) as index:
         for entry in index.entries():
-            yield {
-                "file": path,
-                "timestamp": entry.timestamp,
-                "time": None,
-                "offset": entry.offset,
-            }
-
-
-def _transaction_index(path: str) -> Iterator[Members]:
-    names = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
-    with EntryFile(path, ABORTED_TRANSACTION_FIELDS) as index:
-        for _, piece in index.stored_pieces():
-            for entry in piece:
-                yield {"file": path, **dict(zip(names, entry, strict=True))}
+            yield {"timestamp": entry.timestamp, "time": None, "offset": entry.offset}
 
 
 def _producer_snapshot(path: str) -> Iterator[Members]:
@@ -162,45 +144,12 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
     )
     with ProducerSnapshot(path) as snapshot:
         for entry in snapshot.entries():
-            yield {"file": path, **dict(zip(names, entry, strict=True)), "time": None}
-
-
-def _offset_checkpoint(path: str) -> Iterator[Members]:
-    for entry in checkpoint.parse_offset_checkpoint(read_text_file(path)).entries:
-        yield {"file": path, "topic": entry.topic, "partition": entry.partition, "offset": entry.offset}
-
-
-def _leader_epoch_checkpoint(path: str) -> Iterator[Members]:
-    for entry in checkpoint.parse_leader_epoch_checkpoint(read_text_file(path)).entries:
-        yield {"file": path, "epoch": entry.epoch, "startOffset": entry.start_offset}
-
-
-def _partition_metadata(path: str) -> Iterator[Members]:
-    metadata = checkpoint.parse_partition_metadata(read_text_file(path))
-    yield {"file": path, "version": metadata.version, "topicId": metadata.topic_id}
-
-
-def _meta_properties(path: str) -> Iterator[Members]:
-    yield {"file": path, "properties": dict(checkpoint.parse_meta_properties(read_text_file(path)).properties)}
-
-
-def _quorum_state(path: str) -> Iterator[Members]:
-    yield {"file": path, **checkpoint.quorum_state_members(checkpoint.parse_quorum_state(read_text_file(path)))}
-
-
-def _clean_shutdown(path: str) -> Iterator[Members]:
-    yield {"file": path, **checkpoint.clean_shutdown_members(checkpoint.parse_clean_shutdown(read_text_file(path)))}
+            yield {**dict(zip(names, entry, strict=True)), "time": None}
 
 
 _ENTRIES: dict[FileKind, Callable[[str], Iterator[Members]]] = {
     FileKind.OFFSET_INDEX: _offset_index,
     FileKind.TIME_INDEX: _time_index,
-    FileKind.TRANSACTION_INDEX: _transaction_index,
     FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
-    FileKind.OFFSET_CHECKPOINT: _offset_checkpoint,
-    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epoch_checkpoint,
-    FileKind.PARTITION_METADATA: _partition_metadata,
-    FileKind.META_PROPERTIES: _meta_properties,
-    FileKind.QUORUM_STATE: _quorum_state,
-    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
 }
+"""Kinds of files whose objects aren't their entries as the format has them."""

@@ -38,7 +38,7 @@ class DumpOptions(NamedTuple):
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
-    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what of records
+    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in records
     is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601.
     """

@@ -1,4 +1,4 @@
-"""What of a directory's logs is printed, if not all of it."""
+"""Progress through a selection while its logs are printed."""
 
 from typing import TYPE_CHECKING
 

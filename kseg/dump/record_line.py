@@ -40,7 +40,7 @@ def record_line(
         size: the batch's bytes.
         offset: the record's.
         print_data: adds key and payload.
-        redaction: what of the record is replaced.
+        redaction: what is replaced in the record.
 
     Raises:
         OpenError: if no such batch stands there any more, or the record isn't in it: the file has changed meanwhile.

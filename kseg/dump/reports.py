@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kseg.layouts import reports as layout
 from kseg.output.printable import printable
-from kseg.releases import Release, at
+from kseg.releases import Release, value_in
 
 PIECE = 4096
 """Lines that are given at once."""
@@ -65,10 +65,10 @@ class Reports:
         Args:
             most: lines to show of each file's report at most; those left out are counted.
         """
-        last_first = at(layout.LAST_FOUND_FIRST, self.release)
+        last_first = value_in(self.release, layout.LAST_FOUND_FIRST)
         falling = Pairs.last_found_first if last_first else Pairs.falling
-        not_found = at(layout.OFFSETS_NOT_FOUND, self.release)
-        non_consecutive = at(layout.NON_CONSECUTIVE, self.release)
+        not_found = value_in(self.release, layout.OFFSETS_NOT_FOUND)
+        non_consecutive = value_in(self.release, layout.NON_CONSECUTIVE)
         parts: tuple[tuple[str, str, dict[str, Pairs], Callable[[Pairs], Columns]], ...] = (
             (layout.MISMATCHES, layout.MISMATCH, self.mismatches, falling),
             (layout.TIMESTAMP_MISMATCHES, layout.TIMESTAMP_MISMATCH, self.timestamp_mismatches, Pairs.as_found),

@@ -33,7 +33,7 @@ def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]
 
 
 def dump_log_as_rows(path: str, context: "DumpContext") -> None:
-    """Prints a log's records; what is damaged is told on stderr. Raises OpenError if it can't be opened."""
+    """Prints a log's records; reports damage on stderr. Raises OpenError if it can't be opened."""
     options = context.options
     decoder = record_decoder(options.decoding, path)
     decode: Decode | None = decoder

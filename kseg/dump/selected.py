@@ -141,7 +141,7 @@ def _directory(path: str) -> str:
 def dump_selection(
     paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
 ) -> list[Part]:
-    """Prints what is selected of some files; gives what of each directory was.
+    """Prints the selected records of some files; returns the progress of each directory.
 
     Args:
         paths: files; logs of a directory stand together, in the order of their offsets.
@@ -165,7 +165,7 @@ def dump_selection(
         if not logs or left == 0:
             continue
         try:
-            part = Part(Selector(selection, Path(directory), _sayer(context)), left=left)
+            part = Part(Selector(selection, Path(directory), _notes_to(context)), left=left)
         except OpenError:
             for path in logs:
                 dump_one(path, context)  # which says what is wrong
@@ -177,7 +177,7 @@ def dump_selection(
     return parts
 
 
-def _sayer(context: "DumpContext") -> Callable[[str], None]:
+def _notes_to(context: "DumpContext") -> Callable[[str], None]:
     def say(line: str) -> None:
         context.found.summaries.append(f"kseg: {line}")
 
@@ -225,4 +225,4 @@ def _may_hold(path: str, selector: "Selector") -> bool:
     try:
         return selector.may_hold(Path(path))
     except KsegError:
-        return True  # which is said when it is opened
+        return True  # reported when it is opened

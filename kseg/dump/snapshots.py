@@ -10,7 +10,7 @@ from kseg.formats.fixed_fields import FixedFields
 from kseg.index.producer_snapshot import LARGEST_READ, ProducerSnapshot
 from kseg.index.producer_state import ProducerState
 from kseg.layouts import snapshots as layout
-from kseg.releases import Release, at
+from kseg.releases import Release, value_in
 
 if TYPE_CHECKING:
     from kseg.dump.found import Found
@@ -47,7 +47,7 @@ def check_producer_snapshot(path: str, found: "Found") -> None:
 
 def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     """What the release's tool says of a snapshot that it doesn't read; None if it does."""
-    if at(layout.VERSION_COMES_FIRST, release):
+    if value_in(release, layout.VERSION_COMES_FIRST):
         failure = _version_failure(snapshot, release) or _schema_failure(snapshot, release)
     else:
         failure = _schema_failure(snapshot, release) or _version_failure(snapshot, release)
@@ -57,11 +57,11 @@ def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
 def _version_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     if snapshot.header_size < _HEADER.position("crc") or snapshot.version == PRODUCER_SNAPSHOT_VERSION:
         return None
-    return at(layout.UNKNOWN_VERSION, release).format(version=snapshot.version)
+    return value_in(release, layout.UNKNOWN_VERSION).format(version=snapshot.version)
 
 
 def _schema_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
-    reason = _schema_reason(snapshot, at(layout.SCHEMA_REASONS, release))
+    reason = _schema_reason(snapshot, value_in(release, layout.SCHEMA_REASONS))
     return None if reason is None else layout.WRONG_SCHEMA.format(reason=reason)
 
 
@@ -92,17 +92,17 @@ def _crc_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     computed = snapshot.compute_crc()
     if snapshot.crc == computed:
         return None
-    return at(layout.WRONG_CRC, release).format(path=snapshot.file.name, stored=snapshot.crc, computed=computed)
+    return value_in(release, layout.WRONG_CRC).format(path=snapshot.file.name, stored=snapshot.crc, computed=computed)
 
 
 class _ProducerLine:
     """A release's lines of producers."""
 
     def __init__(self, release: Release) -> None:
-        self._line = at(layout.PRODUCER_LINES, release)
-        self._optional = at(layout.OPTIONAL, release)
-        self._always_shows_last_batch = at(layout.ALWAYS_SHOWS_LAST_BATCH, release)
-        self._sequence_wraps = at(layout.SEQUENCE_WRAPS, release)
+        self._line = value_in(release, layout.PRODUCER_LINES)
+        self._optional = value_in(release, layout.OPTIONAL)
+        self._always_shows_last_batch = value_in(release, layout.ALWAYS_SHOWS_LAST_BATCH)
+        self._sequence_wraps = value_in(release, layout.SEQUENCE_WRAPS)
 
     def text(self, entry: ProducerState) -> str:
         """A producer's line."""

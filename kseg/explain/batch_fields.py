@@ -18,9 +18,9 @@ from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 
 MOST_DECOMPRESSED = 1 << 24
-"""Bytes of a body that are read: shown as they are, they take many times as much."""
+"""The largest number of bytes of a body that are read; showing them takes many times as much."""
 DAMAGE_WALKED = 1 << 20
-"""Bytes of a damage that are looked at; the rest is told as one stretch."""
+"""The largest number of bytes of a damage that are read; the rest is shown as one stretch."""
 _SHOWN = 64
 
 
@@ -57,14 +57,15 @@ def _check_crc(field: ExplainedField, batch: Batch) -> None:
 
 
 def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
-    """What is in the compressed records, or in a wrapper's value."""
+    """The contents of the compressed records, or of a wrapper's value."""
     name = "message.value" if batch.is_legacy else "records"
     compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
     if compressed is None:
         return
     body = decompress(batch.codec, batch.magic, memoryview(compressed.raw), MOST_DECOMPRESSED)
     is_cut = body.failure is not None and len(body.data) == MOST_DECOMPRESSED
-    compressed.problem = f"more than {MOST_DECOMPRESSED} bytes come out: no more are read" if is_cut else body.failure
+    too_large = f"decompresses to more than {MOST_DECOMPRESSED} bytes; the rest isn't read"
+    compressed.problem = too_large if is_cut else body.failure
     if batch.is_legacy:
         compressed.body = list(_entries(body.data))
     else:
@@ -97,7 +98,7 @@ def _open_control_records(fields: list[ExplainedField]) -> None:
 
 
 def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
-    """What can be read of a damaged stretch; `raw` is its beginning, DAMAGE_WALKED bytes at most."""
+    """What can be read of a damaged stretch; `raw` is at most its first DAMAGE_WALKED bytes."""
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
     if damage.kind is DamageKind.UNREADABLE:
@@ -115,7 +116,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
 
 
 def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
-    """The fields of the header where its length or magic is wrong, else of all that is there."""
+    """The header's fields if its length or magic is wrong, otherwise all fields that are there."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
     if magic is None or magic > 2:

@@ -1,15 +1,15 @@
-"""What is said of a stretch of bytes."""
+"""A field, or a structure of fields, with its bytes, value and meaning."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Content = bytes | memoryview
-"""Bytes of a file or of a body; a view where they are many."""
+"""Bytes of a file or of a body; a view if there are many."""
 
 
 class Bits(NamedTuple):
-    """Bits of a field, `width` of them from bit `first` (the lowest is 0) on, and what they are."""
+    """Some bits of a field: `width` of them from bit `first` (the lowest is 0) on, and their meaning."""
 
     name: str
     first: int
@@ -19,7 +19,7 @@ class Bits(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A checksum: what is stored and computed, and the bytes that it covers, from `start` up to `end`."""
+    """A checksum, as stored and as computed, and the bytes that it covers, from `start` up to `end`."""
 
     stored: int
     computed: int
@@ -36,8 +36,8 @@ class Check(NamedTuple):
 class ExplainedField:
     """A field, a structure of fields (`children`), or bytes that can't be read (`problem`).
 
-    path: its name, with those of the structures that it stands in. position: of its first byte in the file or, in a
-    decompressed body, in that. raw: its bytes, of a leaf. body: what is in it once it is decompressed.
+    path: its name, after those of the structures that it is in. position: of its first byte in the file or in a
+    decompressed body. raw: the bytes of a leaf. body: its contents after decompression.
     """
 
     path: str
@@ -59,7 +59,7 @@ class ExplainedField:
         return self.path.rpartition(".")[2]
 
     def leaves(self) -> Iterator["ExplainedField"]:
-        """The fields that have no parts, in order; those of a decompressed body are left out."""
+        """The fields that have no parts, in order, without those of a decompressed body."""
         if not self.children:
             yield self
         for child in self.children:

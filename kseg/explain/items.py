@@ -1,6 +1,7 @@
 """Any of Kafka's files, piece by piece: batches, entries, lines, each with its fields."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +12,12 @@ from kseg.errors import KsegError, OpenError
 from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.field import Check, ExplainedField
 from kseg.explain.walk import walk
-from kseg.formats import checkpoint
-from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
-    OFFSET_INDEX_ENTRY_FIELDS,
-    PRODUCER_ENTRY_FIELDS,
-    SNAPSHOT_CRC,
-    TIME_INDEX_ENTRY_FIELDS,
-)
+from kseg.formats.catalogue import FORMATS
+from kseg.formats.fixed import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC
 from kseg.formats.fixed_fields import FixedFields
-from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
+from kseg.formats.text_files import TEXT_FILES
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
@@ -31,17 +26,17 @@ from kseg.reading.segment import Segment
 from kseg.system.regular_file import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
-"""Bytes of a snapshot that are looked at: more than the fields that are read have."""
+"""Bytes of a snapshot that are read: more than its fields need."""
 _SHOWN = 64
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a file: a batch, an entry, a damage, a line, or the whole file where it has no such pieces.
+    """A piece of a file: a batch, an entry, a damage, a line, or the whole file if it has no such pieces.
 
-    first_offset, last_offset: of a batch; None for others, and the first also for wrappers. Fields are read when they
-    are asked for.
+    first_offset, last_offset: of a batch; None for others, and first_offset also for wrappers. Fields are read only
+    when they are needed.
     """
 
     title: str
@@ -59,14 +54,14 @@ class Item:
 
     @cached_property
     def problem(self) -> str | None:
-        """What is wrong with it as a whole; None if nothing is."""
+        """What is wrong with the piece as a whole; None if nothing is."""
         return self.find_problem()
 
 
 def explain_file(path: Path) -> Iterator[Item]:
     """The pieces of a file in order, from its first to its last byte.
 
-    Raises OpenError if it can't be read, KsegError if its name is that of no kind of file that is known.
+    Raises OpenError if it can't be read, KsegError if its name doesn't belong to a known kind of file.
     """
     kind = parse_file_name(path).kind
     if kind in LOG_KINDS:
@@ -75,10 +70,10 @@ def explain_file(path: Path) -> Iterator[Item]:
         yield from _entry_items(path, _ENTRIES[kind])
     elif kind is FileKind.PRODUCER_SNAPSHOT:
         yield from _snapshot_items(path)
-    elif kind in _LINES:
+    elif kind in TEXT_FILES:
         yield from _text_items(path, kind)
     else:
-        raise KsegError("nothing is known of files with such a name", path)
+        raise KsegError("kseg doesn't know files with this name", path)
 
 
 def _log_items(path: Path) -> Iterator[Item]:
@@ -111,29 +106,34 @@ def _damage_item(damage: Damage, raw: bytes) -> Item:
 
 
 class _Entries(NamedTuple):
-    """A kind of file of entries: its grammar, its fields, and the one that is relative to the file's base offset."""
+    """A kind of file of entries: its grammar, and its fields."""
 
     grammar: Any
     fields: FixedFields
-    relative: str = ""
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether offsets are relative to the one in the file's name: such a file is preallocated, too."""
+        return _RELATIVE in self.fields.names
 
 
+_RELATIVE = "relative_offset"
 _ENTRIES = {
-    FileKind.OFFSET_INDEX: _Entries(OFFSET_INDEX_ENTRY, OFFSET_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TIME_INDEX: _Entries(TIME_INDEX_ENTRY, TIME_INDEX_ENTRY_FIELDS, "relative_offset"),
-    FileKind.TRANSACTION_INDEX: _Entries(ABORTED_TRANSACTION, ABORTED_TRANSACTION_FIELDS),
+    shown.kind: _Entries(shown.grammar, ENTRY_FIELDS[shown.kind])
+    for shown in FORMATS.values()
+    if shown.kind is not None
 }
 
 
 def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
-    base = parse_file_name(path).base_offset if kind.relative else None
+    base = parse_file_name(path).base_offset if kind.is_relative else None
     size = kind.grammar.sizeof()
     with EntryFile(path, kind.fields) as file:
-        is_preallocated = bool(kind.relative)
+        is_preallocated = kind.is_relative
         content = 0
         for at, end in _places(file, size):
             if end - at > size:
-                yield _zeros("hole", at, end, "entries of zeros, which the file system doesn't store")
+                yield _zeros("hole", at, end, "entries of zeros that the file system doesn't store")
                 continue
             raw = file.read(at, size)
             if is_preallocated and at and at >= content and not any(raw):
@@ -146,7 +146,7 @@ def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
 
 
 def _places(file: EntryFile, size: int) -> Iterator[tuple[int, int]]:
-    """Where each entry begins and ends, the last one maybe cut; and holes of the file that hold several entries."""
+    """Start and end of each entry (the last one may be cut), and of holes in the file that span several entries."""
     expected = 0
     for slot, entries in file.stored_pieces():
         if slot > expected:
@@ -163,7 +163,7 @@ def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
     size = kind.grammar.sizeof()
     fields = walk(kind.grammar, raw, at)
     if base is not None and len(raw) == size:
-        field = next(field for field in fields if field.path == kind.relative)
+        field = next(field for field in fields if field.path == _RELATIVE)
         field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
     problem = None if len(raw) == size else f"{len(raw)} bytes, an entry has {size}"
     return _read_item(f"entry {at // size}", at, len(raw), fields, problem)
@@ -184,7 +184,7 @@ def _snapshot_items(path: Path) -> Iterator[Item]:
         for field in fields:
             if field.path == "crc" and file.size <= LARGEST_READ:
                 _check_crc(field, file)
-        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # it's what wasn't read
+        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # this is what wasn't read
         yield _read_item("producer snapshot", 0, file.size, fields)
 
 
@@ -194,18 +194,6 @@ def _check_crc(field: ExplainedField, file: EntryFile) -> None:
     field.check = Check(stored, computed, SNAPSHOT_CRC.end, file.size)
     if not field.check.holds:
         field.problem = f"crc is 0x{stored:08x}, computed 0x{computed:08x}"
-
-
-_CHECKPOINT = ("version of the file: 0", "number of entries")
-_LINES: dict[FileKind, tuple[tuple[str, ...], str, Callable[[bytes], object]]] = {
-    FileKind.OFFSET_CHECKPOINT: (_CHECKPOINT, "topic partition offset", checkpoint.parse_offset_checkpoint),
-    FileKind.LEADER_EPOCH_CHECKPOINT: (_CHECKPOINT, "epoch startOffset", checkpoint.parse_leader_epoch_checkpoint),
-    FileKind.PARTITION_METADATA: (("version of the file", "id of the topic"), "", checkpoint.parse_partition_metadata),
-    FileKind.META_PROPERTIES: ((), "a comment, or a property and its value", checkpoint.parse_meta_properties),
-    FileKind.QUORUM_STATE: (("what the node last knew of leader and votes",), "", checkpoint.parse_quorum_state),
-    FileKind.CLEAN_SHUTDOWN: (("the broker's epoch at its orderly stop",), "", checkpoint.parse_clean_shutdown),
-}
-"""Text files: what their first lines are, what all others are, and what reads them."""
 
 
 def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
@@ -222,15 +210,16 @@ def _text_items(path: Path, kind: FileKind) -> Iterator[Item]:
 
 
 def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
-    first, others, parse = _LINES[kind]
+    text_file = TEXT_FILES[kind]
+    first = text_file.first_lines
     problem = None
     try:
-        parse(content)
+        deque(text_file.entries(content), maxlen=0)
     except KsegError as error:
         problem = error.message
     at = 0
     for number, raw in enumerate(line[0] for line in _LINE.finditer(content)):
-        meaning = first[number] if number < len(first) else others
+        meaning = first[number] if number < len(first) else text_file.other_lines
         text = raw.rstrip(b"\r\n").decode("utf-8", "replace")
         field = ExplainedField(f"line {number + 1}", at, len(raw), "text", text, meaning, raw)
         wrong = problem if problem is not None and problem.startswith(f"line {number + 1}:") else None

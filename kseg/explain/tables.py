@@ -1,4 +1,4 @@
-"""The formats' tables, made of the grammars: what `kseg explain --format` prints, and docs/formats.md holds."""
+"""Tables of the formats, made from the grammars, for `kseg explain --format` and docs/formats.md."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -6,21 +6,13 @@ from typing import Any, NamedTuple
 from construct import Array, FixedSized, FocusedSeq, Prefixed, SizeofError, Struct, Switch
 
 from kseg.explain.walk import bit_fields, is_bits, kind_of, unwrapped
-from kseg.formats import batch, control, index, legacy, snapshot
-
-
-class FormatTable(NamedTuple):
-    """A format: its title, what it is, and its grammar."""
-
-    title: str
-    about: str
-    grammar: Any
+from kseg.formats.catalogue import FORMATS
 
 
 class Row(NamedTuple):
     """A field of a format, or bits of it.
 
-    position: None behind fields of no fixed size. size: in bytes, None if it isn't fixed. bits: `3`, `0-2`.
+    position: None after a field of variable size. size: in bytes, None if it varies. bits: `3`, `0-2`.
     """
 
     position: int | None
@@ -29,35 +21,6 @@ class Row(NamedTuple):
     size: int | None
     bits: str
     meaning: str
-
-
-FORMATS: dict[str, FormatTable] = {
-    "log-entry": FormatTable(
-        "Log entry, v0 and v1", "What a .log held up to 0.10; its message follows.", legacy.LOG_ENTRY
-    ),
-    "message-v0": FormatTable("Message, v0", "Up to 0.9.", legacy.MESSAGE_V0),
-    "message-v1": FormatTable("Message, v1", "0.10.0 to 0.10.2.", legacy.MESSAGE_V1),
-    "record-batch": FormatTable(
-        "Record batch, v2", "From 0.11; the records follow, compressed as one.", batch.BATCH_HEADER
-    ),
-    "record": FormatTable("Record, v2", "In a batch, one after another.", batch.RECORD),
-    "record-header": FormatTable("Header of a record", "In a v2 record.", batch.RECORD_HEADER),
-    "offset-index": FormatTable(
-        "Entry of an .index", "8 bytes; a preallocated file ends in zeros.", index.OFFSET_INDEX_ENTRY
-    ),
-    "time-index": FormatTable("Entry of a .timeindex", "12 bytes; from 0.10.1.", index.TIME_INDEX_ENTRY),
-    "transaction-index": FormatTable("Entry of a .txnindex", "34 bytes; from 0.11.", index.ABORTED_TRANSACTION),
-    "producer-snapshot": FormatTable("Producer snapshot", "A .snapshot; from 0.11.", snapshot.PRODUCER_SNAPSHOT),
-    "producer-entry": FormatTable("Producer in a snapshot", "46 bytes.", snapshot.PRODUCER_ENTRY),
-    "control-record-key": FormatTable("Key of a control record", "From 0.11.", control.CONTROL_RECORD_KEY),
-    "end-txn-marker": FormatTable("Value of ABORT and COMMIT", "From 0.11.", control.END_TXN_MARKER),
-    "leader-change": FormatTable("Value of LEADER_CHANGE", "KRaft.", control.LEADER_CHANGE),
-    "snapshot-header": FormatTable("Value of SNAPSHOT_HEADER", "KRaft.", control.SNAPSHOT_HEADER),
-    "snapshot-footer": FormatTable("Value of SNAPSHOT_FOOTER", "KRaft.", control.SNAPSHOT_FOOTER),
-    "kraft-version": FormatTable("Value of KRAFT_VERSION", "KRaft, from 3.8.", control.KRAFT_VERSION),
-    "kraft-voters": FormatTable("Value of KRAFT_VOTERS", "KRaft, from 3.8.", control.VOTERS),
-}
-"""By the name that `--format` takes."""
 
 
 def format_rows(name: str) -> list[Row]:
@@ -113,8 +76,9 @@ def format_page(names: tuple[str, ...] = tuple(FORMATS)) -> str:
 
 
 def _section(name: str) -> Iterator[str]:
-    title, about, _ = FORMATS[name]
-    yield f"## {title} (`{name}`)\n\n{about}\n\n| at | field | type | bytes | meaning |\n|---|---|---|---|---|"
+    shown = FORMATS[name]
+    yield f"## {shown.title} (`{name}`)\n\n{shown.about}\n"
+    yield "| at | field | type | bytes | meaning |\n|---|---|---|---|---|"
     for row in format_rows(name):
         at = (
             f"{'bits' if '-' in row.bits else 'bit'} {row.bits}"
@@ -130,11 +94,11 @@ def _section(name: str) -> Iterator[str]:
 
 PAGE_TITLE = """# Formats
 
-What the grammars in `kseg/formats/` say; `kseg explain --format all` prints this page. Integers are big-endian. A field
-behind one of no fixed size has no number in the first column.
+This page is generated from the grammars in `kseg/formats/`; `kseg explain --format all` prints it. Integers are
+big-endian. The first column is the position of a field; it is empty after a field of variable size.
 """
 
 
 def whole_page() -> str:
-    """What docs/formats.md holds."""
+    """The contents of docs/formats.md."""
     return f"{PAGE_TITLE}\n{format_page()}"

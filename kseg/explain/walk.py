@@ -1,7 +1,7 @@
-"""Walks a grammar along bytes, and notes every field on the way.
+"""Walks through bytes along a grammar, and records every field.
 
-Names and meanings are the grammar's own. Where bytes don't fit it, what was read stays, the rest is one field with the
-reason as its problem.
+Names and meanings are the grammar's own. If bytes don't fit it, the fields up to there are kept, and the rest is one
+field with the reason as its problem.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ from kseg.formats.varint import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
 MOST_FIELDS = 50_000
-"""Fields that are read of one piece of a file: nobody reads on, and they take very many times their bytes."""
+"""The most fields that are read from one piece of a file: nobody looks at more, and they take far more memory."""
 _INTEGERS = {
     ">b": "int8",
     ">B": "uint8",
@@ -51,11 +51,11 @@ _VARINTS = ((UVARINT, "uvarint"), (VARINT, "varint"), (VARLONG, "varlong"))
 
 
 LARGE = 1 << 12
-"""Bytes of a field above which its content isn't copied."""
+"""Contents of a field with more bytes than this aren't copied."""
 
 
 def part_of(raw: Content, start: int, end: int) -> Content:
-    """Some of the bytes, copied only where they are few."""
+    """Some of the bytes, copied only if there are few."""
     part = memoryview(raw)[start:end]
     return part if len(part) > LARGE else bytes(part)
 
@@ -64,10 +64,10 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
     """The fields of some bytes, in order, from the first to the last byte.
 
     Args:
-        grammar: a construct that describes them.
+        grammar: the construct that describes them.
         raw: the bytes.
         position: that of the first one in the file.
-        path: what stands before each field's name.
+        path: the beginning of each field's path.
     """
     work = _Walk(raw, position)
     fields: list[ExplainedField] = []
@@ -90,7 +90,9 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
         )
     elif problem is not None or read < len(raw):
         fields.append(
-            _unreadable(part_of(raw, read, len(raw)), position + read, problem or "nothing is known of these bytes")
+            _unreadable(
+                part_of(raw, read, len(raw)), position + read, problem or "the grammar has nothing for these bytes"
+            )
         )
     return fields
 
@@ -114,7 +116,7 @@ def unwrapped(grammar: Any) -> tuple[Any, str, str]:
 
 
 def kind_of(grammar: Any) -> str:
-    """What a leaf is called: int32, varint, bytes, ...."""
+    """The name of a leaf's type: int32, varint, bytes, ...."""
     for varint, name in _VARINTS:
         if grammar is varint:
             return name
@@ -133,7 +135,7 @@ def is_bits(grammar: Any) -> bool:
 
 
 def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
-    """Name, lowest bit, count, meaning of a structure's bits, highest first; and whether they are a truth."""
+    """Name, lowest bit, count and meaning of a structure's bits, highest first, and whether they are a boolean."""
     found = []
     left = 8 * grammar.sizeof()
     for subcon in grammar.subcon.subcons:
@@ -146,11 +148,11 @@ def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
 
 
 class _TooManyError(ConstructError):  # type: ignore[misc]  # construct has no types
-    """There are more fields than anybody reads."""
+    """There are more fields than MOST_FIELDS."""
 
 
 class _Stream:
-    """Bytes as construct reads them, up to an end that moves with the structure that is read."""
+    """A stream for construct, with an end that moves with the structure that is read."""
 
     def __init__(self, raw: Content) -> None:
         self._raw = raw
@@ -175,7 +177,7 @@ class _Stream:
 
 
 class _Walk:
-    """The bytes, and how far they are read."""
+    """The bytes, and the position up to which they are read."""
 
     def __init__(self, raw: Content, position: int) -> None:
         self.raw = raw
@@ -184,7 +186,7 @@ class _Walk:
         self.count = 0
 
     def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """Reads a field and adds it to `out`, also if it can be read only in part; gives its value."""
+        """Reads a field and adds it to `out`, even if only a part of it can be read; returns its value."""
         grammar, _, own_meaning = unwrapped(grammar)
         meaning = meaning or own_meaning
         match grammar:
@@ -255,7 +257,7 @@ class _Walk:
         return self.visit(chosen, path, meaning, context, out)
 
     def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """What lies within the next bytes; those that are left over are a field of their own."""
+        """What is in the next bytes; bytes that are left over become a field of their own."""
         start, outer_end = self.stream.tell(), self.stream.end
         end = start + max(size, 0)
         self.stream.end = min(end, len(self.raw))

@@ -1,4 +1,4 @@
-"""Values in words: times, codes by name, checksums in hex, varints opened up, bytes as text."""
+"""Values as text: times, names of codes, checksums in hex, the groups of varints, bytes."""
 
 from base64 import b64encode
 from codecs import getincrementaldecoder
@@ -10,16 +10,16 @@ from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.times import iso_time
 
 SHOWN_WHOLE = 1 << 10
-"""Bytes that are shown whole, as text or in hex."""
+"""Up to this many bytes are shown in full, as text or in hex."""
 PIECE = 3 << 18
-"""Bytes of a large content that are worked on at once; a multiple of 3, as Base64 needs it."""
+"""Bytes of large contents that are converted at once; a multiple of 3, for Base64."""
 _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
 """Fields whose numbers have names."""
 _VARINTS = ("uvarint", "varint", "varlong")
 
 
 def shown_value(field: ExplainedField) -> str:
-    """A field's value as text of one line: bytes as text where they are UTF-8, else in hex; of very many the first."""
+    """A field's value as one line of text. Bytes are text if they are UTF-8, otherwise hex; of many only the first."""
     value = field.value
     if isinstance(value, bytes | memoryview):
         return _shown_bytes(value)
@@ -40,7 +40,7 @@ def _shown_bytes(content: Content) -> str:
 
 
 def _shown_beginning(content: Content) -> str:
-    """The same of many bytes, cut after some."""
+    """The same for many bytes, shortened."""
     beginning = bytes(content[:SHOWN_WHOLE])
     quotes = set[str]()
     try:
@@ -48,19 +48,19 @@ def _shown_beginning(content: Content) -> str:
             quotes.update(quote for quote in "'\"" if quote in text)
     except UnicodeDecodeError:
         return f"0x{beginning.hex()}"
-    # Which quotes stand around a text depends on those in all of it.
+    # Which quotes enclose the text depends on those within all of it.
     return repr(beginning.decode(errors="ignore") + "".join(quotes))[:-1]
 
 
 def text_pieces(content: Content) -> Iterator[str]:
-    """Bytes as text, some at a time. Raises UnicodeDecodeError where they aren't UTF-8."""
+    """Bytes as text, some at a time. Raises UnicodeDecodeError if they aren't UTF-8."""
     decoder = getincrementaldecoder("utf-8")()
     for at in range(0, len(content), PIECE):
         yield decoder.decode(content[at : at + PIECE], final=at + PIECE >= len(content))
 
 
 def shown_bits(bits: Bits) -> str:
-    """What some bits are: their place, name, value."""
+    """Place, name and value of some bits."""
     last = bits.first + bits.width - 1
     place = f"bit {bits.first}" if bits.width == 1 else f"bits {bits.first}-{last}"
     value = str(bits.value).lower()
@@ -78,7 +78,7 @@ def _in_words(name: str, value: int) -> str:
 
 
 def opened_varint(field: ExplainedField) -> str | None:
-    """How a varint of more than one byte comes to its value: groups of 7 bits, highest first; None for other fields."""
+    """How the bytes of a longer varint give its value: groups of 7 bits, highest first; None for other fields."""
     if field.kind not in _VARINTS or len(field.raw) < 2:
         return None
     groups = " ".join(f"{byte & 0x7F:07b}" for byte in reversed(field.raw))
@@ -88,7 +88,7 @@ def opened_varint(field: ExplainedField) -> str | None:
 
 
 def json_value(value: object) -> object:
-    """A value for JSON: bytes as {"base64": …} where they aren't UTF-8."""
+    """A value for JSON: bytes as {"base64": …} if they aren't UTF-8."""
     if not isinstance(value, bytes | memoryview):
         return value
     try:

@@ -172,7 +172,7 @@ def finish(manifest: Manifest, place: Destination) -> None:
 def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest], object]) -> None:
     """Finishes a claimed manifest, and all that others have built on it since, until the one that counts is whole.
 
-    publish: writes what tells of a manifest beside it. Raises KsegError if a file that a manifest names isn't there.
+    publish: writes the files that describe a manifest. Raises KsegError if a file that a manifest names isn't there.
     """
     while True:
         finish(manifest, place)

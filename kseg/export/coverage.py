@@ -45,7 +45,7 @@ def intact(tally: Tally) -> list[OffsetRange]:
 
 
 def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[OffsetRange], bool]:
-    """The offsets that damage took in one copy or another; and whether none is known behind some damage.
+    """The offsets that were damaged in any copy, and whether none is known after some damage.
 
     present: what all orders account for. A loss without an end goes on to what follows there.
     """

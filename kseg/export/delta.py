@@ -22,7 +22,7 @@ def library() -> ModuleType:
     try:
         return import_module("deltalake")
     except ImportError as error:
-        raise UsageError(f"deltalake is missing: kseg's extra `delta` brings it ({error})") from error
+        raise UsageError(f"deltalake is missing: install kseg's extra `delta` ({error})") from error
 
 
 def publish(manifest: Manifest, url: str) -> None:

@@ -85,7 +85,7 @@ class OrderReader:
         self._accounts.finish()
 
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:
-        """Goes on behind the end that an index named, if the offsets wanted don't end there."""
+        """Continues after the end that an index gave, if the wanted offsets don't end there."""
         end = reader.part.end
         while end < reader.part.size and self._accounts.end < FOREVER and not self._accounts.is_done:
             end = min(end + READ_ON_SIZE, reader.part.size)

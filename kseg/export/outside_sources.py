@@ -22,9 +22,9 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
         return
     for place in read:
         if f"{target}/".startswith(f"{place}/"):
-            raise UsageError(f"lies within {place}, which is read: nothing is written there", destination)
+            raise UsageError(f"is inside {place}, which is read: kseg writes nothing there", destination)
         if f"{place}/".startswith(f"{target}/"):
-            raise UsageError(f"holds {place}, which is read: nothing is written there", destination)
+            raise UsageError(f"contains {place}, which is read: kseg writes nothing there", destination)
 
 
 def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:

@@ -233,7 +233,7 @@ def _cut_by_index(segment: SegmentSource, path: str, offsets: OffsetRange, split
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
-    """A position behind all batches that hold offsets below the given one.
+    """A position after all batches with offsets below the given one.
 
     An entry's offset is the first or the last one of its batch or append, by release: so it takes the entry after the
     first one that reaches the offset.

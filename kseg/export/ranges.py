@@ -1,7 +1,7 @@
 """Runs and damages of a range of bytes of a log: ranges that meet give each batch once, whatever damage is there.
 
 A range owns the batches that begin in it. Where it was cut at a place that is no batch's start, since the index was
-wrong, the range before reads the batch to its end, and the one behind finds the next start by itself.
+wrong, the range before reads the batch to its end, and the one after it finds the next start by itself.
 """
 
 import os

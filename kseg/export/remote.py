@@ -103,7 +103,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
         import s3fs
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise KsegError("s3fs is missing: kseg's extra `s3` brings it", url) from error
+        raise KsegError("s3fs is missing: install kseg's extra `s3`", url) from error
     scheme, _, path = url.partition("://")
     if scheme not in ("s3", "s3a"):
         raise KsegError("has no put on a condition", url)

@@ -17,11 +17,11 @@ from kseg.export.tally import LostOffsets, Tally
 class PartitionReport:
     """The accounts of a partition.
 
-    from_offset, to_offset: the first offset, and the one behind the last. records_in: intact records read; records_out:
+    from_offset, to_offset: the first offset, and the one after the last. records_in: intact records read; records_out:
     written; control, aborted, superseded, unselected: left out. undecoded: keys and values
     whose text couldn't be had. gaps: offsets that have no record, as compaction leaves
     them; holes: those gaps that lie between orders, where a missing segment would show. lost: offsets lost to damage,
-    None if damage was met behind which none is known. damages: where. recovered: offsets damaged in one copy and taken
+    None if there was damage after which none is known. damages: where. recovered: offsets damaged in one copy and taken
     from another. bytes: of log; seconds: of all tasks. notes: which file wasn't believed about transactions, and why.
     """
 
@@ -70,7 +70,7 @@ class PartitionReport:
 class Report:
     """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
 
-    refused: what of the sources couldn't be opened or listed; nothing is known of it.
+    refused: sources that couldn't be opened or listed; nothing is known about them.
     left_alone: other runs that may be under way, whose files the call didn't remove.
     """
 

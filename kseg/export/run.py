@@ -59,7 +59,7 @@ class Export:
 class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
-    refused: what of the sources can't be opened or listed; the rest is exported.
+    refused: sources that can't be opened or listed; the rest is exported.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -185,7 +185,7 @@ def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
 
 
 def _publish(manifest: manifests.Manifest, report: Report, export: Export, place: Destination) -> None:
-    """Writes what tells of a manifest beside it."""
+    """Writes the files that describe a manifest."""
     if export.table_format is TableFormat.DELTA:
         delta.publish(manifest, place.url)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())

@@ -39,7 +39,7 @@ class Tombstones(StrEnum):
 
 
 class TableFormat(StrEnum):
-    """What tells of a table's files: the manifest alone, or the log of a Delta table too."""
+    """What lists a table's files: only the manifest, or the log of a Delta table too."""
 
     PARQUET = "parquet"
     DELTA = "delta"
@@ -83,7 +83,7 @@ class ReadOptions:
 
     headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
     selected: which records by what is in them, their times, producers and transactions; nothing else is asked in it.
-    redaction: what of them is replaced when they are written.
+    redaction: what is replaced when they are written.
     decode: adds columns with the text of keys or values.
     """
 

@@ -24,12 +24,13 @@ from construct import (
     this,
 )
 
+from kseg.formats.codes import CODECS_SINCE, Codec, codec_name
 from kseg.formats.legacy import LOG_OVERHEAD, length_or_null, nullable_bytes
 from kseg.formats.varint import VARINT, VARLONG
 
 
 class _EndsAt(Construct):  # type: ignore[misc]  # construct has no types
-    """Takes no bytes; raises CheckError where the stream stands elsewhere than the lengths before have said."""
+    """Takes no bytes; raises CheckError if the stream isn't where the lengths before say that it should be."""
 
     def __init__(self, position: Callable[[Any], int]) -> None:
         super().__init__()
@@ -48,13 +49,18 @@ class _EndsAt(Construct):  # type: ignore[misc]  # construct has no types
             raise CheckError(f"ends at byte {here}, its length says {end}", path=path)
 
 
+_CODECS = ", ".join(
+    f"{codec} {codec_name(codec)}" + (f" ({CODECS_SINCE[codec]} on)" if codec in CODECS_SINCE else "")
+    for codec in Codec
+)
+
 ATTRIBUTES = BitStruct(
     "unused" / BitsInteger(9) * "0; Kafka reads the low byte only",
     "has_delete_horizon" / Flag * "base_timestamp is the time from which tombstones and markers may go (3.1 on)",
     "is_control" / Flag * "control batch: its records are the broker's (markers, KRaft's state)",
     "is_transactional" / Flag * "part of a transaction",
     "timestamp_type" / BitsInteger(1) * "0 CreateTime, 1 LogAppendTime",
-    "codec" / BitsInteger(3) * "0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd (2.1 on); 5-7 unknown",
+    "codec" / BitsInteger(3) * f"{_CODECS}; {len(Codec)}-7 unknown",
 )
 
 BATCH_HEADER = Struct(
@@ -109,7 +115,7 @@ RECORD_BATCH = Struct(
     "records" / Array(this.header.records_count, RECORD) * "the records, one after another",
     _EndsAt(this._start + LOG_OVERHEAD + this.header.length),
 )
-"""A whole uncompressed batch. Length, count and CRC are built as given, so that what is stored comes back."""
+"""A whole uncompressed batch. Length, count and CRC are built as given, so building returns the stored bytes."""
 
 COMPRESSED_RECORD_BATCH = Struct(
     "header" / BATCH_HEADER * "the batch's header",
@@ -117,4 +123,4 @@ COMPRESSED_RECORD_BATCH = Struct(
     / Bytes(this.header.length + LOG_OVERHEAD - BATCH_HEADER.sizeof())
     * "the records, compressed as one piece",
 )
-"""A whole compressed batch, its records as the bytes that the codec left."""
+"""A whole compressed batch, with its records as compressed bytes."""

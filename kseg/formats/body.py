@@ -1,13 +1,13 @@
-"""Where the bytes of a batch lie that its codec compressed, without construct."""
+"""Position of a batch's compressed bytes, without construct."""
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, MAGIC_POSITION
 from kseg.formats.positions import FLAGS_POSITION, KEY_LENGTH_POSITION, LEGACY_FLAGS_POSITION, LENGTH
 
 
 def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
-    """Codec, magic, and where the body of the batch lies that takes the buffer's bytes from start to end.
+    """Codec, magic, and start and end of the body of the batch that lies in the buffer between start and end.
 
-    The codec is 0 for an uncompressed batch; where a wrapper has no value, start and end of the body are -1.
+    The codec is 0 for an uncompressed batch; if a wrapper has no value, start and end of the body are -1.
     """
     magic = buffer[start + MAGIC_POSITION]
     is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE

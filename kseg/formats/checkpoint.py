@@ -1,7 +1,7 @@
 """Kafka's small text files: checkpoints, partition.metadata, meta.properties, quorum-state, .kafka_cleanshutdown.
 
-Each `parse_x` takes a file's bytes and raises KsegError with the line and what is wrong there; the caller knows the
-file. Each `build_x` gives the bytes that Kafka writes, with a line feed as line end.
+Each `parse_x` takes a file's bytes and raises KsegError that says which line is wrong and why; the caller knows the
+file. Each `build_x` returns the bytes that Kafka writes, with a line feed as line end.
 """
 
 import json
@@ -71,7 +71,7 @@ class MetaProperties:
     properties: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str | None:
-        """The value of a property, `cluster.id` say; None if it is not there. The last one counts, as in Java."""
+        """The value of a property like `cluster.id`; None if it is missing. The last one counts, as in Java."""
         return dict(self.properties).get(name)
 
 
@@ -95,7 +95,7 @@ class QuorumState:
 
 @dataclass(frozen=True, slots=True)
 class CleanShutdown:
-    """A `.kafka_cleanshutdown`: both are None up to 3.6, when it was empty."""
+    """A `.kafka_cleanshutdown`: both are None up to 3.6, which wrote an empty file."""
 
     version: int | None = None
     broker_epoch: int | None = None
@@ -136,7 +136,7 @@ def build_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
 
 
 def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[tuple[int, list[str]]]]:
-    """The version and, with their line numbers, the entries' fields, as many as `names` has. Source: CheckpointFile."""
+    """The version, and each entry's line number and fields, as many as `names` has. Source: CheckpointFile."""
     lines = _lines(content)
     if not lines:
         return None, iter(())
@@ -148,13 +148,13 @@ def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[
     count = _integer(lines[1], _INT32, 2)
     rows = ((number, _fields(line, names, number)) for number, line in enumerate(islice(lines, 2, None), 3))
     if count != len(lines) - 2:
-        deque(rows, maxlen=0)  # a malformed line is told first
+        deque(rows, maxlen=0)  # a malformed line is reported first
         raise KsegError(f"line 2: the number of entries is {count}, but {len(lines) - 2} follow")
     return version, rows
 
 
 def _fields(line: str, names: str, number: int) -> list[str]:
-    # White space at the end is ignored, at the beginning it is an empty field, as in Java's split.
+    # White space at the end is ignored; at the beginning it makes an empty field, as in Java's split.
     fields = _WHITE_SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(fields) != len(names.split()) or not fields[0]:
         raise KsegError(f"line {number}: {_quoted(line)} is not `{names}`")
@@ -176,7 +176,7 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):
-        raise KsegError(f"line 2: {_quoted(topic_id)} is no topic id of 22 base64url characters")
+        raise KsegError(f"line 2: {_quoted(topic_id)} isn't a topic id of 22 base64url characters")
     return PartitionMetadata(_integer(version, _INT32, 1), topic_id)
 
 
@@ -193,7 +193,7 @@ def build_partition_metadata(metadata: PartitionMetadata) -> bytes:
 
 
 def parse_quorum_state(content: bytes) -> QuorumState:
-    """The quorum's state as a KRaft node last wrote it. Members that no version has are ignored, as Kafka does."""
+    """The quorum's state as a KRaft node last wrote it. Unknown members are ignored, as in Kafka."""
     fields = _json_object(content)
     version = _member(fields, "data_version", int)
     if version not in _QUORUM_STATE_MEMBERS:
@@ -240,13 +240,13 @@ _QUORUM_STATE_MEMBERS: dict[int, tuple[tuple[str, str, type | tuple[type, ...]],
 
 def _voter_id(voter: object) -> int:
     if not isinstance(voter, dict):
-        raise KsegError(f"line 1: {_quoted(voter)} in currentVoters is no object")
+        raise KsegError(f"line 1: {_quoted(voter)} in currentVoters isn't an object")
     voter_id: int = _member(voter, "voterId", int)
     return voter_id
 
 
 def parse_clean_shutdown(content: bytes) -> CleanShutdown:
-    """The broker's epoch at an orderly stop, if the file holds one (3.7 on). Source: CleanShutdownFileHandler."""
+    """The broker's epoch at a clean stop, if the file has one (3.7 on). Source: CleanShutdownFileHandler."""
     if not content:
         return CleanShutdown()
     fields = _json_object(content)
@@ -268,9 +268,9 @@ def _json_object(content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(_text(content))
     except json.JSONDecodeError as error:
-        raise KsegError(f"line {error.lineno}: no JSON: {error.msg} at column {error.colno}") from error
+        raise KsegError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or arrays in arrays
-        raise KsegError("line 1: JSON with a number too long or too many levels") from error
+        raise KsegError("line 1: JSON with too long a number or too many levels") from error
     if not isinstance(value, dict):
         raise KsegError(f"line 1: JSON {type(value).__name__} instead of an object")
     return value
@@ -308,7 +308,7 @@ def build_meta_properties(properties: MetaProperties) -> bytes:
 
 
 def _logical_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Lines that say something, with their numbers; one that ends in an odd number of backslashes goes on."""
+    """Lines with content, and their numbers; one that ends in an odd number of backslashes continues."""
     numbered = enumerate((line.lstrip(" \t\f") for line in lines), 1)
     for number, line in numbered:
         if not line:
@@ -332,7 +332,7 @@ _SPECIAL = {char: "\\" + letter for letter, char in _ESCAPED.items()} | {char: "
 def _property(line: str, number: int) -> tuple[str, str]:
     match = _PROPERTY.fullmatch(line)
     if match is None:
-        raise KsegError(f"line {number}: {_quoted(line)} is no property")
+        raise KsegError(f"line {number}: {_quoted(line)} isn't a property")
     return _unescape(match[1], number), _unescape(match[2], number)
 
 
@@ -354,7 +354,7 @@ def _joined_surrogates(text: str) -> str:
 
 
 def _escape(text: str, *, spaces: bool = False) -> str:
-    """As Properties.store: spaces in names are escaped, in values only the first character."""
+    """Escapes as Properties.store does: all spaces in names, but in values only a space at the start."""
     escaped = []
     for index, char in enumerate(text):
         if char == " ":
@@ -383,7 +383,7 @@ def _text(content: bytes) -> str:
 
 
 def _quoted(value: object) -> str:
-    """A value for a message of one line, cut where it is long."""
+    """A value for a one-line message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"
 
@@ -391,5 +391,5 @@ def _quoted(value: object) -> str:
 def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
     """The number as Java's parseInt or parseLong reads it."""
     if not _INTEGER.fullmatch(text) or not bounds[0] <= int(text) <= bounds[1]:
-        raise KsegError(f"line {line}: {_quoted(text)} is no integer from {bounds[0]} to {bounds[1]}")
+        raise KsegError(f"line {line}: {_quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
     return int(text)

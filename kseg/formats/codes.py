@@ -46,6 +46,10 @@ CODEC_NAMES = tuple(codec.name.lower() for codec in Codec)
 """The names of codecs 0, 1, 2 and so on."""
 
 
+CODECS_SINCE = {Codec.ZSTD: "2.1"}
+"""The releases that brought codecs to format 2 after its beginning."""
+
+
 class TimestampType(IntEnum):
     """Attributes bit 3; v0 messages have none. Source: TimestampType."""
 
@@ -67,7 +71,7 @@ class ControlType(IntEnum):
 
 
 class DamageKind(StrEnum):
-    """What can be wrong with bytes of a log, so that they can't be read as Kafka means them."""
+    """What can be wrong with bytes of a log that can't be read as Kafka defines them."""
 
     UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
@@ -82,4 +86,4 @@ class DamageKind(StrEnum):
 
 
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-"""What a log may end with while a broker writes it, or where one died."""
+"""The damage at a log's end that is normal while a broker writes it, or after one died."""

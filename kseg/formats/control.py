@@ -1,6 +1,6 @@
 """Control records: keys, transaction markers, and what KRaft's leaders and snapshots write.
 
-A value of a version above the newest known is read as that: what a newer version appends stays in `trailing`.
+A value with a newer version than the newest known one is read like that one; what it appends stays in `trailing`.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def _compact_array(element: Any) -> Any:
 TAGGED_FIELDS = PrefixedArray(
     UVARINT,
     Struct(
-        "tag" / UVARINT * "number of the field; rising",
+        "tag" / UVARINT * "number of the field; in increasing order",
         "value" / Prefixed(UVARINT, GreedyBytes) * "the field's bytes, as they are",
     ),
 )

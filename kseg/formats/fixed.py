@@ -3,6 +3,7 @@
 from struct import Struct
 
 from kseg.formats.fixed_fields import FixedField, FixedFields
+from kseg.formats.names import FileKind
 
 LOG_ENTRY_HEADER_V0_FIELDS = FixedFields(
     Struct(">qiIbbi"), ("offset", "message_size", "crc", "magic", "attributes", "key_length")
@@ -96,19 +97,19 @@ MARKER_VERSION = FixedField(0, 2, "h")
 MARKER_COORDINATOR_EPOCH = FixedField(2, 4, "i")
 """Epoch of the transaction coordinator that ended the transaction."""
 OFFSET_INDEX_ENTRY_FIELDS = FixedFields(Struct(">ii"), ("relative_offset", "position"))
-"""An entry of an .index. 8 bytes."""
+"""Entry of an .index. 8 bytes."""
 TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_offset"))
-"""An entry of a .timeindex. 12 bytes."""
-ABORTED_TRANSACTION_FIELDS = FixedFields(
+"""Entry of a .timeindex. 12 bytes."""
+TRANSACTION_INDEX_ENTRY_FIELDS = FixedFields(
     Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
 )
-"""An entry of a .txnindex. 34 bytes."""
+"""Entry of a .txnindex. 34 bytes."""
 PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
 """A .snapshot up to its entries. 10 bytes."""
 SNAPSHOT_VERSION = FixedField(0, 2, "h")
 """Version of the file: 1."""
 SNAPSHOT_CRC = FixedField(2, 4, "I")
-"""CRC-32C of all bytes behind it."""
+"""CRC-32C of all bytes after it."""
 SNAPSHOT_ENTRIES_COUNT = FixedField(6, 4, "i")
 """Producers in the file."""
 PRODUCER_ENTRY_FIELDS = FixedFields(
@@ -125,6 +126,13 @@ PRODUCER_ENTRY_FIELDS = FixedFields(
     ),
 )
 """A producer of a .snapshot. 46 bytes."""
+ENTRY_FIELDS = {
+    FileKind.OFFSET_INDEX: OFFSET_INDEX_ENTRY_FIELDS,
+    FileKind.TIME_INDEX: TIME_INDEX_ENTRY_FIELDS,
+    FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX_ENTRY_FIELDS,
+}
+"""Fields of entries, by the kind of file that holds nothing else."""
+
 ATTRIBUTES = {
     "codec": 0x07,
     "timestamp_type": 0x08,

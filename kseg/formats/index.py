@@ -1,6 +1,6 @@
 """Entries of .index, .timeindex and .txnindex, as grammars and as values.
 
-The values stand in `entries`, so that code in a hurry has them without construct.
+The values stand in `entries`, so that code on hot paths gets them without construct.
 """
 
 from construct import Int16sb, Int32sb, Int64sb, Struct

@@ -27,15 +27,15 @@ from construct import (
 
 
 def nullable_bytes(length_field: str) -> Any:
-    """Bytes as many as the field `length_field` says; None where that is negative.
+    """As many bytes as the field `length_field` says; None if that is negative.
 
-    Kafka writes -1 for null, and reads every negative length so.
+    Kafka writes -1 for null, and reads every negative length as null.
     """
     return IfThenElse(this[length_field] < 0, Computed(None), Bytes(this[length_field]))
 
 
 def length_or_null(field: str) -> Callable[[Any], int]:
-    """What the length of the nullable bytes `field` is built from: -1 for None."""
+    """Builds the length of the nullable bytes `field`: -1 for None."""
 
     def length(context: Any) -> int:
         value = context[field]
@@ -60,7 +60,7 @@ _KEY_AND_VALUE = (
     "key" / nullable_bytes("key_length") * "the key; null in a wrapper",
     "value_length" / Rebuild(Int32sb, length_or_null("value")) * "bytes of the value; -1: null value (tombstone)",
     "value" / nullable_bytes("value_length") * "the value; a wrapper's: the compressed log entries",
-    "trailing" / Default(GreedyBytes, b"") * "bytes behind the value, which Kafka never writes and ignores",
+    "trailing" / Default(GreedyBytes, b"") * "bytes after the value; Kafka never writes any, and ignores them",
 )
 
 MESSAGE_V0 = Struct(

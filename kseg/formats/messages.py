@@ -1,7 +1,7 @@
 """Kafka's messages as construct grammars, made from a schema and a version, and their JSON text.
 
 Values are plain: a message or structure is a dict by field name in the schema's order, bytes are bytes, a uuid is
-Kafka's text of it. Tagged fields that a message doesn't carry have their default. Source: Kafka's message generator,
+Kafka's text of it. Tagged fields that aren't in a message have their default. Source: Kafka's message generator,
 KIP-482.
 """
 
@@ -39,10 +39,10 @@ Fields = dict[str, Any]
 """A message's or structure's value."""
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
-"""Key under which tagged fields stand that the schema doesn't know: {tag: bytes}; absent if there are none."""
+"""Key of the tagged fields that the schema doesn't know: {tag: bytes}; absent if there are none."""
 MAXIMUM_STRING_SIZE = 0x7FFF
 NO_TEXT = "null"
-"""What Java shows of an exception without a message, as of a buffer that ends too early."""
+"""What Java shows for an exception without a message, for example when a buffer ends too early."""
 ZERO_UUID = "A" * 22
 ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 JSON_WORDS = {None: "null", True: "true", False: "false"}
@@ -52,9 +52,9 @@ JSON_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 
 
 class MessageError(KsegError):
-    """Bytes that are no such message, or a value that such a message can't hold.
+    """Bytes that aren't a message of this kind, or a value that doesn't fit into one.
 
-    `kafka_text` is what Kafka's own exception says.
+    `kafka_text` is the text of Kafka's own exception.
     """
 
     def __init__(self, message: str, kafka_text: str | None = None) -> None:
@@ -63,14 +63,14 @@ class MessageError(KsegError):
 
 
 class ParsedMessage(NamedTuple):
-    """A message's value, and where it ends in the bytes that were given."""
+    """A message's value, and where it ends in the given bytes."""
 
     value: Fields
     end: int
 
 
 class _FieldSource(BytesIO):
-    """Bytes of a message, of which no more than some elements and tagged fields are made."""
+    """Bytes of a message, with a limit on the elements and tagged fields that are read."""
 
     elements_left: int | None = None
 
@@ -79,7 +79,7 @@ class _FieldSource(BytesIO):
         if self.elements_left is not None:
             self.elements_left -= count
             if self.elements_left < 0:
-                raise MessageError("more elements and tagged fields than are read of one message")
+                raise MessageError("more elements and tagged fields than kseg reads from one message")
 
 
 def parse_message(
@@ -90,11 +90,11 @@ def parse_message(
     *,
     most_elements: int | None = None,
 ) -> ParsedMessage:
-    """A message of a version that begins at a position of the bytes; what follows it is not looked at.
+    """Parses the message that begins at a position of the bytes; ignores what follows it.
 
-    A version that the schema doesn't know is read as the nearest one that it knows, as Kafka does; a newer one may not
-    hold structures then. An element of a byte becomes an object of hundreds: where bytes come from anywhere,
-    `most_elements` bounds elements and tagged fields.
+    A version that the schema doesn't know is read as the nearest one that it knows, as in Kafka; a newer one can't have
+    structures then. An element of one byte becomes an object of hundreds of bytes, so `most_elements` limits elements
+    and tagged fields in bytes from unknown sources.
 
     Raises:
         MessageError: the bytes end too early, a length, count or null can't be, or there are too many elements.
@@ -123,7 +123,7 @@ def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
 
 
 def known_version(message: MessageSchema, version: int) -> int:
-    """The version, or the nearest one to it that the message's schema knows."""
+    """The version, or the nearest one that the message's schema knows."""
     first, last = version_range(message.versions)
     return max(first, min(version, last))
 
@@ -134,7 +134,7 @@ class Shape(NamedTuple):
     version: int
     is_flexible: bool
     wanted: int
-    """The version that was asked for; above `version` where the schema doesn't know it."""
+    """The version that was asked for; higher than `version` if the schema doesn't know it."""
 
 
 @lru_cache(maxsize=1024)
@@ -145,7 +145,7 @@ def grammar(message: MessageSchema, version: int) -> Construct:
 
 
 def is_tagged(field: Field, version: int) -> bool:
-    """Whether a field stands among the tagged fields."""
+    """Whether a field is one of the tagged fields."""
     return version in version_range(field.tagged)
 
 
@@ -183,7 +183,7 @@ def remaining(stream: BytesIO) -> int:
 
 
 def read_exactly(stream: BytesIO, size: int) -> bytes:
-    """So many bytes; nothing is allocated for bytes that aren't there."""
+    """The next `size` bytes; allocates nothing for bytes that aren't there."""
     if size > (left := remaining(stream)):
         raise MessageError(f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
     return stream.read(size)
@@ -194,7 +194,7 @@ COMPACT_LENGTH = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
 
 
 class Sized(Construct):  # type: ignore[misc]
-    """A value behind its length or count, which is -1 for null; any negative one is taken for null, as Kafka does."""
+    """A value after its length or count, which is -1 for null; any negative one means null, as in Kafka."""
 
     def __init__(self, field: Field, version: int, length: Construct) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ class List(Sized):
 class Optional(Construct):  # type: ignore[misc]
     """A structure that may be null, after a mark: an int8, negative for null.
 
-    Among the tagged fields the mark is a uvarint instead, 0 for null, which Kafka's tables don't tell.
+    Among the tagged fields the mark is a uvarint instead, 0 for null; Kafka's tables don't say this.
     """
 
     def __init__(self, inner: Construct, is_tagged: bool) -> None:
@@ -321,7 +321,7 @@ class TooNew(Construct):  # type: ignore[misc]
 
 
 class Structure(Construct):  # type: ignore[misc]
-    """Fields in order and, in flexible versions, the tagged ones behind them."""
+    """Fields in order and, in flexible versions, the tagged ones after them."""
 
     def __init__(self, fields: tuple[Field, ...], shape: Shape) -> None:
         super().__init__()
@@ -345,7 +345,7 @@ class Structure(Construct):  # type: ignore[misc]
         return value
 
     def parse_tagged(self, read: Fields, stream: BytesIO, context: Any, path: str) -> None:
-        """Adds the tagged fields. The size of a known one is not looked at, as Kafka doesn't."""
+        """Adds the tagged fields. The size of a known one is ignored, as in Kafka."""
         for _ in range(UVARINT._parsereport(stream, context, path)):
             if isinstance(stream, _FieldSource):
                 stream.take(1)
@@ -365,7 +365,7 @@ class Structure(Construct):  # type: ignore[misc]
         return obj
 
     def build_tagged(self, value: Fields, stream: BytesIO) -> None:
-        """Writes the tagged fields that differ from their defaults, and the unknown ones, by rising tag."""
+        """Writes the tagged fields that differ from their defaults, and the unknown ones, ordered by tag."""
         tagged = {int(tag): data for tag, data in value[UNKNOWN_TAGGED_FIELDS].items()}
         for tag, name in self.tags.items():
             if value[name] != self.defaults[name]:
@@ -436,12 +436,12 @@ def java_text(data: bytes) -> str:
 
 
 def json_value(message: MessageSchema, version: int, value: Fields) -> Fields:
-    """What Kafka's JSON says of a message: without unknown tagged fields and tagged defaults, bytes in base64."""
+    """A message as Kafka's JSON: without unknown tagged fields and tagged defaults, bytes in base64."""
     return structure_json(message.fields, known_version(message, version), value)
 
 
 def structure_json(fields: tuple[Field, ...], version: int, value: Fields) -> Fields:
-    """What Kafka's JSON says of a structure."""
+    """A structure as Kafka's JSON."""
     shown = {}
     for field in fields:
         if version in version_range(field.versions):
@@ -453,7 +453,7 @@ def structure_json(fields: tuple[Field, ...], version: int, value: Fields) -> Fi
 
 
 def field_json(field: Field, version: int, value: Any) -> Any:
-    """What Kafka's JSON says of a field or of an element of it."""
+    """A field, or an element of it, as Kafka's JSON."""
     if isinstance(value, list):
         return [field_json(field, version, element) for element in value]
     if isinstance(value, dict):
@@ -462,7 +462,7 @@ def field_json(field: Field, version: int, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON as Jackson writes it: no blanks, few escapes with capital digits, Java's text of floating-point numbers."""
+    """JSON as Jackson writes it: no blanks, few escapes (with capital digits), floating-point numbers as in Java."""
     match value:
         case str():
             return '"' + value.translate(JSON_ESCAPES) + '"'

@@ -1,4 +1,4 @@
-"""Names of Kafka's files and of partition directories, and what they say."""
+"""Names of Kafka's files and of partition directories, and what they mean."""
 
 import re
 from enum import StrEnum
@@ -11,7 +11,7 @@ MAXIMUM_PARTITION = 2**31 - 1
 
 
 class FileKind(StrEnum):
-    """What a file holds, as far as its name says."""
+    """What a file holds, according to its name."""
 
     LOG = "log"
     OFFSET_INDEX = "index"
@@ -57,23 +57,34 @@ KIND_OF_EXTENSION = {
 }
 """Files whose name begins with an offset, and `bootstrap.checkpoint`."""
 
+KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
+"""Files of a partition that have no offset in their names."""
+
+KINDS_WITH_OFFSET = tuple(
+    kind for kind in KIND_OF_EXTENSION.values() if kind not in (FileKind.METADATA_SNAPSHOT, *KINDS_BESIDE)
+)
+"""Files of a partition whose names begin with an offset: `server.log` is none. A metadata snapshot's may have none."""
+
+KINDS_OF_LOG_DIR = tuple(kind for kind in dict.fromkeys(KIND_OF_NAME.values()) if kind not in KINDS_BESIDE)
+"""Files of a log directory itself."""
+
 SUFFIXES = {
     ".deleted": "will be deleted",
     ".swap": "complete, about to replace others",
-    ".cleaned": "compaction or a split was at work on it",
-    ".tmp": "write that was interrupted",
-    ".part": "metadata snapshot that is not finished",
+    ".cleaned": "left from a compaction or a split",
+    ".tmp": "left from an interrupted write",
+    ".part": "unfinished metadata snapshot",
 }
 """What Kafka appends to a name, and what it means."""
 
-# Patterns that few runs need are compiled when they are met: `re` keeps them.
+# Patterns that few runs need are compiled on first use: `re` caches them.
 _MOST_DIGITS = 20
 _REMOTE_STEM = r"([0-9]{20})-([A-Za-z0-9_-]{22})"
 _METADATA_SNAPSHOT_STEM = r"([0-9]{20})-([0-9]{10})(?:-.*)?"
 
 
 class FileName(NamedTuple):
-    """What a file's name says; None where it says nothing.
+    """What a file's name says; None for what it doesn't say.
 
     `base_offset` is a segment's base offset, the end offset of a producer or metadata snapshot; `epoch` a metadata
     snapshot's; `suffix` one of SUFFIXES; `remote_id` the uuid of a segment in remote storage.
@@ -87,7 +98,7 @@ class FileName(NamedTuple):
 
 
 def parse_file_name(path: str | PathLike[str]) -> FileName:
-    """What the last part of `path` says of the file; nothing is opened. Any name has an answer."""
+    """What the last part of `path` says about the file; opens nothing, and accepts any name."""
     name = _last_part(path)
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
     if suffix is not None:
@@ -104,7 +115,7 @@ def parse_file_name(path: str | PathLike[str]) -> FileName:
 
 
 def _last_part(path: str | PathLike[str]) -> str:
-    """The same as PurePath's name, which costs many times as much."""
+    """The same as PurePath's name, but many times faster."""
     name = fspath(path).rpartition("/")[2]
     return PurePath(path).name if name in ("", ".") else name
 
@@ -132,7 +143,7 @@ def _offset(digits: str) -> int | None:
 
 
 class DirectoryState(StrEnum):
-    """What the end of a partition directory's name says; one without such an end is in use."""
+    """State of a partition directory by the end of its name; without such an end it is in use."""
 
     DELETE = "delete"
     FUTURE = "future"
@@ -140,7 +151,7 @@ class DirectoryState(StrEnum):
 
 
 class PartitionDirectory(NamedTuple):
-    """A partition directory's name; `state` and `unique_id` (32 hex digits) are None where it is in use.
+    """A partition directory's name; `state` and `unique_id` (32 hex digits) are None if it is in use.
 
     Kafka cuts a long topic name so that the whole fits 255 characters: `topic` is then only its beginning.
     """
@@ -156,12 +167,12 @@ _PARTITION_DIRECTORY = rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})
 
 
 def plain_text(name: str) -> str:
-    """A name as columns of texts can hold it, also one whose bytes aren't UTF-8: these stand escaped."""
+    """A name as text for columns; bytes that aren't UTF-8 are escaped."""
     return name if name.isascii() else name.encode(errors="backslashreplace").decode()
 
 
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
-    """Topic and partition that the last part of `path` names; None if that is no partition directory's name."""
+    """Topic and partition that the last part of `path` names; None if that isn't a partition directory's name."""
     match = re.fullmatch(_PARTITION_DIRECTORY, _last_part(path))
     if match is None or int(match[2]) > MAXIMUM_PARTITION:
         return None

@@ -1,4 +1,4 @@
-"""Where fields stand that batches and log entries are found, measured and checked by, without construct."""
+"""Positions of the fields that find, measure and check batches and log entries, without construct."""
 
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ VERSION = CONTROL_KEY_VERSION
 
 
 class Checksum(NamedTuple):
-    """Where a checksum stands, and the first byte that it covers: all from there to the batch's or entry's end."""
+    """Positions of a checksum and of the first byte that it covers; it covers all bytes from there to the end."""
 
     field: FixedField
     covers_from: int
@@ -59,17 +59,17 @@ def stored_offset(header: Bytes) -> int:
 
 
 def size_field(header: Bytes, at: int = 0) -> int:
-    """The size field of the header at `at`, as it stands there: a batch's or entry's bytes less LOG_OVERHEAD."""
+    """The size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
     return BATCH_LENGTH.read(header, at)
 
 
 def signed_magic(header: Bytes) -> int:
-    """The magic as Java's byte holds it."""
+    """The magic as a signed byte, as in Java."""
     return BATCH_MAGIC.read(header)
 
 
 def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
-    """Bytes of the batch or entry at `at`, as its size field tells them; None if its magic can't have so few."""
+    """Bytes of the batch or entry at `at`, by its size field; None if its magic can't have so few."""
     if len(buffer) - at <= MAGIC_POSITION:
         return None
     size = size_field(buffer, at)

@@ -28,9 +28,9 @@ PRODUCER_ENTRY = Struct(
 
 PRODUCER_SNAPSHOT = Struct(
     "version" / Int16sb * "version of the file: 1",
-    "crc" / Int32ub * "CRC-32C of all bytes behind it",
+    "crc" / Int32ub * "CRC-32C of all bytes after it",
     "entries_count" / Rebuild(Int32sb, len_(this.entries)) * "producers in the file",
     "entries" / Array(this.entries_count, PRODUCER_ENTRY) * "one per producer",
-    "trailing" / Default(GreedyBytes, b"") * "bytes behind the last entry, which Kafka never writes and ignores",
+    "trailing" / Default(GreedyBytes, b"") * "bytes after the last entry; Kafka never writes any, and ignores them",
 )
 """The whole file; the CRC is built as given. Source: ProducerStateManager."""

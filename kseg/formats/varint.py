@@ -10,9 +10,9 @@ from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, from_zigz
 class _Base128(Construct):  # type: ignore[misc]  # construct has no types
     """Unsigned integer in groups of 7 bits, lowest first; a high bit says that more follow.
 
-    Reads over-long encodings as Kafka does, and drops the bits of the last byte that `bits` has no room for.
-    Builds the shortest encoding. Raises IntegerError where the last byte allowed asks for another, and on building
-    a number that doesn't fit. Source: ByteUtils.readUnsignedVarint, readVarlong.
+    Reads over-long encodings as Kafka does, and drops bits of the last byte that don't fit into `bits`.
+    Builds the shortest encoding. Raises IntegerError if the last allowed byte says that more follow, and when
+    it builds a number that doesn't fit. Source: ByteUtils.readUnsignedVarint, readVarlong.
     """
 
     def __init__(self, bits: int, maximum_size: int) -> None:
@@ -31,7 +31,7 @@ class _Base128(Construct):  # type: ignore[misc]  # construct has no types
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> int:
         if not isinstance(obj, int) or not 0 <= obj <= self.maximum:
-            raise IntegerError(f"{obj!r} is no integer from 0 to {self.maximum}", path=path)
+            raise IntegerError(f"{obj!r} isn't an integer from 0 to {self.maximum}", path=path)
         rest: int = obj
         encoded = bytearray()
         while rest > 0x7F:

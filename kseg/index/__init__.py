@@ -1,1 +1,1 @@
-"""Index files beside a segment: reading, searching, Kafka's checks, and rebuilding them from the log."""
+"""Index files of a segment: reading, searching, Kafka's checks, and rebuilding them from the log."""

@@ -1,4 +1,4 @@
-"""Files of entries of fixed size: indexes, and producer snapshots behind their header."""
+"""Files of entries of fixed size: indexes, and producer snapshots after their header."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,9 +9,9 @@ from kseg.system.file_holes import stored_stretches
 from kseg.system.regular_file import open_regular
 
 ENTRIES_AT_ONCE = 2048
-"""Entries read at once where all are wanted."""
+"""Entries read at once when all are needed."""
 BYTES_AT_ONCE = 1 << 20
-"""Bytes read at once where entries don't matter."""
+"""Bytes read at once when entries don't matter."""
 ENTRIES_IN_VIEW = 256
 """A search ends by reading this many entries at once: a block of the disk or less."""
 
@@ -19,8 +19,8 @@ ENTRIES_IN_VIEW = 256
 class EntryFile:
     """One such file, open for reading; a context manager.
 
-    name: its path as it was given. size: bytes of the file at opening. capacity: whole entries, unwritten (zero) ones
-    too. trailing: bytes behind the last whole entry.
+    name: its path as it was given. size: bytes of the file at opening. capacity: whole entries, including unwritten
+    (zero) ones. trailing: bytes after the last whole entry.
     """
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
@@ -44,7 +44,7 @@ class EntryFile:
         self.close()
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends. Raises UnreadableError if the disk can't give them."""
+        """Bytes of the file, fewer at its end. Raises UnreadableError if the disk can't read them."""
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
@@ -55,7 +55,7 @@ class EntryFile:
         return self.block(slot, 1)[0]
 
     def block(self, slot: int, count: int) -> list[tuple[int, ...]]:
-        """The fields of entries that lie one after another. Raises OpenError if the file was cut meanwhile."""
+        """The fields of consecutive entries. Raises OpenError if the file was cut meanwhile."""
         size = self._struct.size
         position = self._start + slot * size
         content = self.read(position, count * size)
@@ -64,7 +64,7 @@ class EntryFile:
         return list(self._struct.iter_unpack(content))
 
     def pieces(self, count: int | None = None) -> Iterator[list[tuple[int, ...]]]:
-        """Lists of entries, in file order: all whole ones, or the first `count`. Ends where the file was cut."""
+        """Lists of entries, in file order: all whole ones, or the first `count`. Stops where the file was cut."""
         size = self._struct.size
         left = self.capacity if count is None else min(count, self.capacity)
         position = self._start
@@ -78,9 +78,9 @@ class EntryFile:
             position += whole * size
 
     def stored_pieces(self) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """Lists of entries with the slot of each list's first, in file order; of entries that lie in a hole only one.
+        """Lists of entries, and the slot of each list's first, in file order; only one of the entries in a hole.
 
-        Those in holes are zeros. Ends where the file was cut.
+        Those in holes are zeros. Stops where the file was cut.
         """
         size = self._struct.size
         slot = 0
@@ -94,17 +94,17 @@ class EntryFile:
                 slot += len(piece)
 
     def check_readable(self, count: int) -> None:
-        """Reads the first `count` entries, holes aside. Raises UnreadableError if the disk can't give them."""
+        """Reads the first `count` entries, without holes. Raises UnreadableError if the disk can't read them."""
         for start, end in stored_stretches(self._descriptor, 0, self._start + count * self._struct.size):
             for position in range(start, end, BYTES_AT_ONCE):
                 self.read(position, min(BYTES_AT_ONCE, end - position))
 
-    def content_behind(self, slot: int) -> int | None:
-        """Where the first byte behind an entry stands that isn't zero; None if only zeros follow."""
+    def content_after(self, slot: int) -> int | None:
+        """Position of the first byte after an entry that isn't zero; None if only zeros follow."""
         return self.first_content(self._start + (slot + 1) * self._struct.size, self.size)
 
     def first_content(self, position: int, end: int) -> int | None:
-        """Where the first byte stands that isn't zero, from a position up to an end; None if only zeros are there."""
+        """Position of the first byte that isn't zero, between a position and an end; None if all are zeros."""
         for start, stored_end in stored_stretches(self._descriptor, position, end):
             at = start
             while piece := self.read(at, min(BYTES_AT_ONCE, stored_end - at)):
@@ -125,7 +125,7 @@ class EntryFile:
         return crc
 
     def first_slot(self, holds: Callable[[tuple[int, ...]], bool], count: int) -> int:
-        """The first of `count` slots for which `holds` is true, if it stays so from there on; `count` if none is.
+        """The first of `count` slots from which on `holds` is true for all; `count` if there is none.
 
         Reads few KiB whatever the size.
         """
@@ -144,7 +144,7 @@ class EntryFile:
     def count_written(self) -> int:
         """Entries before the zero tail of a preallocated file.
 
-        A lone zero entry counts: a closed time index whose largest time is 0 looks so.
+        A single zero entry counts: a closed time index with largest time 0 looks like this.
         """
         if self.capacity == 1:
             return 1

@@ -1,4 +1,4 @@
-"""Headers of batches without their records: walked with few bytes read, or taken from runs that were checked."""
+"""Headers of batches without their records: read with few bytes, or taken from runs that were checked."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 WINDOW_SIZE = 1 << 14
 """Bytes read at once while batches are small."""
 LARGE_BATCH = 1 << 12
-"""Behind a batch of this size only the next header is read."""
+"""After a batch of this size, only the next header is read."""
 SMALLEST_HEADER = LOG_ENTRY_HEADER_V0_FIELDS.struct.size
 
 
@@ -45,8 +45,8 @@ def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader |
 def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
     """Headers from a batch's position on, CRCs unchecked (`is_valid` None); reads little but headers.
 
-    As Kafka does it: a length is believed as far as the file goes. Where no header can stand, LogFile's careful reading
-    says what lies there, and the walk goes on behind it. Source: FileLogInputStream.
+    As in Kafka, a length is trusted up to the end of the file. Where there can't be a header, LogFile reads carefully
+    what is there, and the walk continues after that. Source: FileLogInputStream.
     """
     position = start
     window, window_position, wanted = b"", start, WINDOW_SIZE
@@ -71,14 +71,14 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
 
 
 def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
-    """The header of the batch at a position, if one stands there and its CRC holds; reads little but that batch."""
+    """The header of the batch at a position, if there is one and its CRC is right; reads little but that batch."""
     window = log_file.read(position, BATCH_HEADER_SIZE)
     header = _plausible_header(window, 0, position, log_file.size)
     return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
 
 
 def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
-    """Whether the CRC of the batch holds; reads it, a large one by pieces."""
+    """Whether the CRC of the batch is right; reads the batch, a large one in pieces."""
     if header.size > BUFFER_SIZE:
         item = next(log_file.runs(header.position), None)
         return isinstance(item, Run) and bool(item.rows[VALID])

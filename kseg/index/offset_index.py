@@ -12,9 +12,9 @@ from kseg.index.entry_file import EntryFile
 
 
 class SlotRange(NamedTuple):
-    """Slots around a target: the last entry at or below it and the first one above; -1 where there is none.
+    """Slots around a target: the last entry at or below it and the first one above; -1 if there is none.
 
-    As in Kafka both are the same slot where the entry equals the target. Source: AbstractIndex.indexSlotRangeFor.
+    As in Kafka, both are the same slot if the entry equals the target. Source: AbstractIndex.indexSlotRangeFor.
     """
 
     lower: int
@@ -22,7 +22,7 @@ class SlotRange(NamedTuple):
 
 
 def slot_range(file: EntryFile, count: int, target: int, column: int) -> SlotRange:
-    """The slots around a target among the first `count` entries, which rise in field number `column`."""
+    """The slots around a target among the first `count` entries, which are ordered by field number `column`."""
     above = file.first_slot(lambda entry: entry[column] > target, count)
     lower = above - 1
     if lower >= 0 and file.entry(lower)[column] == target:
@@ -34,7 +34,7 @@ class OffsetIndex:
     """An .index, open for reading; a context manager. Offsets are absolute.
 
     base_offset: the segment's, of the file's name unless given (0 if it has none). count: entries before the zero tail
-    of a preallocated file. size, capacity, trailing: as in EntryFile. What is in the file isn't checked by reading it:
+    of a preallocated file. size, capacity, trailing: as in EntryFile. Reading it doesn't check its contents:
     see `sanity_problem`, and `kseg.index.health`. Source: OffsetIndex.
     """
 
@@ -80,7 +80,7 @@ class OffsetIndex:
     def lookup(self, offset: int) -> OffsetIndexEntry:
         """The floor entry: the last one at or below the offset; (base offset, 0) if there is none.
 
-        Whatever the release that wrote it, the offset lies at or behind the entry's position.
+        Whichever release wrote it, the offset is at or after the entry's position.
         """
         lower = self.slot_range(offset).lower
         return self.entry(lower) if lower >= 0 else OffsetIndexEntry(self.base_offset, 0)
@@ -94,9 +94,9 @@ class OffsetIndex:
         return self.entry(upper) if upper >= 0 else None
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says of the file; None if it passes.
+        """What a broker's check at start says about the file; None if it passes.
 
-        A broker takes all whole entries as written, zeros too. Source: OffsetIndex.sanityCheck.
+        A broker treats all whole entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """
         if self.trailing:
             return f"{self.size} bytes, not a multiple of 8: last {self.trailing} ignored"

@@ -13,7 +13,7 @@ from kseg.index.entry_file import EntryFile
 from kseg.index.producer_state import ProducerState, ProducerStates
 
 LARGEST_READ = 2**31 - 1
-"""Bytes of a file that a broker can read at once: Java's arrays hold no more."""
+"""The largest file, in bytes, that a broker can read at once: Java's arrays can't be larger."""
 
 
 class ProducerSnapshot:
@@ -56,7 +56,7 @@ class ProducerSnapshot:
         self.close()
 
     def entries(self) -> Iterator[ProducerState]:
-        """The producers, in file order; in a cut file those that are whole."""
+        """The producers, in file order; in a cut file only the whole ones."""
         for piece in self.pieces():
             yield from piece
 
@@ -66,11 +66,11 @@ class ProducerSnapshot:
             yield list(map(ProducerState._make, piece))
 
     def compute_crc(self) -> int:
-        """The CRC-32C that the file's bytes give."""
+        """The CRC-32C computed from the file's bytes."""
         return self.file.crc32c(SNAPSHOT_CRC.end)
 
     def problem(self) -> str | None:
-        """Why a broker wouldn't take it; None if it would. Source: ProducerStateManager.readSnapshot."""
+        """Why a broker would refuse it; None if it wouldn't. Source: ProducerStateManager.readSnapshot."""
         if self.is_cut:
             least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
             return f"{self.header_size} bytes, a producer snapshot has at least {least}"
@@ -81,7 +81,7 @@ class ProducerSnapshot:
         if (computed := self.compute_crc()) != self.crc:
             return f"crc is {self.crc:#010x}, computed {computed:#010x}"
         if self.count != self.whole_count:
-            return f"{self.count} producers are announced, {self.whole_count} are there"
+            return f"{self.count} producers are counted in its header, {self.whole_count} are there"
         return None
 
 

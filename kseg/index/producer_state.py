@@ -1,4 +1,4 @@
-"""What a partition's log says of its producers: their last sequences, open transactions, aborted ones."""
+"""State of a partition's producers, by its log: last sequences, open transactions, aborted ones."""
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
@@ -11,7 +11,7 @@ from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 
 _LARGEST_MARKER = 1 << 12
-"""Bytes of a control batch that are read; Kafka's have less than a hundred."""
+"""The most bytes of a control batch that are read; Kafka's have less than a hundred."""
 
 
 _MARKERS = (ControlType.ABORT, ControlType.COMMIT)
@@ -21,7 +21,7 @@ class ProducerState(NamedTuple):
     """State of a producer, as in a snapshot's entry; -1 for what isn't there.
 
     `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` are of its last data batch,
-    `timestamp` also of a later marker (before 2.4 not); `coordinator_epoch` is its last marker's.
+    `timestamp` also of a later marker (from 2.4 on); `coordinator_epoch` is its last marker's.
     Source: ProducerStateEntry.
     """
 
@@ -58,7 +58,7 @@ class CompletedTransaction(NamedTuple):
 
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
-    """The transaction's marker in the bytes of a control batch; None if it holds none. Source: EndTransactionMarker."""
+    """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None
@@ -69,7 +69,7 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
 
 
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
-    """Whether key and value can be those of a control record, of a type that is known or not.
+    """Whether key and value can be those of a control record, of a known type or not.
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
@@ -85,19 +85,19 @@ def _has_size(content: bytes | None, least: int) -> TypeGuard[bytes]:
 
 
 def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
-    """The same of the batch that a header belongs to; no more is read than a marker has, whatever size it claims."""
+    """The same for the batch with a header; reads only as many bytes as a marker has, whatever size it claims."""
     return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
 
 
 class ProducerStates:
-    """The state of all producers of a partition while its batches go by, in order of their offsets.
+    """The state of all producers of a partition, updated batch by batch in the order of offsets.
 
-    producers: by producer id. open_transactions: first offsets by producer id, in the order they began. It takes
-    batches as a broker takes what is in its own log: whatever their epoch or sequence. Source: ProducerStateManager.
+    producers: by producer id. open_transactions: first offsets by producer id, in the order they began. It accepts
+    batches like a broker that reads its own log: with any epoch or sequence. Source: ProducerStateManager.
     """
 
     def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
-        """Begins with the entries of a snapshot that ends where the batches begin."""
+        """Starts with the entries of a snapshot that ends where the batches begin."""
         self.producers = {entry.producer_id: entry for entry in entries}
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
         opened.sort(key=lambda entry: entry.current_txn_first_offset)
@@ -105,11 +105,11 @@ class ProducerStates:
         self._begun = [(first_offset, producer_id) for producer_id, first_offset in self.open_transactions.items()]
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
-        """Takes a batch; gives the transaction that it ended, if it is a control batch with that marker."""
+        """Adds a batch; returns the transaction that it ended, if it is a control batch with that marker."""
         if header.producer_id < 0:
             return None
         known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
-        if known.epoch != header.producer_epoch:  # sequences begin again
+        if known.epoch != header.producer_epoch:  # sequences start again
             known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
         if not header.is_control:
             self._add_records(header, known)

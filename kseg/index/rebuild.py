@@ -1,14 +1,14 @@
 """Indexes rebuilt from the log, byte for byte as a broker of 2.0 or later writes them at recovery.
 
-From 3.9.1, 4.0.1 and 4.1 on a broker writes the same while it appends; before, its entries name whole appends, whose
-bounds the log doesn't keep. Source: LogSegment.recover.
+From 3.9.1, 4.0.1 and 4.1 on, a broker writes the same while it appends. Earlier, its entries are for whole appends,
+whose bounds aren't in the log. Source: LogSegment.recover.
 """
 
 from dataclasses import dataclass, field
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS, OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.headers import headers_of
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.reading.damage import Damage
@@ -21,11 +21,11 @@ INDEX_INTERVAL_BYTES = 4096
 
 @dataclass(slots=True)
 class IndexBuilder:
-    """Makes a segment's indexes while its batches go by; `finish` closes the time index.
+    """Builds a segment's indexes batch by batch; `finish` closes the time index.
 
-    interval: bytes that must lie between entries. states: the producers before the segment's first batch; they go on
-    with its batches. skipped: entries that the offset index can't hold, since their offset doesn't rise or is too far
-    from the base offset; Kafka would fail there.
+    interval: the least bytes between entries. states: the producers before the segment's first batch; its batches
+    update them. skipped: entries that don't fit into the offset index, since their offset doesn't increase or is too
+    far from the base offset; Kafka would fail there.
     """
 
     base_offset: int
@@ -43,7 +43,7 @@ class IndexBuilder:
     _last_timestamp: int = NO_TIMESTAMP
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> None:
-        """Takes the segment's next batch, to stand at position `size`; `marker` if it ends a transaction."""
+        """Adds the segment's next batch, at position `size`; `marker` if it ends a transaction."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp, self._offset_of_max_timestamp = header.max_timestamp, header.last_offset
         if self.size - self._entry_position > self.interval:
@@ -53,7 +53,7 @@ class IndexBuilder:
         self.size += header.size
         completed = self.states.add(header, marker)
         if completed is not None and completed.is_aborted:
-            self.transaction_index += ABORTED_TRANSACTION_FIELDS.struct.pack(
+            self.transaction_index += TRANSACTION_INDEX_ENTRY_FIELDS.struct.pack(
                 TRANSACTION_INDEX_VERSION,
                 completed.producer_id,
                 completed.first_offset,
@@ -85,9 +85,9 @@ class IndexBuilder:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltIndexes:
-    """The files' contents; an empty transaction index is no file.
+    """The files' contents; an empty transaction index means no file.
 
-    valid_size: bytes of the log that they cover; recovery would cut the log there. damage: what stands there, or None.
+    valid_size: bytes of the log that they cover; recovery would cut the log there. damage: what is there, or None.
     """
 
     offset_index: bytes
@@ -109,10 +109,10 @@ def rebuild(
 
     Args:
         log_file: the segment's log.
-        base_offset: the segment's; of the file's name if None.
+        base_offset: the segment's; from the file's name if None.
         interval: `index.interval.bytes`.
-        states: the producers up to the segment's first batch, of the snapshot there or of the segments before; they
-            are brought up to its end. Without them a transaction that began in an earlier segment isn't known.
+        states: the producers up to the segment's first batch, from the snapshot there or the segments before; they
+            are updated up to its end. Without them a transaction that began in an earlier segment isn't known.
     """
     base = base_offset if base_offset is not None else log_file.base_offset or 0
     builder = IndexBuilder(base, interval, states if states is not None else ProducerStates())
@@ -129,7 +129,7 @@ def rebuild(
 
 
 def _add_batches(log_file: LogFile, builder: IndexBuilder) -> Damage | None:
-    """Takes batches up to the first damage, which it gives."""
+    """Adds batches up to the first damage, which it returns."""
     for item in log_file.runs():
         if isinstance(item, Damage):
             return item

@@ -61,9 +61,9 @@ class TimeIndex:
         return self.entry(lower) if lower >= 0 else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says of the file; None if it passes.
+        """What a broker's check at start says about the file; None if it passes.
 
-        A broker takes all whole entries as written, zeros too. Source: TimeIndex.sanityCheck.
+        A broker treats all whole entries as written, including zeros. Source: TimeIndex.sanityCheck.
         """
         if self.trailing:
             return f"{self.size} bytes, not a multiple of 12: last {self.trailing} ignored"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 
@@ -18,7 +18,7 @@ class TransactionIndex:
 
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
         """Opens the file. Raises OpenError if it can't be opened."""
-        self.file = EntryFile(path, ABORTED_TRANSACTION_FIELDS)
+        self.file = EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS)
         self.path = Path(path)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.count, self.trailing = self.file.size, self.file.capacity, self.file.trailing
@@ -34,7 +34,7 @@ class TransactionIndex:
         self.close()
 
     def entries(self) -> Iterator[AbortedTransaction]:
-        """All whole entries, in file order; of zeros in a hole of the file only the first."""
+        """All whole entries, in file order; only the first of the zeros in a hole of the file."""
         for _, entry in self._numbered():
             yield entry
 
@@ -43,9 +43,9 @@ class TransactionIndex:
             yield from enumerate(map(AbortedTransaction._make, piece), slot)
 
     def aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
-        """Aborted transactions that touch offsets from `start` to below `end`.
+        """Aborted transactions that overlap the offsets from `start` to below `end`.
 
-        Ends at the first entry whose last stable offset is at or above `end`: no later one can touch the range.
+        Ends at the first entry whose last stable offset is at or above `end`: no later one can overlap the range.
         Source: TransactionIndex.collectAbortedTxns.
         """
         for entry in self.entries():
@@ -55,7 +55,7 @@ class TransactionIndex:
                 return
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says of the file; None if it passes. Source: TransactionIndex.sanityCheck."""
+        """What a broker's check at start says; None if it passes. Source: TransactionIndex.sanityCheck."""
         for number, entry in self._numbered():
             if entry.version > TRANSACTION_INDEX_VERSION:
                 return f"entry {number} has version {entry.version}, known is {TRANSACTION_INDEX_VERSION}"

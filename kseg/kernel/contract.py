@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from enum import IntEnum, auto
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 ROW = 3
@@ -106,43 +106,43 @@ class Slot(IntEnum):
     """Numbers that a template can show: of the batch, then of the record."""
 
     BASE_OFFSET = 0
-    LAST_OFFSET = 1
-    COUNT = 2
-    BASE_SEQUENCE = 3
-    LAST_SEQUENCE = 4
-    PRODUCER_ID = 5
-    PRODUCER_EPOCH = 6
-    PARTITION_LEADER_EPOCH = 7
-    IS_TRANSACTIONAL = 8
-    IS_CONTROL = 9
-    HAS_DELETE_HORIZON = 10
-    BASE_TIMESTAMP = 11
-    MAX_TIMESTAMP = 12
-    TIMESTAMP_TYPE = 13
-    POSITION = 14
-    SIZE = 15
-    MAGIC = 16
-    CODEC = 17
-    CRC = 18
-    IS_VALID = 19
-    ATTRIBUTES = 20
+    LAST_OFFSET = auto()
+    COUNT = auto()
+    BASE_SEQUENCE = auto()
+    LAST_SEQUENCE = auto()
+    PRODUCER_ID = auto()
+    PRODUCER_EPOCH = auto()
+    PARTITION_LEADER_EPOCH = auto()
+    IS_TRANSACTIONAL = auto()
+    IS_CONTROL = auto()
+    HAS_DELETE_HORIZON = auto()
+    BASE_TIMESTAMP = auto()
+    MAX_TIMESTAMP = auto()
+    TIMESTAMP_TYPE = auto()
+    POSITION = auto()
+    SIZE = auto()
+    MAGIC = auto()
+    CODEC = auto()
+    CRC = auto()
+    IS_VALID = auto()
+    ATTRIBUTES = auto()
     # of the record; in a batch's own line, of the v0 or v1 message that the batch is
-    OFFSET = 21
-    TIMESTAMP = 22
-    SEQUENCE = 23
-    KEY_SIZE = 24
-    VALUE_SIZE = 25
-    HEADER_COUNT = 26
-    RECORD_CRC = 27
-    RECORD_IS_VALID = 28
-    RECORD_CODEC = 29
-    RECORD_MAGIC = 30
-    CONTROL_TYPE = 31
-    CONTROL_VERSION = 32
-    COORDINATOR_EPOCH = 33
-    TIMESTAMP_DELTA = 34
+    OFFSET = auto()
+    TIMESTAMP = auto()
+    SEQUENCE = auto()
+    KEY_SIZE = auto()
+    VALUE_SIZE = auto()
+    HEADER_COUNT = auto()
+    RECORD_CRC = auto()
+    RECORD_IS_VALID = auto()
+    RECORD_CODEC = auto()
+    RECORD_MAGIC = auto()
+    CONTROL_TYPE = auto()
+    CONTROL_VERSION = auto()
+    COORDINATOR_EPOCH = auto()
+    TIMESTAMP_DELTA = auto()
     "As a v2 record stores it; with LogAppendTime its timestamp doesn't tell it."
-    RECORD_ATTRIBUTES = 35
+    RECORD_ATTRIBUTES = auto()
     "Of a v2 record; Kafka writes 0."
 
 
@@ -200,7 +200,7 @@ class Op(IntEnum):
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
-    "As CSV_TEXT, behind an apostrophe if a spreadsheet would take the text for a formula: if it begins so."
+    "As CSV_TEXT, after an apostrophe if a spreadsheet would evaluate the text as a formula, by its beginning."
     JSON_VALUE = 17
     "Text a as a JSON string, escaped as JSON_TEXT, what isn't UTF-8 in Base64 as CSV_TEXT has it; null for null."
 
@@ -310,7 +310,7 @@ Appended = tuple[int, "bytes | None", "bytes | None", Sequence[tuple["str | byte
 class Encoded(Protocol):
     """Records of a v2 batch, or v0 and v1 entries, as bytes, one after another; their number is the length.
 
-    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset behind the last, less the
+    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset after the last, less the
     base offset.
     """
 
@@ -342,7 +342,7 @@ class Encoded(Protocol):
         """
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
-        """Encodes records at the next offsets; gives the first that isn't usual, behind which none was taken."""
+        """Encodes records at the next offsets; returns the first that isn't usual; none after it was taken."""
 
     def body(self) -> bytes:
         """All records."""
@@ -354,7 +354,7 @@ class Output(Protocol):
     def __init__(self, write: Callable[[memoryview], object], capacity: int) -> None: ...
 
     def write(self, text: bytes) -> None:
-        """Adds bytes behind what was rendered."""
+        """Adds bytes after what was rendered."""
 
     def flush(self) -> None:
         """Hands over what is collected."""
@@ -500,7 +500,7 @@ class Kernel(Protocol):
         """Keeps, at the beginning of the table, those of the first `count` rows that are wanted.
 
         Gives the count of rows kept; the codecs of their batches, as `scan` tells them; the least time that the header
-        of any row names, kept or not (-1 if one has none); and whether any batch begins behind the last offset wanted.
+        of any row names, kept or not (-1 if one has none); and whether any batch begins after the last wanted offset.
         """
 
     def columns(

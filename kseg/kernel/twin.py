@@ -204,7 +204,7 @@ class Output:
         self._size = 0
 
     def write(self, text: bytes) -> None:
-        """Adds bytes behind what was rendered."""
+        """Adds bytes after what was rendered."""
         self._pieces.append(text)
         self._size += len(text)
         if self._size >= self._capacity:
@@ -365,7 +365,7 @@ class Renderer:
     def _put_records(
         self, records: list[RecordValues], indexes: list[int], batch: BatchValues, template: LineTemplate | None
     ) -> None:
-        """Prints records of a batch, behind its line if that waits for them; `indexes` are theirs in the batch."""
+        """Prints records of a batch, after its line if that waits for them; `indexes` are theirs in the batch."""
         if self._waiting is not None:
             formats, values = self._waiting
             self._output.write(formats.line(values))

@@ -59,7 +59,7 @@ class ManyHeaders(Sequence[tuple[bytes, bytes | None]]):
 
 
 def nullable_bytes(record: bytes, at: int) -> tuple[bytes | None, int]:
-    """Bytes behind their size, None for null, and where they end. Raises EOFError if they aren't there."""
+    """Bytes after their size, None for null, and where they end. Raises EOFError if they aren't there."""
     size, at = varint(record, at)
     if size < 0:
         return None, at

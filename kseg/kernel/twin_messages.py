@@ -128,7 +128,7 @@ def _read_message(data: bytes, at: int, end: int, offset: int, is_valid: int) ->
 
 
 def _sizes(data: bytes, key_at: int, end: int) -> tuple[int, int] | None:
-    """Sizes of the key at `key_at` and of the value behind it, negative for null; None if they aren't all there."""
+    """Sizes of the key at `key_at` and of the value after it, negative for null; None if they aren't all there."""
     if key_at > end:
         return None
     (key_size,) = _LENGTH.unpack_from(data, key_at - LENGTH.size)

@@ -338,7 +338,7 @@ def read_usual_records(body: bytes, at: int, batch: BatchValues, limit: int, rec
 
 
 def _usual_headers(body: bytes, at: int, count: int) -> tuple[Headers, int]:
-    """Headers behind their count, and where they end; no place at all if they aren't usual."""
+    """Headers after their count, and where they end; no place at all if they aren't usual."""
     if count > 127 or count & 1:
         return (), -1
     headers: list[tuple[bytes, bytes | None]] = []

@@ -33,7 +33,7 @@ def replace_header_values(
 
 
 def _headers_position(body: bytes, at: int) -> int:
-    """Where the headers of a record that can be read begin, behind their count."""
+    """Where the headers of a readable record begin, after their count."""
     _, at = varint(body, at)
     _, at = varlong(body, at + 1)
     _, at = varint(body, at)

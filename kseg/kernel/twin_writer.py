@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kseg.formats.varint_bytes import FEW_VARINTS
+from kseg.formats.varint_writing import FEW_VARINTS
 from kseg.kernel.contract import Appended
 
 

@@ -1,1 +1,1 @@
-"""What each release's DumpLogSegments printed, as data, and the compiler that makes kernel programs of it."""
+"""The lines of each release's DumpLogSegments, as data, and the compiler that turns them into kernel programs."""

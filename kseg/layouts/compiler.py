@@ -1,7 +1,7 @@
 r"""Compiles templates to the kernel's operations.
 
-A template is text with holes: `{field}` shows a field; `{field?…}` shows what stands inside if the field is there (not
-null, not 0), `{field!…}` if it isn't; `\{` and `\}` are braces.
+A template is text with holes: `{field}` shows a field; `{field?…}` shows its inside if the field is there (not null,
+not 0), `{field!…}` if it isn't; `\{` and `\}` are braces.
 """
 
 import re
@@ -20,7 +20,7 @@ _PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
 
 @lru_cache(maxsize=256)
 def compile_template(text: str) -> Template:
-    """Compiles one line, with its line end if it has one: texts are shown as Java decodes UTF-8.
+    """Compiles one line, with its line end if it has one; texts are decoded from UTF-8 as in Java.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
@@ -29,17 +29,17 @@ def compile_template(text: str) -> Template:
 
 @lru_cache(maxsize=256)
 def compile_raw(text: str) -> Template:
-    """The same for a line that gives texts as they are, of OWN_FIELDS."""
+    """The same for a line of OWN_FIELDS that shows texts unchanged."""
     return _compiled(text, OWN_FIELDS)._replace(is_raw=True)
 
 
 def raw_program(program: Program) -> Program:
-    """The program with its texts as they are."""
+    """The program, changed to show texts unchanged."""
     return _mapped(program, lambda template: template._replace(is_raw=True))
 
 
 def zoned_program(program: Program, zone: Zone) -> Program:
-    """The program with its times in a zone."""
+    """The program, changed to show times in a zone."""
     return _mapped(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
@@ -53,9 +53,9 @@ def _compiled(text: str, fields: Mapping[str, LineField]) -> Template:
 
 
 def fill(template: Template, marker: str, text: str) -> Template:
-    """The template with a text in the place of a marker in its literal parts: what differs from file to file.
+    """The template with a marker in its literal parts replaced by a text that differs from file to file.
 
-    Characters that aren't there in UTF-8, as in names of files, stand as \\udcNN.
+    Bytes that aren't UTF-8, as in file names, become \\udcNN.
     """
     old, new = marker.encode(), text.encode("utf-8", "backslashreplace")
     if old not in template.literals:
@@ -94,14 +94,14 @@ class _Compiler:
         self.words: list[Words] = []
 
     def take(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
-        """Compiles pieces up to the brace that closes this level, or the end; gives the index of that."""
+        """Compiles pieces up to the brace that closes this level, or to the end; returns the index of that."""
         i = start
         while i < len(pieces):
             piece = pieces[i]
             if piece.group() == "}":
                 return i
             if piece.group() == "{":
-                raise UsageError(f"template {text!r}: {text[piece.start() :]!r} is no field; write \\{{ for a brace")
+                raise UsageError(f"template {text!r}: {text[piece.start() :]!r} isn't a field; write \\{{ for a brace")
             if piece.group(1) is None:
                 self._literal(_ESCAPES.get(piece.group(), piece.group()).encode("utf-8", "surrogateescape"))
             elif piece.group(2) == "}":
@@ -124,7 +124,7 @@ class _Compiler:
     def _literal(self, literal: bytes) -> None:
         last = len(self.ops) - 3
         if last >= 0 and self.ops[last] == Op.LITERAL and not self._is_jump_target(last // 3 + 1):
-            self.ops[last + 2] += len(literal)  # it ends where the literals end
+            self.ops[last + 2] += len(literal)  # it ends with the literals
             self.literals += literal
             return
         self.ops += [Op.LITERAL, len(self.literals), len(literal)]

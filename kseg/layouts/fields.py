@@ -7,7 +7,7 @@ from kseg.kernel.contract import Op, Slot, Text, Words
 
 
 class LineField(NamedTuple):
-    """What a hole stands for: an operation, its slot or text, and the words of its numbers if it shows words."""
+    """How a hole is filled: an operation, its slot or text, and the words for its numbers if it shows words."""
 
     op: Op
     source: Slot | Text | None
@@ -113,4 +113,4 @@ FIELDS: dict[str, LineField] = {
 OWN_FIELDS: dict[str, LineField] = {
     name: field._replace(op=Op.JSON_VALUE) if field.op is Op.JSON_TEXT else field for name, field in FIELDS.items()
 }
-"""Those of a user's own lines: `{key:json}` is a whole value there, not what follows a member's open name."""
+"""The holes of a user's own lines: there, `{key:json}` is a whole value, not the part after a member's name."""

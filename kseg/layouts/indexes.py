@@ -1,6 +1,6 @@
-"""What each release's tool prints and compares of .index, .timeindex and .txnindex files.
+"""What each release's tool prints of .index, .timeindex and .txnindex files, and what it compares.
 
-Lines have Python's `{holes}`; each table tells what changed when.
+Lines have Python's `{holes}`; each table says what changed when.
 """
 
 from enum import Enum
@@ -14,11 +14,11 @@ SANITY_PASSED = "{path} passed sanity check."
 IS_EMPTY = "{path} is empty."
 
 SAYS_EMPTY: Since[bool] = (((0, 8), False), ((2, 8), True))
-"""Whether an .index without entries is called empty, also in place of its sanity check."""
+"""Whether the tool says that an .index without entries is empty, also instead of its sanity check."""
 
 
 class Compared(Enum):
-    """What of the batch at an .index entry's position must be the entry's offset."""
+    """Which offset of the batch at an .index entry's position must equal the entry's offset."""
 
     FIRST_RECORD = "offset of its first record"
     LAST_OFFSET = "last offset"
@@ -27,9 +27,9 @@ class Compared(Enum):
 COMPARED: Since[Compared] = (((0, 8), Compared.FIRST_RECORD), ((2, 3), Compared.LAST_OFFSET))
 
 STOPS_BEFORE_ZERO_ENTRY: Since[bool] = (((0, 8), False), ((2, 3), True))
-"""Whether a zero entry (behind the first) ends the dump at once.
+"""Whether a zero entry (after the first) ends the dump at once.
 
-Before, it was compared first; an .index ended then, a .timeindex only if a batch ended at the base offset.
+Earlier releases compare it first; then an .index ends, but a .timeindex only if a batch ends at the base offset.
 """
 
 LAST_OFFSET_ABOVE_BASE: Since[bool] = (((0, 8), True), ((2, 0), False))

@@ -1,4 +1,4 @@
-"""Logs as JSON: one object a line, run by the kernel like any other layout."""
+"""Logs as JSON: one object per line, run by the kernel like any other layout."""
 
 import json
 from functools import cache
@@ -18,13 +18,13 @@ _CONTROL_DATA = ',"data":{decoded?{decoded}}{decoded!null}'
 
 
 _NOTHING = compile_template("")
-"""For records that are read, so that what is wrong with them is found, but not printed."""
+"""For records that are read to find what is wrong with them, but aren't printed."""
 
 
 def json_program(
     path: str | None, *, batches: bool = True, records: bool = True, file_on_records: bool = False
 ) -> Program:
-    """Objects of type batch and record; no `file` without a path, `file_on_records` where several files are read."""
+    """Objects of type batch and record; no `file` without a path, `file_on_records` if several files are read."""
     program = _program(
         file_on_batches=path is not None, batches=batches, records=records, file_on_records=file_on_records
     )
@@ -35,7 +35,7 @@ def json_program(
 
 @cache
 def _program(*, file_on_batches: bool, batches: bool, records: bool, file_on_records: bool) -> Program:
-    """The program of all files, with PATH in the place of the path."""
+    """The program for all files, with PATH in place of the path."""
     file = f'"file":{PATH},'
     on_batch, on_record = file if file_on_batches else "", file if file_on_records else ""
     batch = tuple(_batch(on_batch, magic) if batches else None for magic in range(3))
@@ -68,7 +68,7 @@ def _control_body(kind: str, content: str) -> str:
 
 
 def _stored_members() -> str:
-    """What `build` needs besides to write a record as it was: its own time under LogAppendTime, and unused bits."""
+    """What else `build` needs to write a record as it was: its own time under LogAppendTime, and unused bits."""
     delta, attributes = (f'{{{column.name}?,"{column.name}":{column.v2}}}' for column in STORED_COLUMNS)
     return f"{{timestampType?{delta}}}{attributes}"  # CreateTime is 0
 

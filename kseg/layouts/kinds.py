@@ -15,8 +15,8 @@ DUMPED_KINDS: Since[frozenset[FileKind]] = (
 )
 
 NAMES_UNKNOWN_FILES: Since[bool] = (((0, 8), False), ((0, 11), True))
-"""Whether a file of another kind is spoken of, on stdout and stderr; before, it was passed over."""
+"""Whether the tool reports a file of another kind, on stdout and stderr; earlier releases skip it silently."""
 
 DUMPING = "Dumping {path}"
-UNREAD_RECORDS = "kseg: records of {count} batches weren't looked at; without --shallow, what is wrong in them is told"
+UNREAD_RECORDS = "kseg: the records of {count} batches weren't checked; run without --shallow to check them"
 IGNORING = "Ignoring unknown file {path}"

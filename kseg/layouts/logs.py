@@ -1,13 +1,13 @@
 """The lines of logs, release by release.
 
-Each table tells what changed when. Names of lines (L0, B1, R3, …) are those of docs/architecture.md's list of families.
+Each table says what changed when. Names of lines (L0, B1, R3, …) are those of docs/architecture.md's list of families.
 """
 
 from typing import NamedTuple
 
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import GapRule
-from kseg.releases import Release, Since, at
+from kseg.releases import Release, Since, value_in
 
 # --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ MESSAGE_LINES: Since[Lines | None] = (
     ((0, 10, 2), Lines(_L1_CAPITAL, _L1_CAPITAL)),
     ((0, 11), None),
 )
-"""Up to 0.10.2 one line served messages and wrappers alike."""
+"""Up to 0.10.2, messages and wrappers have the same line."""
 
 BATCH_LINES: Since[Lines] = (
     ((0, 11), Lines(_B1, _B1_LEGACY)),
@@ -146,13 +146,13 @@ KEY_AND_PAYLOAD_ALONE: Since[str] = (
 STARTING_OFFSET: Since[str] = (((0, 8), "Starting offset: {offset}"), ((3, 3), "Log starting offset: {offset}"))
 SNAPSHOT_END = "Snapshot end offset: {offset}, epoch: {epoch}"
 BOOTSTRAP_SNAPSHOT = "KRaft bootstrap snapshot"
-"""First lines: of a log, of a metadata snapshot, and of one whose name tells no offset."""
+"""First lines: of a log, of a metadata snapshot, and of a snapshot without an offset in its name."""
 TRAILING_BYTES = "Found {size} invalid bytes at the end of {name}"
 
 GAP_RULE: Since[GapRule] = (((0, 8), GapRule.PLAIN_MESSAGES), ((0, 11), GapRule.ALL_RECORDS))
-"""Of which records the tool looks whether their offsets are consecutive."""
+"""For which records the tool checks whether their offsets are consecutive."""
 OFFSET_BEFORE_FIRST: Since[int | None] = (((0, 8), None), ((4, 3), -1))
-"""What a log's first offset must follow, so that it isn't a gap; None: it may be any."""
+"""The offset that a log's first one must follow; otherwise it is a gap. None: it may be any."""
 
 # --- control records -------------------------------------------------------------------------------------------------
 
@@ -175,12 +175,12 @@ CONTROL_BODIES: Since[dict[int, str]] = (
     ((3, 8), _SNAPSHOT_BODIES | _KRAFT_BODIES),
     ((4, 1), {2: " LeaderChange: {decoded}"} | _SNAPSHOT_BODIES | _KRAFT_BODIES),
 )
-"""Control records whose value is printed as JSON: `{decoded}` is that."""
+"""Control records whose value is printed as JSON, in `{decoded}`."""
 
 
 def control_suffixes(release: Release) -> tuple[str, ...]:
     """What follows a control record's line, for types 0 … 6, then for unknown ones, then for unreadable ones."""
-    names, bodies = at(CONTROL_NAMES, release), at(CONTROL_BODIES, release)
+    names, bodies = value_in(release, CONTROL_NAMES), value_in(release, CONTROL_BODIES)
     suffixes = []
     for kind in ControlType:
         if kind in (ControlType.ABORT, ControlType.COMMIT):

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import logs
 from kseg.layouts.compiler import compile_template, raw_program
-from kseg.releases import LATEST, Release, at
+from kseg.releases import LATEST, Release, value_in
 
 DOCUMENTED = Release((2, 1, 1))
 """The release whose record and batch lines the documentation shows: what kseg prints by default."""
 
 
 class LogOptions(NamedTuple):
-    """What of a log is to be printed: Kafka's options."""
+    """Kafka's options: which parts of a log to print."""
 
     deep: bool = False
     print_data: bool = False
@@ -25,39 +25,39 @@ def _line(text: str) -> Template:
 
 def release_program(release: Release, options: LogOptions) -> Program:
     """The lines of a release's tool."""
-    payload = at(logs.KEY_AND_PAYLOAD, release) if options.print_data else ""
-    messages = at(logs.MESSAGE_LINES, release)
+    payload = value_in(release, logs.KEY_AND_PAYLOAD) if options.print_data else ""
+    messages = value_in(release, logs.MESSAGE_LINES)
     if messages is not None:
         return _message_program(messages, payload, deep=options.deep)
-    deep = options.deep or (options.print_data and at(logs.DEEP_WHEN_PRINTING, release))
-    batches = at(logs.BATCH_LINES, release)
+    deep = options.deep or (options.print_data and value_in(release, logs.DEEP_WHEN_PRINTING))
+    batches = value_in(release, logs.BATCH_LINES)
     if not deep:
         return _program(batches, None, "", ())
-    records = at(logs.RECORD_LINES, release)
+    records = value_in(release, logs.RECORD_LINES)
     control = logs.control_suffixes(release)
     if options.skip_record_metadata:
         records = logs.Lines("", "")
-        payload = at(logs.KEY_AND_PAYLOAD_ALONE, release) if options.print_data else ""
+        payload = value_in(release, logs.KEY_AND_PAYLOAD_ALONE) if options.print_data else ""
         control = ("",) * len(control)
-    return _program(batches if at(logs.BATCH_LINES_WHEN_DEEP, release) else None, records, payload, control)
+    return _program(batches if value_in(release, logs.BATCH_LINES_WHEN_DEEP) else None, records, payload, control)
 
 
 def documented_program(options: LogOptions) -> Program:
     """The documentation's lines, with control records as the latest release names them.
 
-    Unlike that release's, a record's `isvalid` tells whether its batch's CRC holds, and texts are given as they are.
+    Unlike in that release, a record's `isvalid` says whether its batch's CRC is right, and texts are unchanged.
     """
     return raw_program(_documented_lines(options))
 
 
 def _documented_lines(options: LogOptions) -> Program:
     if not options.deep:
-        return _program(at(logs.BATCH_LINES, DOCUMENTED), None, "", ())
-    records = at(logs.RECORD_LINES, DOCUMENTED)
+        return _program(value_in(DOCUMENTED, logs.BATCH_LINES), None, "", ())
+    records = value_in(DOCUMENTED, logs.RECORD_LINES)
     records = records._replace(v2=records.v2.replace("isvalid: true", "isvalid: {isValid}"))
-    payload = at(logs.KEY_AND_PAYLOAD, LATEST) if options.print_data else ""
+    payload = value_in(LATEST, logs.KEY_AND_PAYLOAD) if options.print_data else ""
     if options.skip_record_metadata:
-        return _program(None, logs.Lines("", ""), at(logs.KEY_AND_PAYLOAD_ALONE, LATEST), ("",) * 9)
+        return _program(None, logs.Lines("", ""), value_in(LATEST, logs.KEY_AND_PAYLOAD_ALONE), ("",) * 9)
     return _program(None, records, payload, logs.control_suffixes(LATEST))
 
 

@@ -23,22 +23,22 @@ from kseg.output.columns import (
 from kseg.output.csv import quoted
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
-"""Columns of tables, and of CSV with what it takes to tell records apart."""
+"""Columns of tables; those of CSV also have what distinguishes records."""
 DEFAULT_CSV_FIELDS = ("file", "offset", "timestamp", "time", "timestampType", "key", "value", "headers", "isValid")
 COLUMNS: dict[str, Column] = {
     column.name: column for column in (*BATCH_COLUMNS, *RECORD_COLUMNS, *STORED_COLUMNS, *DECODED_COLUMNS)
 }
-"""By name; of a name that batches and records have it is the record's."""
+"""By name; if batches and records have a column of one name, the record's."""
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
-"""What `--fields` takes."""
+"""The names for `--fields`."""
 _JSON_FORMS = ("json", "table")
 SAFE_CSV = "safe-csv"
-"""The form of CSV that no spreadsheet takes for formulas."""
+"""The form of CSV that no spreadsheet evaluates as formulas."""
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
 def template_program(template: str) -> Program:
-    r"""A program that prints a line for each record, texts as they are; `\n`, `\t`, `\0` in it are these characters.
+    r"""A program that prints a line for each record, with texts unchanged; `\n`, `\t`, `\0` in it are these characters.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
@@ -60,7 +60,7 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
 
 @lru_cache
 def _rows_program(form: str, names: tuple[str, ...], topic: str | None, partition: int | None) -> Program:
-    """The program of a partition's files, with PATH in the place of each one's path."""
+    """The program for a partition's files, with PATH in place of each one's path."""
     values = (PATH, _template_text(form, topic), _template_text(form, partition))
     places = dict(zip(PLACE_COLUMNS, values, strict=True))
     rows = [_row(form, names, magic, places) for magic in range(3)]
@@ -95,7 +95,7 @@ class _Column:
 
 
 def _template_text(form: str, value: object) -> str:
-    """A value that is the same in all rows, as a template's text: braces are no holes."""
+    """A value that is the same in all rows, as text for a template, with its braces escaped."""
     text = _value_text(form, value).encode("utf-8", "backslashreplace").decode()
     return text.replace("{", "\\{").replace("}", "\\}")
 
@@ -134,7 +134,7 @@ def _json(name: str, value: str | _Column) -> str:
 
 
 def _table(name: str, value: str | _Column) -> str:
-    """As in JSON, but what is JSON already is a text to be shown, which decoders don't quote then."""
+    """As in JSON, but what is JSON already becomes text that is shown, so decoders don't quote it."""
     if isinstance(value, _Column) and value.kind is Kind.JSON:
         return f'"{name}{{{name}:json}}'
     return _json(name, value)

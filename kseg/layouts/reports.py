@@ -21,4 +21,4 @@ NON_CONSECUTIVE: Since[str] = (
 FOLLOWED_BY = "  {} is followed by {}"
 
 LAST_FOUND_FIRST: Since[bool] = (((0, 8), True), ((4, 3), False))
-"""Order of mismatches and gaps; from 4.3 on each offset is there once, mismatches fall and gaps rise."""
+"""Order of mismatches and gaps; from 4.3 on, each offset appears once, mismatches descend and gaps ascend."""

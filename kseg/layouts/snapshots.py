@@ -9,7 +9,7 @@ from kseg.releases import Release, Since
 
 
 class ProducerLine(NamedTuple):
-    """A producer's line: what is always there, and what is there if the producer has a batch left."""
+    """A producer's line: its constant part, and the part for a producer that has a batch left."""
 
     producer: str
     last_batch: str
@@ -51,11 +51,11 @@ ALWAYS_SHOWS_LAST_BATCH: Since[bool] = (((0, 11), True), ((2, 4), False))
 """Whether a producer without a batch (last offset -1) shows the fields of one."""
 
 SEQUENCE_WRAPS: Since[bool] = (((0, 11), False), ((2, 1), True))
-"""Whether a first sequence below 0 goes on from 2147483647."""
+"""Whether a first sequence below 0 wraps around to 2147483647."""
 
 
 class OptionalWords(NamedTuple):
-    """How a number that may be missing is shown."""
+    """Shows a number that may be missing."""
 
     missing: str
     present: str
@@ -80,11 +80,11 @@ UNKNOWN_VERSION: Since[str] = (
 )
 
 VERSION_COMES_FIRST: Since[bool] = (((0, 11), False), ((4, 0), True))
-"""Whether the version is looked at before the rest is parsed."""
+"""Whether the version is checked before the rest is parsed."""
 
 
 class SchemaReasons(NamedTuple):
-    """Why a snapshot can't be read: it ends inside a field of its own or of a producer, or its count can't be true."""
+    """Why a snapshot can't be read: it ends within a field of its own or of a producer, or its count is impossible."""
 
     cut_field: str
     cut_producer: str
@@ -93,7 +93,7 @@ class SchemaReasons(NamedTuple):
 
 
 NAMES_FIELDS = Release((3, 9, 2))
-"""The last release whose tool says which field can't be read: kseg's own words are its."""
+"""The last release whose tool says which field can't be read; kseg's own messages are those."""
 
 SCHEMA_REASONS: Since[SchemaReasons] = (
     (

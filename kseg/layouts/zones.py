@@ -1,4 +1,4 @@
-"""Time zones as the kernel takes them: tables of their distances from UTC."""
+"""Time zones for the kernel: tables of their offsets from UTC."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -10,7 +10,7 @@ _WEEK_MS = 7 * 86_400_000
 
 @lru_cache
 def zone_table(zone: tzinfo) -> Zone:
-    """A zone's offsets; empty for UTC. Found by asking for each week: what libraries know of a zone they don't list."""
+    """A zone's offsets; empty for UTC. Finds them by asking for each week, since libraries don't list them."""
     if zone == UTC:
         return ()
     if isinstance(zone, timezone):

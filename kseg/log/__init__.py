@@ -1,1 +1,1 @@
-"""Partitions and log directories as a whole: segments by offset, lookup, listing."""
+"""Partitions and log directories: segments by offset, lookup, listing."""

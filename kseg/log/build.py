@@ -1,4 +1,4 @@
-"""`build`: a partition's directory made of records, without a broker."""
+"""`build`: makes a partition's directory from records, without a broker."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -36,10 +36,10 @@ BATCH_SIZE = 16384
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """What batches of records that come without one become. None: the format's or Kafka's own.
+    """Settings for batches of records that come without one. None: the format's or Kafka's default.
 
-    timestamp: of records that have none, in milliseconds; with LogAppendTime of all. batch_size: bytes of a batch,
-    uncompressed. codec: None leaves whole batches theirs. is_transactional: until an end comes, and `end` at the end.
+    timestamp: of records that have none, in milliseconds; with LogAppendTime, of all. batch_size: bytes of a batch,
+    uncompressed. codec: None keeps that of whole batches. is_transactional: until an end comes, and `end` at the end.
     """
 
     timestamp: int
@@ -60,7 +60,7 @@ class BatchSettings:
 
 @dataclass(slots=True)
 class Built:
-    """What was written, and what the user should know of the source."""
+    """What was written, and what the user should know about the source."""
 
     segments: list[WrittenSegment]
     record_count: int = 0
@@ -76,20 +76,20 @@ def build_partition(
     partition: PartitionSettings | None = None,
     keep_segments: bool = True,
 ) -> Built:
-    """Writes records into a directory that is there, as a partition.
+    """Writes records into an existing directory, as a partition.
 
     Args:
         source: what to write, in order.
-        directory: where to.
-        base_offset: of the first segment, unless the source says where its segments begin; None: the first record's,
+        directory: the directory.
+        base_offset: of the first segment, unless the source says where its segments start; None: the first record's,
             or 0.
         batches: how records become batches.
         partition: how segments roll.
-        keep_segments: begin segments where those of the source did.
+        keep_segments: start segments where those of the source did.
 
     Raises:
-        SourceError: for a line that can't be taken.
-        OSError: where the system can't write.
+        SourceError: for a wrong line.
+        OSError: if the system can't write.
     """
     with PartitionWriter(directory, base_offset or 0, partition) as writer:
         work = _Build(writer, batches, keep_segments=keep_segments, is_base_open=base_offset is None)
@@ -101,7 +101,7 @@ def build_partition(
 
 
 class _Build:
-    """Batches in the making. `is_base_open`: the first record's offset says where the first segment begins."""
+    """Builds the batches. `is_base_open`: the first record's offset decides where the first segment starts."""
 
     def __init__(
         self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool, is_base_open: bool
@@ -117,7 +117,7 @@ class _Build:
         self._is_base_open = is_base_open
 
     def take(self, item: SourceItem) -> None:
-        """Takes the next item; raises SourceError if it can't be written."""
+        """Adds the next item; raises SourceError if it can't be written."""
         self._line = item.line
         try:
             match item:
@@ -137,7 +137,7 @@ class _Build:
             raise SourceError(item.line, error.message) from error
 
     def finish(self) -> None:
-        """Writes what is left, and ends the transaction if that is wanted."""
+        """Writes what is left, and ends the transaction if asked for."""
         try:
             self._flush()
             if self._settings.end is not None and self._is_in_transaction:
@@ -182,7 +182,7 @@ class _Build:
 
     def _check_rises(self, offset: int, line: int) -> None:
         if offset < self._writer.next_offset:
-            raise SourceError(line, f"the offset {offset} doesn't rise: the next one is {self._writer.next_offset}")
+            raise SourceError(line, f"the offset {offset} doesn't increase: the next one is {self._writer.next_offset}")
 
     def _new_builder(self, base_offset: int) -> RecordsBuilder:
         settings = self._settings
@@ -202,7 +202,7 @@ class _Build:
         )
 
     def _flush(self) -> None:
-        """Writes the batch that is open."""
+        """Writes the open batch."""
         builder, self._open = self._open, None
         if builder is None:
             return
@@ -216,7 +216,7 @@ class _Build:
     def _end_transaction(self, control_type: ControlType) -> None:
         settings = self._settings
         if not settings.is_transactional:
-            raise RecordError("there is no transaction to end: give a producer id, and that batches are transactional")
+            raise RecordError("there is no transaction to end: give a producer id, and make batches transactional")
         self._flush()
         self._is_base_open = False
         builder = RecordsBuilder(
@@ -240,7 +240,9 @@ class _Build:
             raise RecordError(f"the batch's last offset {header.last_offset} is below its first, {header.first_offset}")
         check_offset(header.last_offset)
         if self._settings.magic not in (None, header.magic):
-            raise RecordError(f"the batch has format {header.magic}: `dump --only records` gives records for another")
+            raise RecordError(
+                f"the batch has format {header.magic}: `dump --only records` prints records for another format"
+            )
         _check_offsets(batch)
         if self._settings.codec is not None and batch.records:
             attributes = header.attributes & ~CODEC_MASK | self._settings.codec
@@ -251,7 +253,7 @@ class _Build:
 
 
 def _entries(builder: RecordsBuilder) -> Iterator[bytes]:
-    """What was built, as the log's entries: plain messages one by one."""
+    """The built entries of the log: plain messages one by one."""
     records = builder.build()
     if builder.magic == 2 or builder.codec != Codec.NONE:
         yield records.raw
@@ -266,14 +268,14 @@ def _check_offsets(batch: SourceBatch) -> None:
     for record in batch.records:
         if record.offset is None or not next_offset <= record.offset <= header.last_offset:
             limits = f"{next_offset} to {header.last_offset}"
-            raise SourceError(record.line, f"the offset is {record.offset}, not from {limits} as the batch has it")
+            raise SourceError(record.line, f"the offset is {record.offset}, not from {limits} as in the batch")
         next_offset = record.offset + 1
 
 
 def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes]:
-    """The bytes of a whole batch; of v0 and v1 messages that were in a wrapper and shall not be, one after another.
+    """The bytes of a whole batch; of v0 and v1 messages that must leave their wrapper, one after another.
 
-    Raises RecordError where the format can't hold them.
+    Raises RecordError if the format can't hold them.
     """
     header = batch.header
     if header.magic == 2:

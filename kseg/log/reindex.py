@@ -1,4 +1,4 @@
-"""`reindex`: the indexes of partitions' segments, rebuilt as a broker rebuilds them."""
+"""`reindex`: rebuilds the indexes of partitions' segments as a broker does."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -18,7 +18,7 @@ from kseg.reading.damage import Damage
 
 
 class Comparison(StrEnum):
-    """How an index that is there compares with the rebuilt one."""
+    """How an existing index compares with the rebuilt one."""
 
     SAME = "same"
     DIFFERS = "differs"
@@ -27,7 +27,7 @@ class Comparison(StrEnum):
 
 
 class Reindexed(NamedTuple):
-    """A segment's new indexes; `compared` has what is there, by extension."""
+    """A segment's new indexes; `compared` has the comparison with existing ones, by extension."""
 
     segment: SegmentFiles
     indexes: RebuiltIndexes
@@ -35,13 +35,13 @@ class Reindexed(NamedTuple):
 
     @property
     def damage(self) -> Damage | None:
-        """What stands in the log where the indexes end; None at its end. A zero tail is none."""
+        """The damage in the log where the indexes end; None at its end. A zero tail isn't damage."""
         damage = self.indexes.damage
         return None if damage is None or damage.kind == "zero-tail" else damage
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Contents by extension; without a transaction index where nothing was aborted and none is there."""
+        """Contents by extension; without a transaction index if nothing was aborted and there is none."""
         files = {".index": self.indexes.offset_index, ".timeindex": self.indexes.time_index}
         if self.indexes.transaction_index or self.segment.transaction_index is not None:
             files[".txnindex"] = self.indexes.transaction_index
@@ -55,9 +55,9 @@ def reindex_partition(
     interval: int = INDEX_INTERVAL_BYTES,
     keep_cache: bool = True,
 ) -> Iterator[Reindexed]:
-    """Each segment's indexes, rebuilt, in order; transactions go on from one to the next.
+    """Each segment's rebuilt indexes, in order; transactions continue from one to the next.
 
-    With a directory they are written there. Raises OpenError if a log has gone meanwhile, OSError if a file can't be
+    With a directory they are written there. Raises OpenError if a log is gone meanwhile, OSError if a file can't be
     written.
     """
     states: ProducerStates | None = None
@@ -94,7 +94,7 @@ def _write(reindexed: Reindexed, directory: Path) -> None:
 
 
 def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Comparison]:
-    """The written entries of what is there, without the zero tail, with the new ones."""
+    """Compares the existing entries, without the zero tail, with the new ones."""
     compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
     if segment.offset_index is not None:
         compared[".index"] = _judge(partial(_offset_index, segment), indexes.offset_index)
@@ -127,7 +127,7 @@ def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
 
 
 def _judge(open_index: Callable[[], tuple[EntryFile, int]], new: bytes) -> Comparison:
-    """Whether the written bytes of an index are the new ones; not read where they can't be."""
+    """Whether the written bytes of an index equal the new ones; doesn't read them if they can't."""
     try:
         file, size = open_index()
         with file:

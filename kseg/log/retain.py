@@ -1,4 +1,4 @@
-"""`retain`: what retention would delete of a partition, and when; a copy with that done."""
+"""`retain`: what retention would delete in a partition, and when; can write a copy without it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from kseg.system.new_directory import copy_file, new_directory
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A segment, what retention does with it, and at what time (milliseconds) it goes by its age; None if never."""
+    """A segment, what retention does with it, and when (milliseconds) it expires by its age; None if never."""
 
     segment: SegmentListing
     modified_ms: int
@@ -22,14 +22,14 @@ class Retained:
 
     @property
     def is_kept(self) -> bool:
-        """Whether retention leaves it."""
+        """Whether retention keeps it."""
         return self.segment.retention is None or not self.segment.retention.is_deletion
 
 
 def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> list[Retained]:
-    """Every segment of a partition with what `cleanup.policy=delete` would do with it, oldest first.
+    """Every segment of a partition, oldest first, and what `cleanup.policy=delete` would do with it.
 
-    A segment expires when it is older than retention.ms and all before it are gone too. Source:
+    A segment expires when it is older than retention.ms and all before it are gone. Source:
     UnifiedLog.deleteOldSegments.
     """
     listing = list_partition(partition, ListingSettings(settings))
@@ -46,18 +46,18 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
 
 
 class RetainedCopy(NamedTuple):
-    """A copy: base offsets of the segments in it; `rolled` is that of an empty one that is new, None if none is."""
+    """A copy: base offsets of its segments; `rolled` is that of a new empty one, None if there is none."""
 
     base_offsets: tuple[int, ...]
     rolled: int | None
 
 
 def copy_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> RetainedCopy:
-    """Copies a partition without the segments that go into a new directory.
+    """Copies a partition without its deleted segments into a new directory.
 
-    If all go, an empty segment is at the log end offset, with the producers there, as a broker rolls it before it
-    deletes the others. Producer snapshots below the first segment that is left go too, as a broker deletes them; other
-    files stay as they are. Raises UsageError if the directory is there and not empty, OSError where the system can't
+    If all are deleted, there is an empty segment at the log end offset, with the producers there: a broker rolls before
+    it deletes the others. Leaves out producer snapshots below the first remaining segment, which a broker deletes too;
+    copies other files unchanged. Raises UsageError if the directory is there and not empty, OSError if the system can't
     read or write. Source: UnifiedLog.deleteSegments.
     """
     with new_directory(directory) as unfinished:
@@ -81,7 +81,7 @@ def _copy(partition: PartitionLog, retained: list[Retained], directory: Path) ->
 
 
 def _roll(partition: PartitionLog, offset: int, directory: Path) -> None:
-    """Writes an empty segment and the producers at its beginning, if there are any or snapshots were kept."""
+    """Writes an empty segment and the producers at its start, if there are any or snapshots were kept."""
     for extension in (".log", ".index", ".timeindex"):
         (directory / f"{offset:020}{extension}").touch()
     if offset in partition.snapshots:

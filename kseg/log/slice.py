@@ -1,4 +1,4 @@
-"""`slice`: whole batches of a partition copied as they are; single records left out of theirs."""
+"""`slice`: copies whole batches of a partition unchanged; can leave out single records."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from kseg.writer.rebuilt_batch import without_records
 class SliceSettings:
     """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
 
-    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; their batches are rebuilt,
-    all others stay as they are.
+    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; rewrites their batches,
+    all others stay the same.
     """
 
     from_offset: int | None = None
@@ -39,7 +39,7 @@ class SliceSettings:
 class Sliced:
     """What was written: segments, batches copied, batches rebuilt, and records left out of these.
 
-    missed_offsets, missed_keys: of those to be left out, the ones that no record had.
+    missed_offsets, missed_keys: those to leave out that no record had.
     """
 
     segments: list[WrittenSegment] = field(default_factory=list)
@@ -58,15 +58,15 @@ class Sliced:
 def slice_partition(
     partition: PartitionLog, directory: Path, settings: SliceSettings, topic_id: str | None = None
 ) -> Sliced:
-    """Writes a part of a partition into a directory that is there; offsets stay.
+    """Writes a part of a partition into an existing directory; offsets stay.
 
-    Leader epochs and producers are those of the batches; topic_id: the topic's, for a partition that has lost it.
+    Leader epochs and producers come from the batches; topic_id: the topic's, for a partition that has lost it.
 
-    Only headers are read, and batches that may hold records to be dropped; all others are copied inside the kernel.
+    Reads only headers, and batches that may have records to drop; copies all others inside the kernel.
 
     Raises:
-        DamagedError: if a log that is needed is damaged: `salvage` reads such.
-        OSError: where the system can't read or write.
+        DamagedError: if a needed log is damaged; `salvage` can read it.
+        OSError: if the system can't read or write.
     """
     work = _Slice(partition, directory, settings)
     with ExitStack() as files:
@@ -80,7 +80,7 @@ def slice_partition(
 
 
 def _needed(partition: PartitionLog, settings: SliceSettings) -> list[SegmentFiles]:
-    """The segments that can hold what is asked for by offset."""
+    """The segments that can have the requested offsets."""
     segments = list(partition.segments)
     if settings.to_offset is not None:
         segments = [segment for segment in segments if segment.base_offset < settings.to_offset]
@@ -91,7 +91,7 @@ def _needed(partition: PartitionLog, settings: SliceSettings) -> list[SegmentFil
 
 
 class _Slice:
-    """A new partition in the making."""
+    """Writes the new partition."""
 
     def __init__(self, partition: PartitionLog, directory: Path, settings: SliceSettings) -> None:
         self.sliced = Sliced(missed_offsets=set(settings.drop_offsets), missed_keys=set(settings.drop_keys))
@@ -128,7 +128,7 @@ class _Slice:
     def _check_rises(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> None:
         assert self._writer is not None
         if first_offset < self._writer.next_offset:
-            detail = f"the offset {first_offset} doesn't rise: `kseg salvage` puts batches in order"
+            detail = f"the offset {first_offset} doesn't increase: `kseg salvage` puts batches in order"
             raise DamagedError(detail, log_file.path, header.position)
 
     def _begin_segment(self, base_offset: int) -> None:
@@ -149,7 +149,7 @@ class _Slice:
         return wanted.to_ms is None or _first_timestamp(header) < wanted.to_ms
 
     def _take_batch(self, raw: bytes | None, log_file: LogFile, header: BatchHeader, marker: EndMarker | None) -> None:
-        """Takes a batch's new bytes or, if there are none, what stands in the file."""
+        """Adds a batch's new bytes or, if there are none, those in the file."""
         assert self._writer is not None
         if raw is None:
             self._writer.copy(log_file, header, marker)
@@ -159,7 +159,7 @@ class _Slice:
             self.sliced.rebuilt += 1
 
     def _with_dropped(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> bytes | None:
-        """The batch without the records to be dropped, nothing if it goes as a whole; None if it stays as it is."""
+        """The batch without the records to drop, empty if all are dropped; None if it stays the same."""
         offsets, keys = self._settings.drop_offsets, self._settings.drop_keys
         if not offsets and not keys:
             return None
@@ -195,6 +195,6 @@ def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
 
 
 def _first_timestamp(header: BatchHeader) -> int:
-    """The first record's time, as far as the header tells it; of a batch without one its largest."""
+    """The first record's time if the header has it; otherwise the batch's largest."""
     is_base = header.magic >= 2 and not header.is_log_append_time and header.base_timestamp > NO_TIMESTAMP
     return header.base_timestamp if is_base else header.max_timestamp

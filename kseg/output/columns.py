@@ -1,6 +1,6 @@
 """The columns of batches and records: declared once for JSON, CSV and tables.
 
-Names are Kafka's. What each means stands with its field in the grammars.
+Names are Kafka's. The meaning of each is with its field in the grammars.
 """
 
 from enum import Enum
@@ -13,12 +13,12 @@ class Kind(Enum):
     NUMBER = "number"
     BOOLEAN = "boolean"
     WORD = "word"
-    "A text of kseg's own, which needs no escapes."
+    "kseg's own text, which needs no escapes."
     TIME = "time"
     BYTES = "bytes"
     HEADERS = "headers"
     JSON = "json"
-    "A text that is JSON already; there only where it isn't null."
+    "Text that is JSON already; only there if it isn't null."
 
 
 class Column(NamedTuple):
@@ -88,10 +88,10 @@ STORED_COLUMNS = (
     _only_v2("timestampDelta", Kind.NUMBER),
     _only_v2("recordAttributes", Kind.NUMBER),
 )
-"""What a record stores that the others don't tell: its own time where the batch has LogAppendTime, and unused bits."""
+"""What else a record stores: its own time if the batch has LogAppendTime, and unused bits."""
 DECODED_COLUMNS = tuple(
     _everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError")
 )
-"""What decoders made of a record, and why they couldn't."""
+"""The decoded contents of a record, and why decoding failed."""
 PLACE_COLUMNS = ("file", "topic", "partition")
-"""Columns that are the same in all of a log: of its path."""
+"""Columns that are the same in all of a log, from its path."""

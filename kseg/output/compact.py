@@ -1,4 +1,4 @@
-"""What cleaning a partition does, as lines of text and as JSON objects."""
+"""The result of cleaning a partition, as lines of text and as JSON objects."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         return
     yield (
         f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
-        f"{done.bytes_left_alone} bytes behind left alone, for {plan.why_ends}"
+        f"{done.bytes_left_alone} bytes after that left alone, for {plan.why_ends}"
     )
     yield f"  {done.kept} of {done.record_count} records stay, {done.bytes_after} of {done.bytes_before} bytes"
     for reason, words in _WORDS.items():
@@ -43,7 +43,7 @@ def _joined(done: Compacted) -> int:
 
 
 def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, object]:
-    """A partition's report as JSON tells it."""
+    """A partition's report for JSON."""
     return {
         "type": "compaction",
         "directory": str(partition.path),
@@ -69,7 +69,7 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """What the user should know of a partition, whatever the form of the report."""
     yield from done.notes
     if done.gone[Gone.NO_KEY]:
-        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so that they go"
+        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, form: str, *, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""CSV as in RFC 4180, with a line of names first; lines end in a line feed."""
+"""CSV as in RFC 4180; the first line has the names, and lines end with a line feed."""
 
 import csv
 import io
@@ -13,15 +13,15 @@ _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 
 
 def check_csv_safe(csv_safe: bool, form: str) -> None:
-    """Raises UsageError where safe CSV is asked for and another form is printed."""
+    """Raises UsageError if safe CSV is asked for with another form."""
     if csv_safe and form != "csv":
-        raise UsageError("--csv-safe is about CSV: add -o csv")
+        raise UsageError("--csv-safe needs CSV: add -o csv")
 
 
 class CsvWriter:
     """Writes rows to standard output; None is an empty field, truth is `true` or `false`.
 
-    is_safe: an apostrophe comes before texts that a spreadsheet would take for formulas.
+    is_safe: puts an apostrophe before texts that a spreadsheet would evaluate as formulas.
     """
 
     def __init__(self, names: Iterable[str], *, is_safe: bool = False) -> None:
@@ -44,11 +44,11 @@ class CsvWriter:
 
 
 def no_formula(text: str) -> str:
-    """The text, behind an apostrophe if a spreadsheet would take it for a formula."""
+    """The text, after an apostrophe if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def quoted(text: str, *, is_safe: bool = False) -> str:
-    """A field in quotes; `is_safe` as CsvWriter has it."""
+    """A field in quotes; `is_safe` as in CsvWriter."""
     doubled = (no_formula(text) if is_safe else text).replace('"', '""')
     return f'"{doubled}"'

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from kseg.errors import UsageError
 from kseg.explain.field import ExplainedField
-from kseg.explain.tables import FORMATS, format_page, format_rows, whole_page
+from kseg.explain.tables import format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
 from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
+from kseg.formats.catalogue import FORMATS
 from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_stdout, write_styled
@@ -31,7 +32,7 @@ _WEB_FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
-    """An object for the piece, and one per field of it, in order; fields of a decompressed body behind the body's."""
+    """An object for the piece, and one per field of it, in order; fields of a decompressed body after the body's."""
     yield {
         "type": "item",
         "file": file,
@@ -97,7 +98,7 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
 
 
 def html_page(items: "Iterable[Item]") -> Iterator[str]:
-    """Pieces of a file as a page for a browser, which asks nothing of the network; the page comes in pieces too."""
+    """Pieces of a file as a page for a browser, which needs no network; the page comes in pieces too."""
     console = _page_console()
     beginning, end = console.export_html(inline_styles=True).split("</code>")
     yield beginning

@@ -44,7 +44,7 @@ _REPORT_COLUMNS = (
     _column("bytes", "bytes"),
 )
 _UNSELECTED_COLUMN = _column("unselected", "unselected")
-"""Stands in a report only where a selection left records out."""
+"""In a report only if a selection left out records."""
 
 
 class _OrderShape(Protocol):

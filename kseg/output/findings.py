@@ -15,7 +15,7 @@ from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_line, write_stdout, write_styled
 
 SHOWN = 5
-"""Names of what was passed over in a directory that are told."""
+"""The most names of skipped files that are shown per directory."""
 
 
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "33", Severity.NOTE: "2"}
@@ -51,7 +51,7 @@ def _parts(finding: Finding) -> tuple[str, str, str]:
 
 
 def finding_object(finding: Finding) -> dict[str, object]:
-    """A finding as JSON has it."""
+    """A finding for JSON."""
     return {
         "type": "finding",
         "id": finding.id,
@@ -65,10 +65,10 @@ def finding_object(finding: Finding) -> dict[str, object]:
 
 
 def passed_over_line(passed_over: PassedOver) -> str:
-    """What wasn't read of a directory, by the first names."""
+    """What wasn't read in a directory, with the first names."""
     names = passed_over.names
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{passed_over.directory}: passed over: {', '.join(names[:SHOWN])}{more}"
+    return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 
 
 def write_explanation(name: str) -> None:
@@ -112,7 +112,7 @@ class FindingsReport:
         self._size += verified.size
 
     def finish(self, *, is_complete: bool) -> None:
-        """Writes the end; `is_complete`: whether all that was asked for was read."""
+        """Writes the end; `is_complete`: whether everything requested was read."""
         if self._is_json:
             write_json(self._summary(is_complete=is_complete))
         elif self.is_well and is_complete:

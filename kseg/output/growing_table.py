@@ -1,4 +1,4 @@
-"""Tables of rows that keep coming: printed by pieces, so that they need little memory."""
+"""Tables of rows that keep coming, printed in pieces to need little memory."""
 
 import sys
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 PIECE = 500
 """Rows that set the columns' widths, and are printed at once."""
 LEAST_TEXT = 8
-"""Characters that a shortened text has at least."""
+"""The fewest characters of a shortened text."""
 SHORTENED = frozenset({"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"})
-"""Columns of people's own texts; no digits of Kafka's are in them."""
+"""Columns of users' own texts, without Kafka's numbers."""
 ENDLESS = 1 << 16
 _GAP = 3
 """Characters between two columns: a blank on each side of a separator."""
@@ -26,7 +26,7 @@ Cell = str | int | float | bool | None
 class GrowingTable:
     """Takes rows, and prints them with a line of names first.
 
-    On a terminal the columns of SHORTENED are shortened where the line would be too long; nothing else ever is.
+    On a terminal the columns of SHORTENED are shortened if the line would be too long; nothing else ever is.
     """
 
     def __init__(self, names: Sequence[str], out: IO[str], color: bool | None = None) -> None:
@@ -74,7 +74,7 @@ class GrowingTable:
         console.print(table)
 
     def _line(self, texts: list[str]) -> str:
-        """A row without colours as rich would print it, many times quicker."""
+        """A row without colours as rich would print it, many times faster."""
         from rich.cells import cell_len
 
         cells = []

@@ -1,4 +1,4 @@
-"""JSON, one object a line, keys in the order given."""
+"""JSON, one object per line, with keys in the given order."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from kseg.output.stdout import write_stdout
 
 
 class JsonText(NamedTuple):
-    """What is JSON already, as the kernel prints it of records: it stands in a line as it is."""
+    """Text that is JSON already, such as the kernel's records; it is put into a line unchanged."""
 
     text: bytes
 

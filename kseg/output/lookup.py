@@ -1,4 +1,4 @@
-"""A lookup told as text, and as the object of `-o json`."""
+"""A lookup as text, and as the object of `-o json`."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from kseg.log.lookup.lookup import Candidate, Lookup
 from kseg.log.lookup.segment_search import IndexView, SegmentStep
 
 SHOWN_CANDIDATES = 5
-"""Of the segments that came into question only the last ones are shown, and so many around the one taken."""
+"""The number of considered segments that are shown: the last ones, and those around the one with the answer."""
 
 
 def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
-    """The answer as JSON has it; `record` is the record's object, or None."""
+    """The answer for JSON; `record` is the record's object, or None."""
     step, batch = lookup.step, lookup.batch
     entry = None if step is None else step.index_entry
     return {
@@ -33,7 +33,7 @@ def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
 
 
 def lookup_lines(lookup: Lookup) -> Iterator[str]:
-    """The way, a line each, up to the batch; the record's own line comes behind it."""
+    """The steps, a line each, up to the batch; the record's own line comes after them."""
     what = "timestamp" if lookup.is_time else "offset"
     tier = "" if lookup.tier is None or not lookup.tier.has_remote_part else f", {lookup.tier.text()}"
     start = f"log start offset {lookup.log_start_offset}{tier}"
@@ -60,7 +60,7 @@ def _segment_lines(lookup: Lookup) -> Iterator[str]:
             mark = "  <- searched, nothing found"
         yield f"  base offset {segment.base_offset}, {segment.size} bytes{largest}{mark}"
     if last < len(segments):
-        yield f"  … {len(segments) - last} behind"
+        yield f"  … {len(segments) - last} after"
 
 
 def _step_lines(step: SegmentStep, lookup: Lookup) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _index_lines(name: str, view: IndexView, taken: OffsetIndexEntry | TimeIndex
     for slot, entry in view.around:
         mark = "  <- floor" if slot == lower and entry == taken else ""
         if slot == lower and not mark:
-            mark = "  <- floor, not borne out by the log"
+            mark = "  <- floor, doesn't match the log"
         yield f"    [{slot}] {_entry_text(entry)}{mark}"
 
 

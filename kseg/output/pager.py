@@ -1,4 +1,4 @@
-"""A pager for what is longer than the screen, as git has it."""
+"""A pager for output that is longer than the screen, as in git."""
 
 import io
 import os
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, cast
 
 from kseg.output.terminal import Terminal
-from kseg.system.interrupts import is_told_to_end
+from kseg.system.interrupts import was_asked_to_end
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
@@ -19,7 +19,7 @@ LESS_OPTIONS = "FRSX"
 
 @contextmanager
 def paged() -> Iterator[IO[str]]:
-    """Where to write what may be long: a pager if standard output is a terminal, else that itself.
+    """Where to write long output: a pager if standard output is a terminal, otherwise standard output itself.
 
     KSEG_PAGER names it, or PAGER; `cat` or an empty name means none.
     """
@@ -46,12 +46,12 @@ def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
     with suppress(BrokenPipeError):
         out.close()
     while True:
-        if is_told_to_end():
+        if was_asked_to_end():
             pager.terminate()
         try:
             pager.wait()
         except KeyboardInterrupt:
-            if is_told_to_end():
+            if was_asked_to_end():
                 raise
             continue  # the pager has its own use for Ctrl-C
         return

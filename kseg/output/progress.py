@@ -38,7 +38,7 @@ class ProgressBar:
             self._bar.stop()
 
     def show(self, label: str, done: int, total: int) -> None:
-        """Tells that `done` of `total` bytes of what `label` names are read."""
+        """Shows that `done` of `total` bytes of `label` are read."""
         if not self._is_wanted or (self._bar is None and time.monotonic() - self._start < PATIENCE):
             return
         if self._bar is None:
@@ -50,7 +50,7 @@ class ProgressBar:
         self._bar.update(self._task, completed=done)
 
     def counting(self, label: str, total: int) -> Callable[[int], None]:
-        """Gives what is to be told of each piece's bytes when it is done; the bar shows their sum."""
+        """A function to call with each piece's bytes when it is done; the bar shows their sum."""
         done = 0
 
         def add(size: int) -> None:

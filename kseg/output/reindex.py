@@ -14,12 +14,12 @@ def reindexed_lines(each: Reindexed) -> Iterator[str]:
     if each.damage is not None:
         yield (
             f"{each.segment.path}: at position {each.damage.position}: {each.damage.kind}: the indexes end here;"
-            " `kseg salvage` goes on behind it"
+            " `kseg salvage` continues after it"
         )
 
 
 def side_file_line(partition: PartitionLog, file: SideFile) -> str:
     """Why a file beside the segments is rebuilt, or what it would take."""
     detail = f" ({file.detail})" if file.detail else ""
-    outcome = "" if file.content is not None else "; --cluster-metadata may tell what it should hold"
+    outcome = "" if file.content is not None else "; --cluster-metadata may have its contents"
     return f"{partition.path / file.name}: {file.reason}{detail}{outcome}"

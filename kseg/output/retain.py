@@ -39,14 +39,14 @@ COLUMNS: tuple[TableColumn[Retained], ...] = (
 
 
 def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object]:
-    """A segment as JSON tells it."""
+    """A segment for JSON."""
     place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
     return place | {column.name: column.value(each) for column in COLUMNS}
 
 
 @dataclass(slots=True)
 class RetainedSum:
-    """What retention takes of a topic, of a log directory, or of all."""
+    """What retention deletes in a topic, in a log directory, or in total."""
 
     name: str
     partitions: int = 0
@@ -148,7 +148,7 @@ class RetentionReport:
 
 
 def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
-    """A copy as JSON tells it; `rolled` is null unless a new, empty segment took the place of all."""
+    """A copy for JSON; `rolled` is null unless a new, empty segment took the place of all."""
     base_offsets = list(copied.base_offsets)
     return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": copied.rolled}
 

@@ -57,7 +57,7 @@ class RowWriter:
     def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False) -> None:
         """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide.
 
-        csv_safe: no spreadsheet takes a text for a formula; raises UsageError with another form.
+        csv_safe: no spreadsheet evaluates a text as a formula; raises UsageError with another form.
         """
         check_csv_safe(csv_safe, form)
         self.count = 0

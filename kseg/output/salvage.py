@@ -1,4 +1,4 @@
-"""What was salvaged, as lines of text, and as an object of `--format json`."""
+"""What was saved, as lines of text, and as an object of `--format json`."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ SHOWN = 50
 
 
 def reset_command(salvage: Salvage, offset: int) -> str:
-    """What moves a consumer group to an offset. Source: ConsumerGroupCommand."""
+    """The command that moves a consumer group to an offset. Source: ConsumerGroupCommand."""
     topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
     return (
         "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP"
@@ -94,7 +94,7 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
 
 
 def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
-    """The same as JSON has it."""
+    """The same for JSON."""
     return {
         "type": "salvage",
         "partition": salvage.name,

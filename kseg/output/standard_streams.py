@@ -1,6 +1,6 @@
-"""The standard streams of the process: what stdout doesn't take raises kseg's own exceptions; stderr takes everything.
+"""The standard streams of the process: errors of stdout raise kseg's own exceptions, those of stderr are ignored.
 
-One that the caller closed is replaced, so that no other file gets its number, and children find one there.
+A stream that the caller closed is replaced, so that no other file gets its number, and children have one.
 """
 
 import io
@@ -33,7 +33,7 @@ class _StandardOutput(io.FileIO):
 
 class _StandardError(io.FileIO):
     def write(self, piece: "ReadableBuffer", /) -> int:
-        """Writes some bytes; what can't be written is dropped: nobody hears it, and nothing else changes."""
+        """Writes some bytes; what can't be written is dropped."""
         left = memoryview(piece).cast("B")
         try:
             while left:

@@ -10,14 +10,14 @@ from kseg.output.terminal import Terminal
 
 
 class OutputError(KsegError):
-    """Standard output takes no more."""
+    """Standard output can't be written any more."""
 
 
 def write_stdout(piece: bytes | memoryview) -> None:
     """Writes bytes to standard output; on a terminal what would control it is shown escaped.
 
     Raises:
-        ClosedPipeError: whoever read it has gone.
+        ClosedPipeError: its reader is gone.
         OutputError: it is full or can't be written.
     """
     stream = sys.stdout.buffer
@@ -39,7 +39,7 @@ def write_styled(piece: bytes) -> None:
 
 
 def let_contents_through() -> None:
-    """From now on a terminal gets what files hold as it is."""
+    """From now on, a terminal gets the contents of files unchanged."""
     if isinstance(sys.stdout.buffer, Terminal):
         sys.stdout.buffer.is_raw = True
 
@@ -68,4 +68,4 @@ def output_failure(error: OSError) -> KsegError:
     if isinstance(error, BrokenPipeError):
         return ClosedPipeError("standard output was closed")
     reason = "is closed" if error.errno == errno.EBADF else error.strerror
-    return OutputError(f"{reason}; not all is written", "standard output")
+    return OutputError(f"{reason}; not everything was written", "standard output")

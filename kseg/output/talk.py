@@ -7,7 +7,7 @@ from kseg.output.printable import printable
 
 
 def talk(*lines: str) -> None:
-    """Says some lines; what harms a terminal is escaped. Where nobody can hear it, nothing happens."""
+    """Prints some lines; escapes what harms a terminal. Does nothing if nobody can read it."""
     try:
         sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stderr.flush()
@@ -16,7 +16,7 @@ def talk(*lines: str) -> None:
 
 
 def note_unless(*, quiet: bool) -> Callable[[str], None]:
-    """What says a note of kseg's own; nothing is said where the user wants quiet."""
+    """The function for kseg's own notes; it prints nothing if the user wants quiet."""
 
     def note(text: str) -> None:
         if not quiet:

@@ -1,4 +1,4 @@
-"""A terminal as standard output: what would control it is shown escaped, styles of kseg's own aside."""
+"""A terminal as standard output: shows what would control it escaped, except for kseg's own styles."""
 
 import io
 import re

@@ -1,1 +1,1 @@
-"""Kafka's protocol: requests and responses out of captures, frames and hex text, read by Kafka's own schemas."""
+"""Kafka's protocol: requests and responses from captures, frames and hex text, read with Kafka's own schemas."""

@@ -1,4 +1,4 @@
-"""Requests and responses as values: which header their api and version have, and their bodies.
+"""Requests and responses as values: headers, by api and version, and bodies.
 
 Source: Kafka's RequestHeader, ResponseHeader, ApiMessageType, ApiVersionsResponse.
 """
@@ -13,18 +13,18 @@ from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import NEWEST
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
-"""Keys of apis that need a rule of their own."""
+"""Keys of apis with special rules."""
 UNSUPPORTED_VERSION = 35
 """The error with which a broker answers an ApiVersions request that is too new for it."""
 MOST_ELEMENTS = 1 << 20
-"""Elements and tagged fields that are read of one message: a hundred bytes of memory each, or more."""
+"""The most elements and tagged fields that are read from one message; each takes a hundred bytes of memory or more."""
 _SMALLEST_HEADER = 8
 _NEWEST_VERSION = 64
-"""No api will have more versions soon: bytes that claim one are no request."""
+"""No api will have more versions soon: bytes with a higher one aren't a request."""
 
 
 class FrameError(KsegError):
-    """Bytes that no request or response can begin with."""
+    """Bytes that can't be the beginning of a request or response."""
 
 
 class MessageHeader(NamedTuple):
@@ -35,7 +35,7 @@ class MessageHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     version: int | None
-    """The header's own; None where the api isn't known, which is read as version 1."""
+    """The version of the header itself; None (read as version 1) if the api isn't known."""
     tagged_fields: dict[int, bytes]
     size: int
     """Bytes."""
@@ -45,8 +45,8 @@ class MessageHeader(NamedTuple):
 class ApiMessage:
     """A request or a response.
 
-    `body` is None where it isn't known how to read it, or where it can't be read: then `problem` tells why. A response
-    whose request isn't known has no api.
+    `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response without a
+    known request has no api.
     """
 
     kind: Literal["request", "response"]
@@ -69,7 +69,7 @@ class ApiMessage:
 
     @property
     def unknown(self) -> str | None:
-        """Why its body isn't read though nothing is wrong with it: the schemas lack its api, or its version."""
+        """Why its body isn't read although nothing is wrong with it: the schemas don't have its api or its version."""
         if self.schema is not None or self.api_key is None or self.api_version is None:
             return None
         known = version_range(REQUESTS[self.api_key].versions if self.api_key in REQUESTS else "none")
@@ -80,12 +80,12 @@ class ApiMessage:
 
     @property
     def is_answered(self) -> bool:
-        """Whether a broker answers such a request: a Produce request with acks 0 gets no response."""
+        """Whether a broker answers this request: a Produce request with acks 0 gets no response."""
         return not (self.api_key == PRODUCE and self.body is not None and self.body["acks"] == 0)
 
 
 def api_name(api_key: int) -> str | None:
-    """The name of an api; None if the newest Kafka that is known has none with this key."""
+    """The name of an api; None if the newest known Kafka has none with this key."""
     schema = REQUESTS.get(api_key)
     return None if schema is None else schema.name.removesuffix("Request")
 
@@ -102,7 +102,7 @@ def request_header_version(api_key: int, api_version: int) -> int | None:
 def response_header_version(api_key: int, api_version: int) -> int | None:
     """The version of a response's header: 1 with flexible bodies, else 0; None if the api isn't known.
 
-    0 for ApiVersions whatever its version: a client must be able to read what it is told.
+    0 for ApiVersions whatever its version: every client must be able to read the response.
     """
     if not _is_known(api_key):
         return None
@@ -114,25 +114,25 @@ def _is_known(api_key: int) -> bool:
 
 
 def read_request_header(data: bytes) -> MessageHeader:
-    """The header that begins a request, whose size isn't among the bytes. Raises FrameError if none does."""
+    """The header at the start of a request, given without its size. Raises FrameError if there is none."""
     if len(data) < _SMALLEST_HEADER:
         raise FrameError(f"{len(data)} bytes are too few for a request")
     api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
     if api_key < 0 or not 0 <= api_version < _NEWEST_VERSION:
-        raise FrameError(f"api key {api_key} in version {api_version} can't be")
+        raise FrameError(f"there can't be an api key {api_key} in version {api_version}")
     version = request_header_version(api_key, api_version)
     if version == 0:
         return MessageHeader(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
     try:
         fields, size = parse_message(REQUEST_HEADER, version or 1, data, most_elements=MOST_ELEMENTS)
     except MessageError as error:
-        raise FrameError(f"no request header: {error}") from error
+        raise FrameError(f"not a request header: {error}") from error
     tagged = fields.get(UNKNOWN_TAGGED_FIELDS, {})
     return MessageHeader(api_key, api_version, fields["correlationId"], fields["clientId"], version, tagged, size)
 
 
 def read_request(data: bytes) -> ApiMessage:
-    """A request; its size isn't among the bytes. Raises FrameError if they have no request's header."""
+    """A request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
     header = read_request_header(data)
     schema, body, problem = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
     return ApiMessage(
@@ -159,9 +159,9 @@ def correlation_id_of(response: bytes) -> int:
 
 
 def read_response(data: bytes, api_key: int | None, api_version: int | None) -> ApiMessage:
-    """A response to a request of this api; its size isn't among the bytes.
+    """A response to a request of this api, given without its size.
 
-    Raises FrameError if they have no response's header.
+    Raises FrameError if it doesn't begin with a response's header.
     """
     correlation_id = correlation_id_of(data)
     version = None if api_key is None or api_version is None else response_header_version(api_key, api_version)
@@ -170,11 +170,11 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
     try:
         fields, size = parse_message(RESPONSE_HEADER, version, data, most_elements=MOST_ELEMENTS)
     except MessageError as error:
-        raise FrameError(f"no response header: {error}") from error
+        raise FrameError(f"not a response header: {error}") from error
     body_version = api_version
     schema, body, problem = _read_body(RESPONSES.get(api_key), api_version, data, size)
     if api_key == API_VERSIONS and body is None and data[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
-        # The broker doesn't know the version: it answers in the first one, in which it tells those that it knows.
+        # The broker doesn't know the version: it answers in the first one, with the list of those that it knows.
         body_version = 0
         schema, body, problem = _read_body(RESPONSES[api_key], 0, data, size)
     return ApiMessage(
@@ -195,7 +195,7 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
 def _read_body(
     schema: MessageSchema | None, version: int, data: bytes, start: int
 ) -> tuple[MessageSchema | None, Fields | None, str | None]:
-    """Schema, body, and what is wrong; neither of the first two where the schemas don't have the version."""
+    """Schema, body, and what is wrong; the first two are None if the schemas don't have the version."""
     if schema is None or version not in version_range(schema.versions):
         return None, None, None
     try:

@@ -1,4 +1,4 @@
-"""Captures of a network (.pcap, .pcapng) as conversations: packets by the library dpkt, connections put together."""
+"""Network captures (.pcap, .pcapng) as conversations: reads packets with dpkt and reassembles connections."""
 
 import struct
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ from kseg.protocol.tcp import Direction
 PCAP_MAGICS = tuple(bytes.fromhex(magic) for magic in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
 PCAPNG_MAGIC = bytes.fromhex("0a0d0d0a")
 LARGEST_PACKET = 1 << 24
-"""Bytes that a packet, or a block of a .pcapng, may claim."""
+"""The largest size of a packet, or of a block of a .pcapng, in bytes."""
 _PIECE = 1 << 16
 _TLS_HANDSHAKE = b"\x16\x03"
 _FIN, _SYN, _RST, _ACK = 0x01, 0x02, 0x04, 0x10
 _MIDDLE = "the capture begins in the middle of the connection"
 _BAD_PACKET = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
-"""What dpkt raises for bytes that are no packet, besides its own errors."""
+"""What dpkt raises for bytes that aren't a packet, besides its own errors."""
 
 
 class CaptureError(KsegError):
-    """A file that is no capture, or is one no further."""
+    """A file that isn't a capture, or can't be read any further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is special about a connection, and no damage: it isn't Kafka's, or began before the capture."""
+    """What is special about a connection, but isn't damage: it isn't Kafka's, or began before the capture."""
 
     peers: Peers
     size: int
@@ -56,13 +56,13 @@ def dpkt_library() -> ModuleType:
     try:
         import dpkt
     except ImportError as error:
-        raise UsageError("captures need the library dpkt: kseg's extra `pcap` brings it") from error
+        raise UsageError("captures need the library dpkt: install kseg's extra `pcap`") from error
     library: ModuleType = dpkt
     return library
 
 
 class _Bounded:
-    """A stream that dpkt reads: nothing is allocated for bytes that aren't there."""
+    """A stream for dpkt that allocates nothing for bytes that aren't there."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -70,9 +70,9 @@ class _Bounded:
         self.is_cut = False
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer at the end. Raises CaptureError for a size that can't be."""
+        """The next `size` bytes, fewer at the end. Raises CaptureError for an impossible size."""
         if not 0 <= size <= LARGEST_PACKET:
-            raise CaptureError(f"a packet of {size} bytes can't be", position=self.position)
+            raise CaptureError(f"a packet can't have {size} bytes", position=self.position)
         pieces, left = [], size
         while left and (piece := self._stream.read(min(left, _PIECE))):
             pieces.append(piece)
@@ -83,7 +83,7 @@ class _Bounded:
 
 
 def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
-    """The TCP packets of a capture, and errors where there are none that can be read.
+    """The TCP packets of a capture, and errors where a packet can't be read.
 
     Raises CaptureError if it isn't a capture at all, and UsageError if the library is missing.
     """
@@ -93,7 +93,7 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
         reader = _reader(dpkt, bounded, bounded.read(len(PCAPNG_MAGIC)))
         unpack = _unpacker(dpkt, reader.datalink())
     except (dpkt.Error, *_BAD_PACKET) as error:
-        raise CaptureError(f"no capture that can be read: {error}") from error
+        raise CaptureError(f"can't be read as a capture: {error}") from error
     packets, position = iter(reader), -1
     while bounded.position > position:
         position = bounded.position
@@ -105,28 +105,28 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
             yield error
             return
         except (dpkt.Error, *_BAD_PACKET) as error:
-            yield CaptureError(f"no packet that can be read: {error}", position=position)
-            packets = iter(reader)  # goes on behind it
+            yield CaptureError(f"a packet can't be read: {error}", position=position)
+            packets = iter(reader)  # continues after it
             continue
         if bounded.is_cut:
             yield CaptureError("the last packet is cut", position=position)
         try:
             packet = _packet(dpkt, unpack(raw), round(time * 1_000_000))
         except (dpkt.Error, *_BAD_PACKET):
-            continue  # no packet of the internet's, or too little of it
+            continue  # not an IP packet, or too little of one
         if packet is not None:
             yield packet
 
 
 class _Replayed:
-    """A stream whose first bytes were read to see what it is."""
+    """A stream whose first bytes were read already, to see what it is."""
 
     def __init__(self, first: bytes, bounded: _Bounded) -> None:
         self._first = first
         self._bounded = bounded
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer at the end."""
+        """The next `size` bytes, fewer at the end."""
         if size < 0:
             return self._bounded.read(size)
         first, self._first = self._first[:size], self._first[size:]
@@ -139,7 +139,7 @@ def _reader(dpkt: ModuleType, bounded: _Bounded, magic: bytes) -> Any:
 
 
 def _unpacker(dpkt: ModuleType, link: int) -> Any:
-    """What takes a packet's link layer apart."""
+    """The parser of a packet's link layer."""
     unpackers = {
         0: dpkt.loopback.Loopback,
         108: dpkt.loopback.Loopback,
@@ -153,7 +153,7 @@ def _unpacker(dpkt: ModuleType, link: int) -> Any:
         229: dpkt.ip6.IP6,
     }
     if link not in unpackers:
-        raise CaptureError(f"link type {link} isn't read: Ethernet, Linux cooked, loopback and raw IP are")
+        raise CaptureError(f"kseg can't read link type {link}, only Ethernet, Linux cooked, loopback and raw IP")
     return unpackers[link]
 
 
@@ -162,7 +162,7 @@ def _ip(dpkt: ModuleType, raw: bytes) -> Any:
 
 
 def _packet(dpkt: ModuleType, outer: Any, time: int) -> Packet | None:
-    """The TCP packet in another one; None if there is none."""
+    """The TCP packet inside another one; None if there is none."""
     while isinstance(outer, dpkt.Packet) and not isinstance(outer, dpkt.ip.IP | dpkt.ip6.IP6):
         outer = outer.data
     if not isinstance(outer, dpkt.Packet) or not isinstance(outer.data, dpkt.tcp.TCP):
@@ -197,24 +197,25 @@ class _Connection:
     sizes: dict[str, int] = field(default_factory=dict)
     first_bytes: bytes = b""
     held_back: list[FrameDamage] = field(default_factory=list)
-    """Until a frame was seen it may be no connection of Kafka's, and its bytes no damage."""
+    """Before a frame was seen, the connection may not be Kafka's, and its bytes may not be damage."""
 
     @property
     def peers(self) -> Peers:
-        """Client and server; in the order seen where that isn't known."""
+        """Client and server; if that isn't known, in the order in which they were seen."""
         if self.client == self.ends[1]:
             return Peers(self.ends[1], self.ends[0])
         return Peers(*self.ends)
 
 
 class Capture:
-    """What a capture holds of Kafka's protocol.
+    """Kafka's protocol in a capture.
 
-    `unanswered` counts requests without response, `unreadable` places where no packet can be read, once all is read.
+    After everything is read, `unanswered` is the number of requests without a response, and `unreadable` that of places
+    where a packet can't be read.
     """
 
     def __init__(self, stream: BinaryIO, *, ports: frozenset[int] = frozenset(), max_frame: int = MAX_FRAME) -> None:
-        """`ports`: only connections to these; none: those whose first bytes are a request."""
+        """`ports`: only connections to these; if empty, those whose first bytes are a request."""
         self._stream = stream
         self._ports = ports
         self._max_frame = max_frame
@@ -224,7 +225,7 @@ class Capture:
         self.unreadable = 0
 
     def items(self) -> Iterator[Frame | FrameDamage | Remark | CaptureError]:
-        """Frames and damages as the packets come; of places where no packet can be read the first one."""
+        """Frames and damages in the order of the packets, and the first place where a packet can't be read."""
         for packet in read_packets(self._stream):
             if isinstance(packet, CaptureError):
                 self.unreadable += 1
@@ -240,7 +241,7 @@ class Capture:
     def _take(self, packet: Packet) -> Iterator[Frame | FrameDamage | Remark]:
         ends = frozenset((packet.source, packet.target))
         connection = self._connections.get(ends)
-        if connection is not None and _begins_anew(connection, packet):
+        if connection is not None and _opens_another(connection, packet):
             yield from self._end(connection)
             connection = None
         if connection is None:
@@ -258,7 +259,7 @@ class Capture:
         yield from self._pieces(connection, packet.source, pieces, packet.time)
 
     def _new(self, packet: Packet) -> _Connection:
-        """A connection with its first packet, which tells who the client is if it opens or accepts one."""
+        """A connection with its first packet; if that opens or accepts it, it shows which end is the client."""
         ends = (packet.source, packet.target)
         is_opening = bool(packet.flags & _SYN)
         client = None
@@ -277,7 +278,7 @@ class Capture:
     def _begin(self, connection: _Connection) -> None:
         lost = _MIDDLE if connection.is_from_middle else None
         conversation = Conversation(self._numbers, connection.peers, self._max_frame, lost=lost)
-        # What was passed over until it was known who the client is.
+        # What was skipped until it was known which end is the client.
         conversation.pass_over(*(connection.sizes.get(end, 0) for end in connection.peers))
         connection.conversation = conversation
 
@@ -293,10 +294,10 @@ class Capture:
             if not connection.first_bytes and not isinstance(piece, int):
                 connection.first_bytes = piece[: len(_TLS_HANDSHAKE)]
             if connection.client is not None:
-                yield from self._sorted(connection, self._said(connection, source, piece, time))
+                yield from self._sorted(connection, self._received(connection, source, piece, time))
 
     @staticmethod
-    def _said(
+    def _received(
         connection: _Connection, source: str, piece: bytes | int, time: int | None
     ) -> Iterator[Frame | FrameDamage]:
         conversation = connection.conversation
@@ -311,7 +312,7 @@ class Capture:
 
     @staticmethod
     def _sorted(connection: _Connection, items: Iterator[Frame | FrameDamage]) -> Iterator[Frame | FrameDamage]:
-        """Holds damages back until the connection has had a frame."""
+        """Holds back damages until the connection has had a frame."""
         for item in items:
             if isinstance(item, Frame):
                 yield from connection.held_back
@@ -332,12 +333,12 @@ class Capture:
         size = sum(connection.sizes.values())
         if size and (conversation is None or not conversation.frames):
             is_tls = connection.first_bytes.startswith(_TLS_HANDSHAKE)
-            yield Remark(connection.peers, size, "TLS, which hides what is in it" if is_tls else "not Kafka's protocol")
+            yield Remark(connection.peers, size, "TLS, which hides its contents" if is_tls else "not Kafka's protocol")
         elif size and connection.is_from_middle:
             yield Remark(connection.peers, size, _MIDDLE)
 
 
-def _begins_anew(connection: _Connection, packet: Packet) -> bool:
+def _opens_another(connection: _Connection, packet: Packet) -> bool:
     """Whether a packet opens another connection between the same ends."""
     is_opening = packet.flags & (_SYN | _ACK) == _SYN
     return is_opening and packet.sequence != connection.first_sequence

@@ -1,4 +1,4 @@
-"""What a client and a broker say to each other: frames of both directions, responses joined to their requests."""
+"""What a client and a broker send to each other: frames in both directions, and the request of each response."""
 
 import re
 from collections import deque
@@ -18,9 +18,9 @@ from kseg.protocol.api_message import (
 from kseg.protocol.splitter import MAX_FRAME, SIZE_SIZE, Lost, SizedMessage, Splitter, find_request
 
 _MOST_CANDIDATES = 256
-"""Places of a piece at which a response may begin that are looked at: each costs reading it."""
+"""The most places in a piece where a response is looked for: each try reads it."""
 _MOST_TRIED = 64
-"""Requests that wait for a response, whose numbers are looked for where a stream can't be followed."""
+"""The most waiting requests whose numbers are looked for where a stream can't be followed."""
 
 
 class Peers(NamedTuple):
@@ -62,7 +62,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class FrameDamage:
-    """Bytes of a stream that no frame holds. `stream`: requests, responses, or None for a file of both."""
+    """Bytes of a stream that don't belong to a frame. `stream`: requests, responses, or None for a file of both."""
 
     position: int
     size: int
@@ -102,11 +102,11 @@ class _Requests:
         self._waiting.setdefault(message.correlation_id, deque()).append(waiting)
 
     def first(self, correlation_id: int) -> _Waiting | None:
-        """The first of this number that waits."""
+        """The first waiting request with this number."""
         return self._waiting[correlation_id][0] if correlation_id in self._waiting else None
 
     def remove_first(self, correlation_id: int) -> None:
-        """It has been answered."""
+        """Removes a request that has been answered."""
         waiting = self._waiting[correlation_id]
         waiting.popleft()
         if not waiting:
@@ -135,16 +135,16 @@ class Conversation:
         return len(self._waiting)
 
     def pass_over(self, requests: int, responses: int) -> None:
-        """Bytes of the beginnings of both streams that weren't looked at."""
+        """Skips bytes at the beginning of both streams."""
         self._requests.pass_over(requests)
         self._responses.pass_over(responses)
 
     def from_client(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Requests that are whole with these bytes."""
+        """Requests that these bytes complete."""
         yield from self._read_requests(self._requests.feed(piece), time)
 
     def from_server(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Responses that are whole with these bytes."""
+        """Responses that these bytes complete."""
         yield from self._read_responses(self._responses.feed(piece), time)
 
     def skip_from_client(self, size: int, time: int | None) -> Iterator[Frame | FrameDamage]:
@@ -156,7 +156,7 @@ class Conversation:
         yield from self._read_responses(self._responses.skip(size), time)
 
     def end(self) -> Iterator[Frame | FrameDamage]:
-        """What is left when nothing more comes."""
+        """What is left at the end."""
         yield from self._read_requests(self._requests.end(), None)
         yield from self._read_responses(self._responses.end(), None)
 
@@ -189,7 +189,7 @@ class Conversation:
                 yield FrameDamage(item.position, item.size, str(error), "responses", self._peers)
                 continue
             if waiting is None and self._is_whole:
-                detail = f"no request of correlation id {message.correlation_id} waits for a response"
+                detail = f"no request with correlation id {message.correlation_id} waits for a response"
                 yield FrameDamage(item.position, item.size, detail, "responses", self._peers)
                 continue
             yield self._response(item, message, waiting, time)
@@ -202,9 +202,9 @@ class Conversation:
         return Frame(self._numbers.next(), message, item.position, item.size, self._peers, time, number, request_time)
 
     def _find_response(self, buffer: bytearray, start: int, piece_at: int) -> int:
-        """Where a response begins that one of the requests waits for, and that can be read to its end.
+        """Where a response to one of the requests begins that can be read to its end.
 
-        One whose end isn't there yet must begin where a packet's bytes do.
+        A response that isn't complete yet must begin at the start of a packet's bytes.
         """
         tried = [re.escape(number.to_bytes(4, "big", signed=True)) for number in islice(self._waiting, _MOST_TRIED)]
         if not tried:
@@ -234,9 +234,9 @@ def _read_answer(content: bytes, waiting: _Waiting | None) -> ApiMessage:
 
 
 class Mixture:
-    """One stream of frames that may be requests or responses, as a file of frames is.
+    """One stream of frames that may be requests or responses, as in a file of frames.
 
-    What is a request to the end is one; else what a request waits for is a response.
+    A frame that can be read as a request to its end is one; otherwise it is a response if a request waits for it.
     """
 
     def __init__(
@@ -254,15 +254,15 @@ class Mixture:
         return len(self._waiting)
 
     def feed(self, piece: bytes) -> Iterator[Frame | FrameDamage]:
-        """What is whole with these bytes."""
+        """Frames that these bytes complete."""
         yield from self._read(self._splitter.feed(piece))
 
     def end(self) -> Iterator[Frame | FrameDamage]:
-        """What is left when nothing more comes."""
+        """What is left at the end."""
         yield from self._read(self._splitter.end())
 
     def read(self, content: bytes, position: int, size: int) -> Frame | FrameDamage:
-        """A message at a position of the input, whose size may not stand before it."""
+        """A message at a position of the input; its size may not be there before it."""
         try:
             return self._frame(content, position, size)
         except FrameError as error:

@@ -1,4 +1,4 @@
-"""What `kseg protocol` reads: captures, frames one after another, hex text; told apart by their first bytes."""
+"""Input of `kseg protocol`: captures, frames one after another, hex text; the first bytes show which one it is."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _POSITION_LINE = re.compile(r"[0-9A-Fa-f]{8}")
 
 
 class InputForm(StrEnum):
-    """How frames come."""
+    """The form of the input."""
 
     CAPTURE = "capture"
     FRAMES = "frames"
@@ -34,7 +34,7 @@ class HexError(KsegError):
 
 
 class Replay:
-    """A stream whose first bytes can be looked at before they are read."""
+    """A stream whose first bytes can be seen before they are read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -42,7 +42,7 @@ class Replay:
         self._kept = self.first
 
     def read(self, size: int) -> bytes:
-        """So many bytes, or fewer; none at the end."""
+        """At most `size` bytes; none at the end."""
         if self._kept:
             taken, self._kept = self._kept[:size], self._kept[size:]
             return taken
@@ -58,7 +58,7 @@ def _read(stream: BinaryIO, size: int) -> bytes:
 
 
 def form_of(first: bytes) -> InputForm:
-    """What an input is by its first bytes."""
+    """The form of an input, by its first bytes."""
     from kseg.protocol.capture import PCAP_MAGICS, PCAPNG_MAGIC
 
     if first[:4] in (*PCAP_MAGICS, PCAPNG_MAGIC):
@@ -94,7 +94,7 @@ def read_hex(
 ) -> Iterator[Frame | FrameDamage]:
     """Messages in hexadecimal: a paragraph each, or several with their sizes; `#` begins a comment.
 
-    Positions count the bytes that the text stands for. Raises HexError for other text.
+    Positions count the bytes that the text represents. Raises HexError for other text.
     """
     mixture = Mixture(Numbers(), max_frame, response_to=response_to)
     position = 0
@@ -109,7 +109,7 @@ def read_hex(
 
 
 def _sizes(content: bytes) -> list[int]:
-    """Sizes of the frames that the bytes are, if they are frames to the last byte; else none."""
+    """Sizes of the frames in the bytes, if these are frames to the last byte; otherwise none."""
     sizes, at = [], 0
     while at < len(content):
         size = int.from_bytes(content[at : at + SIZE_SIZE], "big", signed=True)
@@ -148,17 +148,17 @@ def _bytes_of(digits: str, number: int) -> bytes:
     try:
         return bytes.fromhex(digits.removeprefix("0x").replace(":", ""))
     except ValueError as error:
-        raise HexError(f"line {number} is no hexadecimal text: {digits[:40]!r}") from error
+        raise HexError(f"line {number} isn't hexadecimal text: {digits[:40]!r}") from error
 
 
 def _lines(stream: Replay, most: int) -> Iterator[str]:
-    """Lines of text. Raises HexError for one of more characters than any frame's."""
+    """Lines of text. Raises HexError for one with more characters than any frame."""
     rest = b""
     while piece := stream.read(PIECE):
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             yield line.decode("ascii", "replace")
         if len(rest) > most:
-            raise HexError(f"a line of more than {most} characters is no hexadecimal text")
+            raise HexError(f"a line of more than {most} characters isn't hexadecimal text")
     if rest:
         yield rest.decode("ascii", "replace")

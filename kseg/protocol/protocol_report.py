@@ -1,4 +1,4 @@
-"""`kseg protocol` from its input to its lines: which frames are shown, what is said of the rest."""
+"""`kseg protocol` from its input to its lines: which frames are shown, and what is reported about the rest."""
 
 import os
 import re
@@ -42,7 +42,7 @@ Item = Frame | FrameDamage | Remark | CaptureError
 
 @dataclass(frozen=True, slots=True)
 class ProtocolOptions:
-    """What is read, and what is shown of it."""
+    """What to read, and what to show."""
 
     form: InputForm | None = None
     ports: frozenset[int] = frozenset()
@@ -57,14 +57,14 @@ class ProtocolOptions:
 
     @property
     def records(self) -> LogOptions:
-        """How record batches are shown."""
+        """The options for record batches."""
         return LogOptions(deep=not self.is_shallow, print_data=self.print_data_log)
 
 
 def report_protocol(path: Path, options: ProtocolOptions) -> int:
-    """Reads a file, or standard input for `-`; prints its frames; gives the exit status.
+    """Reads a file, or standard input for `-`, prints its frames, and returns the exit status.
 
-    Raises OpenError or UsageError, and CaptureError or HexError if the input isn't what it is said to be.
+    Raises OpenError or UsageError, and CaptureError or HexError if the input isn't in the given form.
     """
     wanted = frozenset(api_key_of(name) for name in options.apis)
     with _opened(path) as stream:
@@ -90,7 +90,7 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def api_key_of(name: str) -> int:
-    """The key of an api's name, whatever its letters' case, or of its number. Raises UsageError if there is none."""
+    """The key of an api, by its name (in any case) or number. Raises UsageError if there is none."""
     if _NUMBER.fullmatch(name):
         return int(name)
     from kseg.formats.schemas.protocol import REQUESTS
@@ -98,7 +98,7 @@ def api_key_of(name: str) -> int:
     for key in REQUESTS:
         if (api_name(key) or "").lower() == name.lower():
             return key
-    raise UsageError(f"{name!r} is no api of Kafka's: Produce, Fetch, Metadata, ApiVersions, … or its number")
+    raise UsageError(f"{name!r} isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number")
 
 
 def _api_and_version(text: str) -> tuple[int, int]:
@@ -117,7 +117,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
         yield from capture.items()
         report.unanswered = capture.unanswered
         if capture.unreadable > 1:
-            talk(f"kseg: {report.name}: {capture.unreadable} places hold no packet that can be read")
+            talk(f"kseg: {report.name}: {capture.unreadable} packets can't be read")
         return
     if options.ports:
         raise UsageError("--port is for captures")
@@ -127,7 +127,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
 
 
 class _FrameReport:
-    """Prints items as they come, and keeps account of them."""
+    """Prints items as they come, and counts them."""
 
     def __init__(self, name: str, options: ProtocolOptions, wanted: frozenset[int]) -> None:
         self.name = name
@@ -171,7 +171,7 @@ class _FrameReport:
             talk(f"kseg: {self.name}: {text}")
 
     def end(self) -> int:
-        """Counts, if they are asked for, and the summary; gives the exit status."""
+        """Prints the counts, if asked for, and the summary; returns the exit status."""
         tally = self._tally
         if self._options.is_count:
             self._write_counts()
@@ -194,8 +194,8 @@ class _FrameReport:
             )
         elif tally.damages or tally.problems or not tally.frames:
             talk(
-                f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read wholly;"
-                f" {tally.lost} bytes are no frames"
+                f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read completely;"
+                f" {tally.lost} bytes aren't frames"
             )
         flush_stdout()
         return int(bool(tally.damages or tally.problems or self._is_cut or not tally.frames))

@@ -1,4 +1,4 @@
-"""Record batches inside requests and responses, in the lines and objects that `kseg dump` prints of them."""
+"""Record batches inside requests and responses, as the lines and objects that `kseg dump` prints."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 LARGEST_BODY = 1 << 28
-"""Bytes that a batch's body may become: all records of a frame are in memory at once."""
+"""The largest size of a decompressed batch, in bytes: all records of a frame are in memory at once."""
 _CODECS = 0b111
 
 
@@ -86,7 +86,7 @@ def _slices(records: bytes, deep: bool) -> Iterator[Slice | Damage]:
 
 
 def _runs(records: bytes) -> Iterator[Run | Damage]:
-    """Runs of batches; one whose CRC is wrong in a run of its own. What is no batch is lost to the end."""
+    """Runs of batches; a batch with a wrong CRC is a run of its own. Everything from a non-batch on is lost."""
     buffer, at = memoryview(records), 0
     while at < len(records):
         rows = new_rows(min(len(records) // ENTRY_MINIMUM_SIZE + 1, 1 << 12))

@@ -28,7 +28,7 @@ _BYTES_SHOWN = 32
 
 @dataclass(slots=True)
 class ApiCount:
-    """Frames of an api in a version: how many, their bytes, how many have something wrong."""
+    """Frames of an api in a version: how many, their bytes, and how many have errors."""
 
     requests: int = 0
     responses: int = 0
@@ -38,19 +38,19 @@ class ApiCount:
 
 @dataclass(slots=True)
 class FrameCounts:
-    """What was seen of an input."""
+    """Counts for an input."""
 
     frames: int = 0
     requests: int = 0
     responses: int = 0
     problems: int = 0
-    """Frames that can't be read, or hold something that can't."""
+    """Frames that can't be read, or not completely."""
     damages: int = 0
     size: int = 0
     lost: int = 0
     apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
-    """Frames whose bodies the schemas don't tell how to read, by the reason."""
+    """Frames whose bodies aren't in the schemas, by the reason."""
 
     def add(self, frame: Frame, *, is_wrong: bool) -> None:
         """Counts a frame."""
@@ -80,7 +80,7 @@ class Shown(NamedTuple):
 
 
 def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None) -> Shown:
-    """A frame as a line of JSON: bytes in base64, records as objects, with what is to be redacted replaced."""
+    """A frame as a line of JSON: bytes in base64, records as objects, redacted if asked for."""
     message, wrong = frame.message, []
 
     def records(content: bytes) -> object:
@@ -163,7 +163,7 @@ def _wrong_damages(message: ApiMessage, damages: Iterable[Damage]) -> list[Damag
 
 
 def _structure(fields: tuple[Field, ...], version: int, value: Fields, records: Any) -> dict[str, object]:
-    """A structure as JSON: what the version has, tagged fields with their defaults left out."""
+    """A structure as JSON: the fields of the version, without tagged fields at their defaults."""
     shown: dict[str, object] = {}
     for each in _present(fields, version, value):
         shown[each.name] = _value(each, version, value[each.name], records)
@@ -240,7 +240,7 @@ def damage_text(damage: FrameDamage) -> str:
     """A damage in words."""
     where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
     stream = "" if damage.stream is None else f" of the {damage.stream}"
-    return f"{where}{damage.size} bytes at position {damage.position}{stream} are no frame: {damage.detail}"
+    return f"{where}{damage.size} bytes at position {damage.position}{stream} aren't a frame: {damage.detail}"
 
 
 def _text(text: str) -> str:
@@ -277,12 +277,12 @@ class _TextWriter:
         self.is_wrong = False
 
     def line(self, depth: int, text: str, mark: str = "") -> None:
-        """A line; `mark` stands in the place of its last blanks."""
+        """A line; `mark` replaces its last blanks."""
         indent = "  " * depth
         self.text += f"{indent[: len(indent) - len(mark)]}{mark}{text}\n".encode("utf-8", "backslashreplace")
 
     def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
-        """A structure's fields; the first line bears the mark of an array's element."""
+        """A structure's fields; the first line has the mark of an array's element."""
         for each in _present(fields, version, value):
             self._field(each, version, value[each.name], depth, mark)
             mark = ""

@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: size and message, one after another; where that fails, the next place to go on."""
+"""Frames from a stream of bytes: size and message, one after another; after an error, the next place to continue."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,33 +11,33 @@ from kseg.protocol.api_message import API_VERSIONS
 SIZE_SIZE = 4
 """Bytes of the size before each message."""
 SMALLEST_MESSAGE = 4
-"""A response that has nothing but its correlation id."""
+"""The size of a response with only its correlation id."""
 MAX_FRAME = 104_857_600
 """The largest request that a broker takes by default: `socket.request.max.bytes`."""
 _HEADER_SIZE = 14
-"""Bytes of a request with its size, up to the client id."""
+"""Bytes of a request and its size, up to the client id."""
 _REQUEST = re.compile(
     rb"(?=[\0-\x7f](?!\0\0\0).{3}\0[\0-\x7f]\0[\0-\x3f].{4}(?:\0[^\xff]|[\1-\x7f]|\xff\xff))", re.DOTALL
 )
 """What may be a size, an api key and a version, a correlation id, and the size of a client id."""
 _NEWEST_API_VERSIONS = 16
-"""Clients may ask in versions of ApiVersions that are newer than the schemas."""
+"""Clients may send versions of ApiVersions that are newer than the schemas."""
 
 
 class SizedMessage(NamedTuple):
-    """What stands behind a size. `position`: of the size in the stream."""
+    """The message after a size. `position`: of the size in the stream."""
 
     position: int
     content: bytes
 
     @property
     def size(self) -> int:
-        """Bytes, the size's own too."""
+        """Bytes, including those of the size itself."""
         return SIZE_SIZE + len(self.content)
 
 
 class Lost(NamedTuple):
-    """Bytes of a stream that no frame holds, or that aren't there."""
+    """Bytes of a stream that don't belong to a frame, or are missing."""
 
     position: int
     size: int
@@ -45,11 +45,11 @@ class Lost(NamedTuple):
 
 
 Find = Callable[[bytearray, int, int], int]
-"""Where in the bytes, from a position on, a frame may begin; -1 if nowhere. Third: where their last piece begins."""
+"""Finds where a frame may begin in the bytes from a position on; -1 if nowhere. Third: start of their last piece."""
 
 
 class Splitter:
-    """Splits a stream that comes piece by piece. No more is kept of it than a frame that isn't whole yet.
+    """Splits a stream that comes piece by piece. Keeps only an incomplete frame.
 
     Sizes of messages and losses add up to the size of the stream.
     """
@@ -60,7 +60,7 @@ class Splitter:
         self._max_frame = max_frame
         self._buffer = bytearray()
         self._position = 0
-        """The buffer's in the stream."""
+        """The buffer's position in the stream."""
         self._reason = lost
         """Why bytes are being lost; None while frames follow one another."""
         self._lost_from = 0
@@ -68,13 +68,13 @@ class Splitter:
         self._piece_at = 0
 
     def feed(self, piece: bytes) -> Iterator[SizedMessage | Lost]:
-        """What is whole with these bytes."""
+        """Messages that these bytes complete."""
         self._piece_at = len(self._buffer)
         self._buffer += piece
         yield from self._split()
 
     def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
-        """Goes on behind bytes that aren't there."""
+        """Continues after bytes that are missing."""
         yield from self._give_up()
         reason = f"{size} bytes are missing"
         if self._reason is None:
@@ -86,11 +86,11 @@ class Splitter:
         self._buffer.clear()
 
     def pass_over(self, size: int) -> None:
-        """The stream's first bytes weren't looked at."""
+        """Skips the stream's first bytes."""
         self._position = self._search_from = size
 
     def end(self) -> Iterator[SizedMessage | Lost]:
-        """What is left when nothing more comes."""
+        """What is left at the end."""
         yield from self._give_up()
         end = self._position + len(self._buffer)
         if self._reason is not None and end > self._lost_from:
@@ -99,7 +99,7 @@ class Splitter:
         self._buffer.clear()
 
     def _lose(self, position: int, reason: str) -> None:
-        """From here on bytes are lost, up to the next frame behind the first of them."""
+        """Counts bytes as lost from here on, up to the next frame after the first of them."""
         self._lost_from, self._search_from, self._reason = position, position + 1, reason
 
     def _split(self) -> Iterator[SizedMessage | Lost]:
@@ -108,7 +108,7 @@ class Splitter:
             if self._reason is not None:
                 at = self._find(self._buffer, max(self._search_from - self._position, 0), self._piece_at)
                 if at < 0:
-                    at = max(0, len(self._buffer) - _HEADER_SIZE + 1)  # a frame may begin in what is kept
+                    at = max(0, len(self._buffer) - _HEADER_SIZE + 1)  # a frame may begin in the kept bytes
                     break
                 if lost := self._position + at - self._lost_from:
                     yield Lost(self._lost_from, lost, self._reason)
@@ -118,7 +118,7 @@ class Splitter:
             if left < SIZE_SIZE:
                 break
             if not SMALLEST_MESSAGE <= size <= self._max_frame:
-                self._lose(self._position + at, f"a size of {size} can't be")
+                self._lose(self._position + at, f"a size can't be {size}")
                 continue
             if left < SIZE_SIZE + size:
                 break
@@ -128,7 +128,7 @@ class Splitter:
         self._position += at
 
     def _give_up(self) -> Iterator[SizedMessage | Lost]:
-        """Takes a frame that won't be whole for none: others may stand in it."""
+        """Gives up a frame that will stay incomplete: others may be within it."""
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
             claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
@@ -148,7 +148,7 @@ def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> i
 
 
 def is_request(buffer: bytes | bytearray, at: int, max_frame: int = MAX_FRAME) -> bool:
-    """Whether a request with its size may begin there, as far as its bytes are there."""
+    """Whether a request with its size may begin there, judging by the bytes that are there."""
     head = buffer[at : at + _HEADER_SIZE]
     if len(head) < _HEADER_SIZE:
         return False

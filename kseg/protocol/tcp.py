@@ -1,11 +1,11 @@
-"""One direction of a TCP connection: its bytes in order, once each, out of packets as they come. Source: RFC 9293."""
+"""One direction of a TCP connection: its bytes in order, each once, from packets in any order. Source: RFC 9293."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
 _MODULUS = 1 << 32
 MOST_HELD_BYTES = 1 << 24
-"""Bytes that came too early, before what is missing is given up."""
+"""The most bytes that are held because they came too early; then what is missing is given up."""
 MOST_HELD = 1 << 12
 """The same in packets."""
 
@@ -13,16 +13,16 @@ MOST_HELD = 1 << 12
 class Direction:
     """Puts the payloads of one direction in order.
 
-    Gives bytes, or the number of those that the capture doesn't have; repeated ones are left out.
+    Yields bytes, or the number of bytes that the capture doesn't have; drops repeated ones.
     """
 
     def __init__(self, next_sequence: int | None) -> None:
-        """`next_sequence`: the number of the first byte; None where the connection's beginning wasn't seen."""
+        """`next_sequence`: the number of the first byte; None if the connection's beginning wasn't seen."""
         self._next_sequence = next_sequence
         self._position = 0
         """Bytes up to the next one: sequence numbers begin again at 0, positions don't."""
         self._held: list[tuple[int, int, bytes]] = []
-        """Position, size and what is there of packets that came too early; the first one first."""
+        """Position, size and available bytes of packets that came too early, in order."""
         self._held_bytes = 0
 
     def add(self, sequence: int, payload: bytes, size: int) -> Iterator[bytes | int]:
@@ -41,17 +41,17 @@ class Direction:
             yield from self._pass_over()
 
     def acknowledge(self, sequence: int) -> Iterator[bytes | int]:
-        """The other side has all bytes before this number: what of them is missing here won't come any more."""
+        """The other side has all bytes before this number: those that are missing here won't come any more."""
         while self._held and self._position_of(sequence) > self._position:
             yield from self._pass_over()
 
     def end(self) -> Iterator[bytes | int]:
-        """What was held back when nothing more comes."""
+        """What was held back, at the end."""
         while self._held:
             yield from self._pass_over()
 
     def _position_of(self, sequence: int) -> int:
-        """The position that is meant by a sequence number: the nearest one to the next byte's."""
+        """The position that a sequence number means: the one nearest to the next byte."""
         distance = (sequence - (self._next_sequence or 0) + _MODULUS // 2) % _MODULUS - _MODULUS // 2
         return self._position + distance
 
@@ -60,7 +60,7 @@ class Direction:
         self._next_sequence = ((self._next_sequence or 0) + size) % _MODULUS
 
     def _pass_over(self) -> Iterator[bytes | int]:
-        """Goes on at the first packet that is held, whatever is missing before it."""
+        """Continues at the first held packet, whatever is missing before it."""
         missing = self._held[0][0] - self._position
         if missing > 0:
             self._advance(missing)

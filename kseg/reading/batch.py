@@ -230,7 +230,7 @@ class Batch:
         return kernel.load().crc32c(memoryview(self.raw)[BATCH_ATTRIBUTES.position :])
 
     def records(self, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
-        """Its records, those before damage too. A wrong CRC is no damage here: `is_valid` tells of it.
+        """Its records, those before damage too. A wrong CRC isn't damage here: `is_valid` reports it.
 
         Args:
             on_damage: what to do where the codec is unknown, the body can't be decompressed, or a record or the count

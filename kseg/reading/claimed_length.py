@@ -1,4 +1,4 @@
-"""Whether what a batch holds bears out the length that its header claims."""
+"""Whether a batch's contents match the length that its header claims."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 RECORDS_LOOKED_AT = 1 << 12
 """Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
 SMALLEST_RECORD = 6
-"""Bytes of a record behind its length: attributes, two deltas, two sizes, the number of headers."""
+"""Bytes of a record after its length: attributes, two deltas, two sizes, the number of headers."""
 
 Read = Callable[[int, int], bytes]
 """(position, size) → bytes of the file."""

@@ -91,7 +91,7 @@ class LogFile:
     ) -> "LogFile":
         """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
 
-        Raises OpenError if it has gone, or is no regular file.
+        Raises OpenError if it has gone, or isn't a regular file.
         """
         try:
             return cls(path, limit, keep_cache=keep_cache)
@@ -153,7 +153,7 @@ class LogFile:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether no more is searched for batches behind damage, since that took too long already."""
+        """Whether the search for batches after damage has stopped, since it took too long already."""
         return self._resync.has_given_up
 
     def next_stretch(self, position: int) -> tuple[int, int]:

@@ -53,7 +53,7 @@ def by_spark(spark: "SparkSession", parallelism: int, progress: ByteProgress | N
 
 
 def in_bytes(tasks: Sequence[Sequence[WorkOrder]], progress: ByteProgress | None) -> TaskProgress | None:
-    """What tells of bytes where Spark tells of tasks only: they are started in this order, and about so they end."""
+    """Reports bytes, since Spark reports only tasks: they start in this order, and end roughly in it."""
     if progress is None:
         return None
     sums = [0, *accumulate(sum(order.size for order in task) for task in tasks)]

@@ -113,7 +113,7 @@ def _builder(master: str | None, settings: Mapping[str, str], scratch: Path, *, 
 def _spark_home(master: str | None, scratch: Path) -> Iterator[None]:
     """Lets local workers take pyspark from where this process has it, and not from the archive in Spark's home.
 
-    That is compiled anew by each of them: some three CPU seconds of a session's start.
+    Each of them compiles that again: some three CPU seconds of a session's start.
     """
     if master is None or not master.startswith("local") or "SPARK_HOME" in os.environ:
         yield

@@ -75,7 +75,7 @@ def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
             ran = subprocess.Popen(command, env=environment, cwd=directory, stderr=stderr, text=True)  # noqa: S603
         except OSError as error:
             raise KsegError(f"can't be run: {error.strerror}", command[0]) from error
-        said = _said(ran)
+        said = _error_text(ran)
     own = [line for line in said.splitlines() if line.startswith("kseg: ")]
     if own:
         sys.stderr.write("\n".join(own) + "\n")
@@ -92,7 +92,7 @@ def submit_with_environment(cluster: Cluster, arguments: Sequence[str], *, verbo
         return submit(replace(cluster, archive=str(packed)), arguments, verbose=verbose)
 
 
-def _said(ran: "subprocess.Popen[str]") -> str:
+def _error_text(ran: "subprocess.Popen[str]") -> str:
     """What a process said on stderr until it ended; a signal that ends this one is handed on, and waited for."""
     try:
         return ran.communicate()[1] or ""

@@ -1,1 +1,1 @@
-"""What kseg asks of the system: files, directories, the page cache, processes, signals."""
+"""Services of the operating system: files, directories, the page cache, processes, signals."""

@@ -1,7 +1,7 @@
-"""Reading beside a live broker: the page cache is left as it was, and the processor and disk are for others first.
+"""Reading next to a live broker: leaves the page cache as it was, and lets others use processor and disk first.
 
-Linux tells which pages of a file are in memory (mincore) and drops others on demand (posix_fadvise). Elsewhere, or
-where the system doesn't tell, nothing is dropped.
+Linux says which pages of a file are in memory (mincore), and drops pages on request (posix_fadvise). Elsewhere, or
+if the system doesn't say, nothing is dropped.
 """
 
 import ctypes
@@ -17,14 +17,14 @@ from functools import cache
 from kseg.system.file_holes import stored_stretches
 
 DROPPED_AT_ONCE = 8 << 20
-"""Bytes that are read before pages are dropped again."""
+"""Pages are dropped each time this many bytes have been read."""
 _MAPPED_AT_ONCE = 1 << 28
-"""Bytes of a file that are mapped to ask for their pages."""
+"""Bytes of a file that are mapped at once to ask for their pages."""
 _RESIDENT = re.compile(rb"\x01+")
 _SHARED_MAPPING, _READABLE = 1, 1
 _FAILED = ctypes.c_void_p(-1).value
 
-# By machine: the number of the system call. Source: the kernel's tables of system calls.
+# The number of the system call, by machine. Source: the kernel's tables of system calls.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _WHO_PROCESS = 1
 _IDLE_CLASS = 3 << 13
@@ -32,7 +32,7 @@ _LOWEST_PRIORITY = 19
 
 
 class PageCache:
-    """Which pages of an open file were in memory at the beginning, so that the others can be dropped when read."""
+    """Remembers which pages of an open file were in memory at first, to drop the others after reading."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -42,7 +42,7 @@ class PageCache:
         self._read_to = 0
 
     def was_read(self, position: int, size: int) -> None:
-        """Tells that bytes were read; drops what lies far enough behind."""
+        """Records that bytes were read; drops pages that are far enough before them."""
         if position < self._dropped_to:
             self._dropped_to = position
         self._read_to = max(self._read_to, position + size)
@@ -51,11 +51,11 @@ class PageCache:
             self._dropped_to = position
 
     def drop(self) -> None:
-        """Drops all that wasn't in memory at the beginning, read ahead or not."""
+        """Drops all pages that weren't in memory at first, including those that were read ahead."""
         self._drop(0, self._size)
 
     def _drop(self, start: int, end: int) -> None:
-        """Drops whole pages of a range that weren't there: neighbours by one call. Holes cost no disk to read again."""
+        """Drops whole pages of a range that weren't there, neighbours with one call. Holes are cheap to read again."""
         if self._resident is None:
             return
         at, last = start // mmap.PAGESIZE, -(-end // mmap.PAGESIZE)
@@ -70,10 +70,10 @@ class PageCache:
 
 
 def resident_pages(descriptor: int, size: int) -> "array[int] | None":
-    """Which pages of a file are in memory: the first of those and the first behind them, and so on; holes are left out.
+    """Which pages of a file are in memory: the first of those, the first after them, and so on, without holes.
 
-    None if the system doesn't tell. The file is mapped for that, but no page is touched: one that is cut meanwhile does
-    no harm. Of files that a user may neither own nor write Linux says that all is in memory. Source: mincore(2).
+    None if the system doesn't say. Maps the file for that, but touches no page, so it does no harm if the file is cut
+    meanwhile. For files that the user neither owns nor may write, Linux says that all is in memory. Source: mincore(2).
     """
     if size == 0 or not hasattr(os, "posix_fadvise"):
         return None
@@ -90,7 +90,7 @@ def resident_pages(descriptor: int, size: int) -> "array[int] | None":
 
 
 def _pages_of(descriptor: int, position: int, size: int) -> bytes | None:
-    """A byte for each page, 1 if it is in memory; None if the system doesn't tell."""
+    """A byte for each page, 1 if it is in memory; None if the system doesn't say."""
     library = _library()
     address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, position)
     if address in (None, _FAILED):
@@ -115,7 +115,7 @@ def _library() -> ctypes.CDLL:
 
 
 def give_way() -> None:
-    """Lowers this process's priorities: the processor's to the last, the disk's to idle where that can be done."""
+    """Lowers this process's priorities: to the lowest for the processor, and to idle for the disk where possible."""
     if hasattr(os, "nice"):
         os.nice(_LOWEST_PRIORITY)
     number = _IOPRIO_SET.get(platform.machine()) if sys.platform == "linux" else None

@@ -1,7 +1,7 @@
-"""Signals that end a run (Ctrl-C, SIGTERM, SIGHUP): what it has begun is cleaned up, once.
+"""Signals that end a run (Ctrl-C, SIGTERM, SIGHUP): the run cleans up once, then ends.
 
-While kseg starts and ends there is nothing to clean up: then the process just leaves. A signal that is ignored, as in
-the background or under nohup, stays so.
+While kseg starts and ends, there is nothing to clean up: then the process just exits. A signal that is ignored, as in
+the background or under nohup, stays ignored.
 """
 
 import os
@@ -10,15 +10,15 @@ from time import monotonic
 from types import FrameType, TracebackType
 
 INTERRUPTED = 130
-"""Exit status, as shells have it for what SIGINT ended."""
+"""The exit status that shells use after SIGINT."""
 SAME_WISH_SECONDS = 1.0
-"""Within this time another signal asks for nothing new: a terminal that closes and a service's stop send several."""
+"""Another signal within this time means nothing new: a closed terminal and a stopped service send several."""
 _STATUS_OF_SIGNAL = 128
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class _Ended:
-    """The signal that ends this run, and when it came; `waiting` came while it had to wait."""
+    """The signal that ends this run, and when it came; `waiting` is one that came while signals had to wait."""
 
     number: int | None = None
     since = 0.0
@@ -27,9 +27,9 @@ class _Ended:
 
 
 def leave_at_interrupt() -> None:
-    """From now on such a signal ends the process at once and quietly.
+    """From now on, such a signal ends the process at once and quietly.
 
-    A KeyboardInterrupt in an import can become any other exception: a class that is being made turns it into one.
+    A KeyboardInterrupt during an import can become any other exception, for instance while a class is being created.
     """
     for number in ENDING:
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL, _raise):
@@ -37,7 +37,7 @@ def leave_at_interrupt() -> None:
 
 
 def raise_at_interrupt() -> None:
-    """From now on such a signal raises KeyboardInterrupt, if `leave_at_interrupt` changed it."""
+    """From now on, such a signal raises KeyboardInterrupt, if `leave_at_interrupt` changed it."""
     for number in ENDING:
         if signal.getsignal(number) is _leave:
             signal.signal(number, _raise)
@@ -48,13 +48,13 @@ def interrupted_status() -> int:
     return INTERRUPTED if _Ended.number is None else _STATUS_OF_SIGNAL + _Ended.number
 
 
-def is_told_to_end() -> bool:
-    """Whether the signal was none that a terminal's user sends to whatever runs there, as Ctrl-C."""
+def was_asked_to_end() -> bool:
+    """Whether the signal was meant for kseg, unlike Ctrl-C, which a terminal sends to whatever runs there."""
     return _Ended.number not in (None, signal.SIGINT)
 
 
 class Uninterrupted:
-    """A context in which such a signal waits: what is made or removed inside is so in whole."""
+    """A context in which such a signal waits, so that what happens inside happens completely."""
 
     def __enter__(self) -> None:
         _Ended.sections += 1

@@ -1,4 +1,4 @@
-"""A directory that appears when it is complete, or not at all; and ranges of files copied inside the kernel."""
+"""A directory that appears when it is complete, or not at all; and copies of file ranges inside the kernel."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from kseg.system.scratch import scratch_directory
 
 COPIED_AT_ONCE = 64 << 20
 _SECTOR = 512
-"""Bytes that a disk gives or doesn't."""
+"""A disk can read all bytes of such a block, or none."""
 _PIECE = 1 << 20
 _NAME_KEPT = 200
-"""Characters of a directory's name that stand in its unfinished one, which mustn't become too long."""
+"""Characters of a directory's name in its unfinished name, which mustn't become too long."""
 
 
 class WriteError(KsegError):
@@ -23,9 +23,9 @@ class WriteError(KsegError):
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Gives a directory to fill, which becomes `path` at the end; on any failure nothing is left of it.
+    """Yields a directory to fill, which becomes `path` at the end; after a failure nothing is left of it.
 
-    What a run into the same place left that was killed is removed first.
+    First removes what a killed run into the same place left.
 
     Raises:
         UsageError: if the path is there and isn't an empty directory.
@@ -41,21 +41,21 @@ def new_directory(path: Path) -> Iterator[Path]:
                 parent.mkdir(parents=True, exist_ok=True)
                 unfinished = stack.enter_context(scratch_directory(parent, f".{path.name[:_NAME_KEPT]}-kseg-"))
             except OSError as error:
-                raise WriteError(f"can't be made: {error.strerror}", path) from error
+                raise WriteError(f"can't be created: {error.strerror}", path) from error
             try:
                 yield unfinished
                 _sync(unfinished)
                 unfinished.chmod(0o755)
                 unfinished.replace(path)
             except OSError as error:
-                raise WriteError(f"can't be written: {error.strerror}", _told(error, unfinished, path)) from error
+                raise WriteError(f"can't be written: {error.strerror}", _final_path(error, unfinished, path)) from error
     finally:
         with Uninterrupted():
             _remove_empty(missing)
 
 
-def _told(error: OSError, unfinished: Path, path: Path) -> Path:
-    """The path that the error is about, as it would be called at the end."""
+def _final_path(error: OSError, unfinished: Path, path: Path) -> Path:
+    """The path of an error, with the name that it would have at the end."""
     if error.filename is None:
         return path
     about = Path(os.fsdecode(error.filename))
@@ -63,7 +63,7 @@ def _told(error: OSError, unfinished: Path, path: Path) -> Path:
 
 
 def _remove_empty(folders: list[Path]) -> None:
-    """Takes folders away again, the innermost first, unless something is in them."""
+    """Removes folders again, the innermost first, unless something is in them."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()
@@ -77,8 +77,8 @@ def check_absent(path: Path) -> None:
         if path.is_dir() and not any(path.iterdir()):
             return
     except OSError as error:
-        raise UsageError(f"can't be looked at: {error.strerror}", path) from error
-    raise UsageError("is there already: give a new directory, or an empty one", path)
+        raise UsageError(f"can't be read: {error.strerror}", path) from error
+    raise UsageError("exists already: give a new or an empty directory", path)
 
 
 def _sync(directory: Path) -> None:
@@ -91,10 +91,10 @@ def _sync(directory: Path) -> None:
 
 
 def copy_file(path: Path, target_path: Path) -> None:
-    """Copies a file with its times to where none is.
+    """Copies a file and its times to a path where there is none.
 
-    Raises UnreadableError if the disk can't give all of it, WriteError if it was cut meanwhile, OSError where the
-    system can't read or write.
+    Raises UnreadableError if the disk can't read all of it, WriteError if it was cut meanwhile, OSError if the system
+    can't read or write.
     """
     source = os.open(path, os.O_RDONLY)
     target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -111,11 +111,11 @@ def copy_file(path: Path, target_path: Path) -> None:
 
 
 def copy_range(source: int, target: int, position: int, size: int) -> None:
-    """Appends bytes of one open file to another; inside the kernel where the platform can.
+    """Appends bytes of one open file to another, inside the kernel if the platform can.
 
     Raises:
         WriteError: if the source has fewer bytes.
-        UnreadableError: if the disk can't give the source's bytes.
+        UnreadableError: if the disk can't read the source's bytes.
         OSError: if the system can't read or write.
     """
     ways = _ways_to_copy()
@@ -130,7 +130,7 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
             continue
         if count == 0:
             if copy is not _copy_by_hand:
-                copy = _copy_by_hand  # some file systems give nothing this way
+                copy = _copy_by_hand  # some file systems copy nothing this way
                 continue
             raise WriteError(f"the source ends {size} bytes early: it was cut meanwhile", position=position)
         position += count
@@ -155,7 +155,7 @@ def _send(source: int, target: int, position: int, size: int) -> int:
 
 
 def _piece_at(source: int, position: int, size: int) -> bytes:
-    """Bytes of a file, fewer before what can't be read. Raises UnreadableError with the place of that."""
+    """Bytes of a file, up to what can't be read. Raises UnreadableError if that is the first byte."""
     while True:
         try:
             return os.pread(source, size, position)

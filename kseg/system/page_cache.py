@@ -1,4 +1,4 @@
-"""How much of a file lies in Linux's page cache: `cachestat` where the kernel has it (6.5 on), else `mincore`."""
+"""How much of a file is in Linux's page cache: by `cachestat` if the kernel has it (6.5 on), otherwise `mincore`."""
 
 import ctypes
 import mmap
@@ -15,14 +15,14 @@ _CACHESTAT = 451
 
 
 def tells_cache() -> bool:
-    """Whether the system tells what lies in the page cache: Linux alone does."""
+    """Whether the system says what is in the page cache: only Linux does."""
     return sys.platform == "linux"
 
 
 def cached_size(path: Path) -> int | None:
-    """Bytes of a file that are in memory, by whole pages; None where the system doesn't tell, or the file is gone.
+    """Bytes of a file that are in memory, in whole pages; None if the system doesn't say, or the file is gone.
 
-    Nothing is read for it. Of files that one may neither own nor write the system doesn't tell.
+    Reads nothing. The system doesn't say it for files that the user neither owns nor may write.
     """
     try:
         descriptor, size = open_regular(path)
@@ -48,7 +48,7 @@ def pages_by_cachestat(descriptor: int) -> int | None:
 
 
 def pages_by_mincore(descriptor: int, size: int) -> int | None:
-    """The same by mincore(2), which says of files that one may neither own nor write that all is there: None then."""
+    """The same by mincore(2); None for files that the user neither owns nor may write: it says that all is there."""
     if not tells_cache() or not _may_know(descriptor):
         return None
     if size == 0:

@@ -1,6 +1,6 @@
-"""Processes that share work: signals are for the one that started them, which then ends them at once.
+"""Processes that share work: only the process that started them gets signals, and ends them at once.
 
-Each has a pipe of its own, and no lock is shared: a process that is killed leaves nothing that another would wait for.
+Each has its own pipe, and they share no lock, so no process waits for anything from one that was killed.
 """
 
 import os
@@ -24,7 +24,7 @@ Workers = dict[Connection, BaseProcess]
 
 
 class _Outcome(NamedTuple):
-    """What an order gave, or what it raised."""
+    """The result of an order, or the exception that it raised."""
 
     result: Any
     error: Exception | None
@@ -33,10 +33,10 @@ class _Outcome(NamedTuple):
 def results_by_processes(
     count: int, work: Callable[..., T], orders: Sequence[tuple[Any, ...]], start_method: Literal["fork", "spawn"]
 ) -> Iterator[tuple[int, T]]:
-    """What `work` gives for each order's arguments, with the order's number, as soon as it is there.
+    """Yields the result of `work` for each order, with the order's number, as soon as it is there.
 
-    So many processes share the orders, none of which imports from the current directory. If a signal ends the run, or
-    nobody wants more results, they are ended at once; where one order raises, those that have begun are finished.
+    That many processes share the orders; none of them imports from the current directory. If a signal ends the run, or
+    nobody wants more results, they end at once. If an order raises, the orders that have begun are finished.
 
     Raises:
         KsegError: one of the processes was killed.
@@ -58,7 +58,7 @@ def results_by_processes(
 
 
 def _begin(connection: Connection, waiting: Iterator[tuple[int, tuple[Any, ...]]]) -> int | None:
-    """Sends a process the next order, if there is one; gives its number."""
+    """Sends a process the next order, if there is one; returns its number."""
     number, order = next(waiting, (None, None))
     if order is not None:
         try:
@@ -83,12 +83,12 @@ def _killed() -> KsegError:
 
 @contextmanager
 def _workers(count: int, work: Callable[..., object], start_method: Literal["fork", "spawn"]) -> Iterator[Workers]:
-    """Processes that wait for orders, by the pipes to them."""
+    """Processes that wait for orders, and the pipes to them."""
     workers: Workers = {}
     try:
         with SafeChildren():
             if start_method == "spawn":
-                with _without_interrupt():  # else it would be started below, and let signals through from then on
+                with _without_interrupt():  # otherwise it would start below, and let signals through from then on
                     resource_tracker.ensure_running()
             with _without_interrupt():
                 for _ in range(count):
@@ -121,14 +121,14 @@ def _finish(workers: Workers) -> None:
     """Lets each process finish what it has begun."""
     for connection in workers:
         with suppress(OSError):  # it was killed
-            connection.send(None)  # to close the pipe isn't enough: a forked process has those of the ones before it
+            connection.send(None)  # closing the pipe isn't enough: a forked process has those of earlier ones
         connection.close()
     for process in workers.values():
         process.join()
 
 
 def _work(connection: Connection, work: Callable[..., object]) -> None:
-    """Runs in a process: does what it is sent until nobody sends any more."""
+    """Runs in a process: carries out orders until the last one."""
     _end_with_parent()
     try:
         while (order := connection.recv()) is not None:
@@ -144,7 +144,7 @@ def _work(connection: Connection, work: Callable[..., object]) -> None:
 
 
 def _end_with_parent() -> None:
-    """It ends if the one that started it has gone, by SIGKILL for one."""
+    """Ends this process if the one that started it is gone, for example after SIGKILL."""
     parent = parent_process()
     if parent is not None:
         Thread(target=_leave_after, args=(parent.sentinel,), daemon=True).start()
@@ -157,9 +157,9 @@ def _leave_after(sentinel: int) -> None:
 
 @contextmanager
 def _without_interrupt() -> Iterator[None]:
-    """Processes that are started inside get none of the signals that end a run; for this one they wait until then.
+    """Processes that are started inside get no signals that end a run; for this process, signals wait meanwhile.
 
-    They come to all processes of a terminal or service at once: who started the others ends them.
+    Such signals go to all processes of a terminal or service at once, but only the first process may end the others.
     """
     with Uninterrupted():  # the mask is this thread's alone
         if not hasattr(signal, "pthread_sigmask"):

@@ -1,4 +1,4 @@
-"""Opening what is to be read: regular files alone. A pipe would keep kseg waiting, a device might never end."""
+"""Opens files to read, but only regular ones: a pipe would make kseg wait, and a device might never end."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ import stat
 from kseg.errors import KsegError, OpenError, UnreadableError
 
 LARGEST_TEXT = 1 << 26
-"""Bytes of a text file that are read; a checkpoint of a million partitions has fewer."""
+"""The largest size of a text file, in bytes; a checkpoint of a million partitions has fewer."""
 _PIECE = 1 << 20
 
 
@@ -23,22 +23,22 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
-        raise OpenError("is no regular file", path)
+        raise OpenError("isn't a regular file", path)
     return descriptor, found.st_size
 
 
 def read_small(path: str | os.PathLike[str], most: int) -> bytes:
-    """The content of a file that has `most` bytes at most. Raises OpenError if it has more, or can't be read."""
+    """The content of a file that has at most `most` bytes. Raises OpenError if it has more, or can't be read."""
     content = read_regular(path, most + 1)
     if len(content) > most:
-        raise OpenError(f"has more than {most} bytes, too many for what it should be", path)
+        raise OpenError(f"has more than {most} bytes, too many for such a file", path)
     return content
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """The content of a file, or the first `most` bytes of it.
 
-    Raises OpenError if it can't be opened, UnreadableError if the disk can't give it.
+    Raises OpenError if it can't be opened, UnreadableError if the disk can't read it.
     """
     descriptor, _ = open_regular(path)
     pieces: list[bytes] = []
@@ -57,9 +57,9 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
 def read_text_file(path: str | os.PathLike[str]) -> bytes:
     """The content of one of Kafka's text files.
 
-    Raises OpenError if it can't be opened or read, KsegError if it is larger than any of them is.
+    Raises OpenError if it can't be opened or read, KsegError if it is too large for one.
     """
     content = read_regular(path, LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise KsegError(f"more than {LARGEST_TEXT} bytes; no text file of Kafka's is so large", path)
+        raise KsegError(f"more than {LARGEST_TEXT} bytes: too large for a text file of Kafka", path)
     return content

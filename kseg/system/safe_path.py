@@ -1,15 +1,15 @@
-"""Where Python looks for modules: never in the current directory, whose files are what kseg reads."""
+"""Keeps Python from looking for modules in the current directory, where the files are that kseg reads."""
 
 import os
 import sys
 
 SAFE_PATH = "PYTHONSAFEPATH"
-"""The variable that keeps Python from putting the current directory, or a program's, before all others."""
+"""The variable that keeps Python from looking first in the current directory or in a program's."""
 PYTHON_PATH = "PYTHONPATH"
 
 
 def leave_out_current_directory() -> None:
-    """Of this process: an empty name in PYTHONPATH means the current directory, which nobody meant who wrote none."""
+    """Removes it for this process: an empty name in PYTHONPATH means the current directory, which nobody wants."""
     names = os.environ.get(PYTHON_PATH, "").split(os.pathsep)
     if "" not in names or names == [""]:
         return
@@ -23,7 +23,7 @@ def leave_out_current_directory() -> None:
 
 
 class SafeChildren:
-    """A context: Pythons that are started inside, by whatever library, look for modules where they are installed."""
+    """A context in which every Python that is started, by any library, finds only installed modules."""
 
     def __enter__(self) -> None:
         self._before = os.environ.get(SAFE_PATH)

@@ -1,4 +1,4 @@
-"""Directories of a run's own: locked while it lives, removed when it ends, and by a later run if it was killed."""
+"""A run's own directories: locked while it lives, removed when it ends, or by a later run if it was killed."""
 
 import os
 import shutil
@@ -12,23 +12,23 @@ from kseg.system.interrupts import Uninterrupted
 
 try:
     import fcntl
-except ImportError:  # what a killed run left is left alone then
+except ImportError:  # then nothing that a killed run left is removed
     _HAS_LOCKS = False
 else:
     _HAS_LOCKS = True
 
 PREFIX = "kseg-scratch-"
-"""Of names in TMPDIR."""
+"""The beginning of names in TMPDIR."""
 _RANDOM = 8
 """Characters that `tempfile` adds to a prefix."""
 
 
 @contextmanager
 def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
-    """A new directory for this run alone, in TMPDIR or another place; with all in it, it is gone at the end.
+    """A new directory for this run only, in TMPDIR or another place; removed with all its contents at the end.
 
-    Those of the same prefix are removed first whose runs were killed. It may be renamed meanwhile: then it stays.
-    Raises OSError if it can't be made.
+    First removes directories with the same prefix whose runs were killed. If it is renamed meanwhile, it stays.
+    Raises OSError if it can't be created.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     remove_dead(place, prefix)
@@ -46,7 +46,7 @@ def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Itera
 
 
 def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
-    """Removes the directories of runs that were killed: this user's own, called as kseg calls them, and not locked."""
+    """Removes the directories of killed runs: those of this user, with kseg's names, that aren't locked."""
     place = Path(tempfile.gettempdir()) if place is None else place
     with suppress(OSError):
         for path in list(place.iterdir()):
@@ -67,22 +67,22 @@ def _remove_if_dead(path: Path) -> None:
 
 
 def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
-    """A directory and its lock, which is None where the file system has none."""
+    """A directory and its lock, which is None if the file system has no locks."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         try:
             lock = _locked(path)
         except (FileNotFoundError, BlockingIOError):
-            continue  # another run took it for dead before it was locked
+            continue  # another run removed it before it was locked
         if lock is None or _is_still(path, lock):
             return path, lock
         os.close(lock)
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of a directory; None where there are no locks, as on some network file systems.
+    """A descriptor that holds the lock of a directory; None if there are no locks, as on some network file systems.
 
-    Raises BlockingIOError if another process holds it; OSError if it is no directory.
+    Raises BlockingIOError if another process holds it; OSError if it isn't a directory.
     """
     if not _HAS_LOCKS:
         return None
@@ -99,7 +99,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _is_still(path: Path, lock: int) -> bool:
-    """Whether the path leads to the directory that is locked."""
+    """Whether the path still leads to the locked directory."""
     with suppress(OSError):
         found, own = path.lstat(), os.fstat(lock)
         return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)

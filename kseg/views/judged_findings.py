@@ -17,7 +17,7 @@ TO_BE_JUDGED = (OPEN, LONG)
 
 
 class FindingsJudge:
-    """Takes what was found in partitions; tells of open transactions whether they hang, and why."""
+    """Takes the findings of partitions; adds to those about open transactions whether they hang, and why."""
 
     def __init__(self, plan: VerificationPlan) -> None:
         """Takes what is verified: the coordinators are those in the log directories that it touches."""

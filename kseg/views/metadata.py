@@ -46,7 +46,7 @@ class Until(NamedTuple):
         return cls(timestamp_ms=parse_time(text))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
-        """Whether a record lies behind it."""
+        """Whether a record is after it."""
         too_far = self.offset is not None and offset > self.offset
         return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
 

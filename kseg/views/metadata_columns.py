@@ -180,7 +180,7 @@ METADATA: Section[ClusterMetadata] = Section(
         number_column("unapplied", "UNAPPLIED", lambda row: row.unapplied),
     ),
 )
-"""What is told of a cluster's metadata as a whole, in JSON alone."""
+"""Columns about a cluster's metadata as a whole, only in JSON."""
 
 
 def cluster_sections(

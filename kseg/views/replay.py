@@ -42,7 +42,7 @@ class LatestRecords:
     """Takes batches in their order; records later than a time are left out.
 
     latest: by key; a tombstone stays, as a record without value. pending: the same by producer id, of transactions that
-    have not ended. unreadable: what of the partition couldn't be read. Source: GroupMetadataManager (up to 3.9),
+    have not ended. unreadable: what couldn't be read in the partition. Source: GroupMetadataManager (up to 3.9),
     OffsetMetadataManager.replayEndTransactionMarker.
     """
 

@@ -1,4 +1,4 @@
-"""Records to bytes: messages, batches, and sets of them as Kafka's own classes write them."""
+"""Records to bytes: messages, batches, and sets of them, as Kafka's own classes write them."""
 
 from kseg.codecs.body import compress
 from kseg.writer.builder import RecordsBuilder, create_records

@@ -27,23 +27,23 @@ from kseg.writer.message import Message
 from kseg.writer.record import LARGEST_SIZE, HeaderPair, encode_record, record_size
 
 LAST_SEQUENCE = 2**31 - 1
-"""Behind it sequences go on at 0."""
+"""After this one, sequences continue with 0."""
 LARGEST_OFFSET = 2**63 - 2
-"""The log end offset behind it has to fit in 64 bits too."""
+"""The log end offset after it must fit into 64 bits too."""
 
 
 class RecordsBuilder:
-    """Takes records, gives them offsets, and builds what a log holds of them.
+    """Takes records, gives them offsets, and builds their bytes for a log.
 
-    With magic 2 that is one batch; with 0 or 1 a message each or, with a codec, one wrapper. What is given per batch:
+    With magic 2 that is one batch; with 0 or 1 a message each or, with a codec, one wrapper. These are given per batch:
 
     base_offset: offset of the first record, if none is given with it. magic: 0, 1 or 2. codec, level: how to compress.
     timestamp_type: LogAppendTime lets `log_append_time` be the time of all records. producer_id, producer_epoch,
     base_sequence: of an idempotent producer. is_transactional: part of a transaction. is_control: for markers.
     partition_leader_epoch: as the broker sets it. delete_horizon_ms: from when compaction may drop tombstones.
-    write_limit: bytes at which it is full, of the uncompressed records; one record always has room.
+    write_limit: it is full at this many bytes of uncompressed records; one record always has room.
 
-    Raises RecordError where a format can't hold what is asked for.
+    Raises RecordError if a format can't hold what is given.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class RecordsBuilder:
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next record that is given none of its own."""
+        """Offset of the next record without an offset of its own."""
         return self.base_offset + self._encoded.next_delta
 
     @property
@@ -116,7 +116,7 @@ class RecordsBuilder:
 
     @property
     def estimated_size(self) -> int:
-        """Bytes of what would be built, its records uncompressed."""
+        """Bytes that would be built, with uncompressed records."""
         return self._encoded.size + (BATCH_HEADER_SIZE if self.magic == 2 else 0)
 
     @property
@@ -127,7 +127,7 @@ class RecordsBuilder:
     def has_room_for(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> bool:
-        """Whether a record keeps below the write limit; the first one always does."""
+        """Whether a record fits below the write limit; the first one always does."""
         if len(self._encoded) == 0:
             return True
         if self.magic < 2:
@@ -139,7 +139,7 @@ class RecordsBuilder:
     def append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> None:
-        """Adds a record at the next offset. Raises RecordError if it can't be held."""
+        """Adds a record at the next offset. Raises RecordError if the format can't hold it."""
         if not self._encoded.append(timestamp, key, value, headers):
             self.append_at(self.next_offset, timestamp, key, value, headers)
 
@@ -153,7 +153,7 @@ class RecordsBuilder:
     ) -> None:
         """Adds a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
         if offset < self.next_offset:
-            raise RecordError(f"the offset {offset} doesn't rise: the next one is {self.next_offset}")
+            raise RecordError(f"the offset {offset} doesn't increase: the next one is {self.next_offset}")
         check_offset(offset)
         if offset - self.base_offset > MAXIMUM_RELATIVE_OFFSET:
             raise RecordError(f"the offset {offset} is too far above the batch's first, {self.base_offset}")
@@ -188,22 +188,22 @@ class RecordsBuilder:
         return encode_entry(offset, self.magic, attributes, key, value, timestamp)
 
     def extend(self, records: Iterable[Appended]) -> None:
-        """Adds many records (timestamp, key, value, headers) at the next offsets, quicker than one by one.
+        """Adds many records (timestamp, key, value, headers) at the next offsets, faster than one by one.
 
         Raises RecordError as `append`; those before the one at fault stay.
         """
         records = iter(records)
         while (left := self._encoded.extend(records)) is not None:
-            self.append_at(self.next_offset, *left)  # the first of all, or one that the quick way doesn't take
+            self.append_at(self.next_offset, *left)  # the first of all, or one that the fast way doesn't take
 
     def append_end_marker(self, control_type: ControlType, coordinator_epoch: int, timestamp: int) -> None:
         """Adds the control record that ends a transaction. Source: EndTransactionMarker."""
         if not self.is_control:
-            raise RecordError("a marker stands in a control batch")
+            raise RecordError("a marker needs a control batch")
         self.append(timestamp, *end_marker(control_type, coordinator_epoch))
 
     def build(self) -> MemoryRecords:
-        """What the log holds of the records; nothing if there are none. Raises RecordError if it is too large."""
+        """The records' bytes for a log; empty if there are none. Raises RecordError if it is too large."""
         if len(self._encoded) == 0:
             return MemoryRecords(b"")
         body = self._encoded.body()
@@ -247,7 +247,7 @@ class RecordsBuilder:
 def check_offset(offset: int) -> None:
     """Raises RecordError if no record can have it."""
     if offset > LARGEST_OFFSET:
-        raise RecordError(f"the offset {offset} is above {LARGEST_OFFSET}, the largest there can be")
+        raise RecordError(f"the offset {offset} is above {LARGEST_OFFSET}, the largest possible one")
 
 
 def _default_type(magic: int) -> TimestampType:
@@ -274,7 +274,7 @@ def create_records(
         return MemoryRecords(b"")
     magics = {message.magic for message in messages}
     if len(magics) > 1:
-        raise RecordError("messages of one set have one format")
+        raise RecordError("messages of one set must have the same format")
     builder = RecordsBuilder(
         base_offset, magic=magics.pop(), codec=codec, level=level, timestamp_type=messages[0].timestamp_type
     )

@@ -50,13 +50,13 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "commit": ("type",),
     "abort": ("type",),
 }
-"""What objects may hold, by type: all that `dump` prints, of which some tells nothing that would be written."""
+"""The allowed fields of objects, by type: all that `dump` prints, even those that aren't needed for writing."""
 _PASSED_OVER = frozenset({"finding", *FileKind})
-"""Types of objects of other files than logs, and of what is wrong with them."""
+"""Types of objects for other files than logs, and for findings."""
 
 
 def read_json_lines(lines: Iterable[bytes]) -> Iterator[SourceItem]:
-    """What JSON lines hold, in order; empty lines are passed over. Raises SourceError at the first that is wrong."""
+    """The contents of JSON lines, in order; skips empty lines. Raises SourceError at the first wrong one."""
     reader = _Reader()
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -68,18 +68,18 @@ def _object(line: bytes, number: int) -> Members:
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise SourceError(number, f"no JSON: {error.msg} at column {error.colno}") from error
+        raise SourceError(number, f"not JSON: {error.msg} at column {error.colno}") from error
     except UnicodeDecodeError as error:
         raise SourceError(number, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists
-        raise SourceError(number, "JSON with a number too long or too many levels") from error
+        raise SourceError(number, "JSON with too long a number or too many levels") from error
     if not isinstance(value, dict):
-        raise SourceError(number, f"{quoted(value)} is no JSON object")
+        raise SourceError(number, f"{quoted(value)} isn't a JSON object")
     return value
 
 
 class _Reader:
-    """Puts records to the batch whose line stood before them."""
+    """Adds records to the batch whose line came before them."""
 
     def __init__(self) -> None:
         self._file: str | None = None
@@ -92,7 +92,7 @@ class _Reader:
         self._first_cut = 0
 
     def take(self, members: Members, line: int) -> Iterator[SourceItem]:
-        """What is complete now that this object was read."""
+        """Items that this object completes."""
         kind = members.get("type", "record")
         if not isinstance(kind, str):
             raise SourceError(line, f"type is {quoted(kind)}, not a text")
@@ -109,36 +109,37 @@ class _Reader:
             self._count = integer(members, "count", INT32, line)
             self._begins_file = not members.get("position")
             if members.get("isValid") is False:
-                yield Note(line, "the batch's crc was wrong; it gets a right one")
+                yield Note(line, "the batch's crc was wrong; the new one is right")
         elif kind == "damage":
-            yield Note(line, f"{members.get('kind')}: what the damage took is left out")
+            yield Note(line, f"{members.get('kind')}: what was lost to the damage is left out")
         elif kind in _ENDS:
             yield TransactionEnd(line, _ENDS[kind])
         elif kind == "summary" and not members.get("bytes"):
-            # of a log that isn't empty nothing was selected, or could be read
+            # the log isn't empty, but nothing was selected or could be read
             yield from self._start_of_segment()
 
     def finish(self) -> Iterator[SourceItem]:
-        """The batch that is open, and what is to be said. Raises SourceError if that batch lacks records."""
+        """The open batch, and notes. Raises SourceError if records of that batch are missing."""
         if self._batch is not None and len(self._records) != self._count:
             raise SourceError(self._batch.line, self._lacking())
         yield from self._end_batch()
         if self._cut_count:
             yield Note(
-                self._first_cut, f"{self._cut_count} batches, this the first, are cut to the records that follow"
+                self._first_cut,
+                f"{self._cut_count} batches, this one first, are reduced to the records that follow",
             )
 
     def _end_batch(self, *, is_damaged: bool = False) -> Iterator[SourceItem]:
-        """The batch that is open, cut to the records that followed it: a selection doesn't print the others.
+        """The open batch, reduced to the records that followed it: a selection doesn't print the others.
 
-        is_damaged: what comes next is a damage, which may have taken all of them.
+        is_damaged: a damage comes next; all records may be lost to it.
         """
         batch, self._batch = self._batch, None
         if batch is None:
             return
         records, self._records = tuple(self._records), []
         if self._count and not records and is_damaged:
-            yield Note(batch.line, "none of the batch's records can be read: it is left out")
+            yield Note(batch.line, "none of the batch's records can be read: the batch is left out")
             return
         if self._count and not records:
             raise SourceError(batch.line, self._lacking())
@@ -160,7 +161,7 @@ class _Reader:
         record = _record(members, line)
         if self._batch is None:
             if members.get("control") is not None:
-                raise SourceError(line, "a control record without its batch: let dump print batches too")
+                raise SourceError(line, "a control record without its batch: let `dump` print batches too")
             yield record
             return
         if len(self._records) == self._count:
@@ -170,7 +171,7 @@ class _Reader:
         self._records.append(record)
 
     def _start_of_segment(self, first_offset: int | None = None) -> Iterator[SegmentStart]:
-        """Where the segment begins that was met last, if that wasn't said yet; `first_offset`: not as it is named."""
+        """The start of the last segment that was met, if not returned yet; `first_offset`: overrides its name's."""
         start, self._start = self._start, None
         if start is not None:
             yield start if first_offset is None else start._replace(base_offset=first_offset)
@@ -182,7 +183,7 @@ class _Reader:
         if not isinstance(file, str):
             raise SourceError(line, f"file is {quoted(file)}, not a text")
         if self._file is not None and PurePath(file).parent != PurePath(self._file).parent:
-            raise SourceError(line, f"{quoted(file)} is of another partition than {quoted(self._file)}")
+            raise SourceError(line, f"{quoted(file)} belongs to another partition than {quoted(self._file)}")
         self._file = file
         name = parse_file_name(file)
         if name.kind is FileKind.LOG and name.base_offset is not None:
@@ -190,17 +191,17 @@ class _Reader:
 
 
 def _check_fields(members: Members, kind: str, line: int) -> None:
-    """Raises SourceError for a type or a field that isn't known."""
+    """Raises SourceError for an unknown type or field."""
     if kind not in FIELDS:
         raise SourceError(line, f"type is {quoted(kind)}; it can be {', '.join(_TYPES)}")
     unknown = next((name for name in members if name not in FIELDS[kind]), None)
     if unknown is not None:
         known = ", ".join(_TAKEN if kind == "record" else FIELDS[kind])
-        raise SourceError(line, f"{quoted(unknown)} is no field of a {kind}: there are {known}")
+        raise SourceError(line, f"{quoted(unknown)} isn't a field of a {kind}: there are {known}")
 
 
 def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
-    """The batch with some of its records alone: its offsets, its first sequence and its largest time are theirs."""
+    """The batch with only some of its records: its offsets, first sequence and largest time follow from them."""
     header = batch.header
     offsets = [record.offset for record in records if record.offset is not None]
     first, last = offsets[0], offsets[-1]
@@ -240,7 +241,7 @@ def _batch(members: Members, line: int) -> SourceBatch:
 def _record(members: Members, line: int) -> SourceRecord:
     _check_fields(members, "record", line)
     if members.get("time") is not None and "timestamp" not in members:
-        raise SourceError(line, "there is time, but no timestamp: give that, in milliseconds since 1970")
+        raise SourceError(line, "there is a time, but no timestamp: give one, in milliseconds since 1970")
     delta = integer_or(members, "timestampDelta", INT64, line, None)
     attributes = integer_or(members, "recordAttributes", INT8, line, 0)
     return SourceRecord(
@@ -256,7 +257,7 @@ def _record(members: Members, line: int) -> SourceRecord:
 
 
 def _content(members: Members, name: str, line: int) -> bytes | None:
-    """A text or null, or base64 under the name with Base64 behind it."""
+    """Text or null, or base64 under the name plus `Base64`."""
     value, encoded = members.get(name), members.get(f"{name}Base64")
     if value is not None and encoded is not None:
         raise SourceError(line, f"there are both {name} and {name}Base64")
@@ -287,7 +288,7 @@ def _header(header: object, line: int) -> HeaderPair:
         raise SourceError(line, f"a header is {quoted(header)}, not an object with key and value")
     unknown = next((name for name in header if name not in _CONTENT), None)
     if unknown is not None:
-        raise SourceError(line, f"{quoted(unknown)} is no field of a header: there are {', '.join(_CONTENT)}")
+        raise SourceError(line, f"{quoted(unknown)} isn't a field of a header: there are {', '.join(_CONTENT)}")
     key = _content(header, "key", line)
     if key is None:
         raise SourceError(line, "a header has no key")

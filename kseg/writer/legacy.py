@@ -65,6 +65,6 @@ def encode_wrapper(
     """A wrapper of entries, compressed by the attributes' codec."""
     codec = attributes & CODEC_MASK
     if codec in (Codec.NONE, Codec.ZSTD):
-        raise RecordError(f"no wrapper of format {magic} has the codec {codec_name(codec)}")
+        raise RecordError(f"a wrapper of format {magic} can't have the codec {codec_name(codec)}")
     value = compress(codec, entries, magic=magic, level=level)
     return encode_entry(last_offset, magic, attributes, None, value, timestamp)

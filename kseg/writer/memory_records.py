@@ -29,7 +29,7 @@ from kseg.writer.message import MessageAndOffset, parse_entry
 class MemoryRecords:
     """Bytes of v2 batches, or of v0 and v1 log entries; magics may mix.
 
-    raw: all bytes. A batch that is cut at the end, as a fetch leaves it, isn't one of its batches.
+    raw: all bytes. A cut batch at the end, as after a fetch, isn't one of its batches.
     """
 
     def __init__(self, raw: bytes) -> None:
@@ -52,18 +52,18 @@ class MemoryRecords:
             yield batch if batch.compute_crc() == batch.crc else Batch.parse(batch.raw, at, is_valid=False)
 
     def deep(self) -> Iterator[Record]:
-        """Its records, those within compressed batches and wrappers too. Raises DamagedError at what can't be read."""
+        """Its records, including those in compressed batches and wrappers. Raises DamagedError if one can't be read."""
         for batch in self.shallow():
             yield from batch.records()
 
     def messages(self) -> Iterator[MessageAndOffset]:
-        """Its v0 and v1 log entries, wrappers as they are; v2 batches are left out."""
+        """Its v0 and v1 log entries, with wrappers as single entries; leaves out v2 batches."""
         for at, size in self._places():
             if self.raw[at + MAGIC_POSITION] < 2:
                 yield parse_entry(self.raw[at : at + size])
 
     def write_to(self, target: BinaryIO) -> int:
-        """Writes all bytes to a file or pipe, however often it takes only some; gives their count."""
+        """Writes all bytes to a file or pipe, even if it accepts only some at a time; returns their count."""
         rest = memoryview(self.raw)
         while rest:
             rest = rest[target.write(rest) or 0 :]
@@ -72,7 +72,7 @@ class MemoryRecords:
     def assign_offsets(self, first_offset: int) -> "MemoryRecords":
         """The same records at offsets from `first_offset` on, one after another.
 
-        In place, no checksum computed, where the format allows it: v2 batches, plain messages, v1 wrappers whose inner
+        In place, without new checksums, where the format allows it: v2 batches, plain messages, v1 wrappers whose inner
         offsets are 0, 1, 2 …; other wrappers are unpacked and wrapped again. Raises RecordError for a wrapper that
         can't be unpacked. Source: ByteBufferMessageSet.assignOffsets, LogValidator.
         """
@@ -93,13 +93,13 @@ class MemoryRecords:
         return MemoryRecords(b"".join(parts))
 
     def _places(self) -> Iterator[tuple[int, int]]:
-        """Where whole batches stand, and their sizes. Raises RecordError for a size below its format's least."""
+        """Positions and sizes of whole batches. Raises RecordError for a size below its format's minimum."""
         at = 0
         while at + MINIMUM_HEADER_SIZE <= len(self.raw):
             size = size_field(self.raw, at)
             least = MINIMUM_SIZE_FIELD.get(self.raw[at + MAGIC_POSITION], BATCH_HEADER_SIZE - LOG_OVERHEAD)
             if size < least:
-                raise RecordError(f"the batch at byte {at} has size {size}, its format's least is {least}")
+                raise RecordError(f"the batch at byte {at} has size {size}, the minimum of its format is {least}")
             if at + LOG_OVERHEAD + size > len(self.raw):
                 return
             yield at, size + LOG_OVERHEAD

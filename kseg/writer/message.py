@@ -40,14 +40,14 @@ _KEY_LENGTH = {0: _in_message(ENTRY_V0_KEY_LENGTH), 1: _in_message(ENTRY_V1_KEY_
 
 
 class InvalidMessageError(KsegError):
-    """A message whose bytes aren't what its checksum says."""
+    """A message whose checksum doesn't match its bytes."""
 
 
 class Message:
-    """A message: what stands behind offset and size in a v0 or v1 log entry.
+    """A message: what follows offset and size in a v0 or v1 log entry.
 
-    raw: its bytes. Null keys and values are None, empty ones b"". Raises InvalidMessageError if it has fewer bytes than
-    a message's least.
+    raw: its bytes. Null keys and values are None, empty ones b"". Raises InvalidMessageError if there are too few
+    bytes for a message.
     """
 
     MINIMUM_SIZES = MINIMUM_SIZE_FIELD
@@ -69,7 +69,7 @@ class Message:
         timestamp: int = NO_TIMESTAMP,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     ) -> "Message":
-        """A message of these fields, its checksum computed. Raises RecordError if it is too large."""
+        """A message with these fields and the right checksum. Raises RecordError if it is too large."""
         attributes = attributes_of(magic, codec, timestamp_type)
         return cls(encode_entry(0, magic, attributes, key, value, timestamp)[LOG_OVERHEAD:])
 
@@ -80,7 +80,7 @@ class Message:
 
     @property
     def checksum(self) -> int:
-        """The CRC that it holds."""
+        """The stored CRC."""
         return _CRC.read(self.raw)
 
     def compute_checksum(self) -> int:
@@ -174,14 +174,14 @@ class Message:
 
 
 class MessageAndOffset(NamedTuple):
-    """A message and where it stands in its partition."""
+    """A message and its offset in the partition."""
 
     offset: int
     message: Message
 
     @property
     def next_offset(self) -> int:
-        """The offset behind it."""
+        """The offset after it."""
         return self.offset + 1
 
 

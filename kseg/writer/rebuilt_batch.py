@@ -1,4 +1,4 @@
-"""Batches rebuilt without some of their records, which else stay byte for byte as they are."""
+"""Rewrites a batch without some of its records; the others stay the same, byte for byte."""
 
 from collections.abc import Collection
 
@@ -18,7 +18,8 @@ from kseg.formats.codes import (
     TimestampType,
 )
 from kseg.formats.positions import size_field
-from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint, varint
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint
+from kseg.formats.varint_writing import varint
 from kseg.reading.batch import Batch, Record
 from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import encode_wrapper
@@ -27,10 +28,10 @@ _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
-    """The batch's bytes without the records at some offsets; nothing if a v0 or v1 entry loses all that it has.
+    """The batch's bytes without the records at some offsets; empty if a v0 or v1 entry loses all its records.
 
-    As compaction does it: base offset, last offset and sequences stay, also of a v2 batch that becomes empty; count and
-    largest time follow what is left. Raises KsegError if its records can't be read.
+    As in compaction, base offset, last offset and sequences stay, even if a v2 batch becomes empty; count and largest
+    time follow from what is left. Raises KsegError if its records can't be read.
     """
     records = _readable_records(batch)
     left = [record for record in records if record.offset not in offsets]
@@ -44,11 +45,11 @@ def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
 
 
 def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int | None = None) -> bytes:
-    """The batch's bytes with the records at some offsets alone, as the log cleaner writes them.
+    """The batch's bytes with only the records at some offsets, as the log cleaner writes them.
 
-    A v2 batch's base time becomes the delete horizon or, without one, that of its first record; empty it keeps its
-    header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; nothing remains of one
-    that loses all. Raises KsegError if its records can't be read. Source: MemoryRecords.filterTo.
+    A v2 batch's base time becomes the delete horizon or, without one, that of its first record; an empty one keeps
+    its header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; a wrapper without
+    records becomes empty bytes. Raises KsegError if its records can't be read. Source: MemoryRecords.filterTo.
     """
     records = _readable_records(batch)
     left = [record for record in records if record.offset in offsets]
@@ -94,7 +95,7 @@ def _body(batch: Batch) -> bytes:
 
 
 def _timed(piece: bytes, record: Record, base_timestamp: int) -> bytes:
-    """A record whose time counts from another base."""
+    """A record with its time relative to another base."""
     _, start = read_uvarint(piece, 0, LONGEST_VARINT)
     _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)
     delta = (record.timestamp - base_timestamp + 2**63) % 2**64 - 2**63
@@ -120,7 +121,7 @@ def _cut_records(body: bytes, count: int) -> list[bytes]:
 
 
 def _legacy(batch: Batch, records: list[Record], left: list[Record]) -> bytes:
-    """A wrapper of what is left: stored offsets stay, so that gaps do."""
+    """A wrapper of the remaining entries: stored offsets stay, so gaps stay too."""
     value = wrapper_value(memoryview(batch.raw))
     if not left or batch.codec == Codec.NONE or value is None:
         return b""

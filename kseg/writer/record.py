@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from kseg.errors import RecordError
-from kseg.formats.varint_bytes import varint, varint_size
+from kseg.formats.varint_writing import varint, varint_size
 
 LARGEST_SIZE = 2**31 - 1
-"""Bytes that a record or a batch can have at most."""
+"""The largest size of a record or a batch, in bytes."""
 _NULL = varint(-1)
 _NO_HEADERS = varint(0)
 
@@ -23,9 +23,9 @@ def encode_record(
     *,
     attributes: int = 0,
 ) -> bytes:
-    """A record as it stands in a batch, its length in front. Raises RecordError if it is too large.
+    """A record as in a batch, after its length. Raises RecordError if it is too large.
 
-    A time delta beyond int64 wraps around, as the reader's sum does.
+    A time delta beyond int64 wraps around, like the sum in the reader.
     """
     body = b"".join(
         (
@@ -47,7 +47,7 @@ def _sized(content: bytes | None) -> tuple[bytes, bytes]:
 
 
 def encode_headers(headers: Sequence[HeaderPair]) -> bytes:
-    """The headers' count and the headers. Raises RecordError for a key that is no text."""
+    """The headers' count and the headers. Raises RecordError for a key that isn't text."""
     if not headers:
         return _NO_HEADERS
     parts = [varint(len(headers))]
@@ -74,7 +74,7 @@ def record_size(
     value: bytes | None,
     headers: Iterable[HeaderPair] = (),
 ) -> int:
-    """Bytes that the record takes in a batch, its length included. Source: DefaultRecord.sizeInBytes."""
+    """Bytes of the record in a batch, including its length. Source: DefaultRecord.sizeInBytes."""
     headers = tuple(headers)
     body = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + varint_size(len(headers))
     body += _sized_size(key) + _sized_size(value)

@@ -1,4 +1,4 @@
-"""What is built, with keys, values or headers redacted; control records stay."""
+"""Items to build, with keys, values or headers redacted; control records stay."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +7,7 @@ from kseg.writer.source_items import SourceBatch, SourceItem, SourceRecord
 
 
 def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterator[SourceItem]:
-    """The same with other contents of the same length in what is to be redacted; of headers the values."""
+    """The same items with the chosen parts replaced by contents of the same length; in headers, the values."""
     redactor = redaction.redactor()
     for item in items:
         if isinstance(item, SourceRecord):

@@ -1,4 +1,4 @@
-"""What `build` reads: records, whole batches, ends of transactions and beginnings of segments, each with its line."""
+"""Items that `build` reads: records, whole batches, ends of transactions and starts of segments, each with its line."""
 
 from base64 import b64decode
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _QUOTED_LENGTH = 60
 
 
 class SourceError(KsegError):
-    """A line of the source can't be taken."""
+    """A line of the source is wrong."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -22,9 +22,9 @@ class SourceError(KsegError):
 
 
 class SourceRecord(NamedTuple):
-    """A record: offset and timestamp (milliseconds) are None where the source leaves them to `build`.
+    """A record: offset and timestamp (milliseconds) are None if the source leaves them to `build`.
 
-    timestamp_delta, attributes: as they stand in a v2 batch, if the source tells them.
+    timestamp_delta, attributes: as in a v2 batch, if the source has them.
     """
 
     line: int
@@ -46,21 +46,21 @@ class SourceBatch(NamedTuple):
 
 
 class SegmentStart(NamedTuple):
-    """From here on another segment is wanted."""
+    """Another segment starts here."""
 
     line: int
     base_offset: int
 
 
 class TransactionEnd(NamedTuple):
-    """Here the transaction of the records before is committed or aborted."""
+    """The transaction of the records before is committed or aborted here."""
 
     line: int
     control_type: ControlType
 
 
 class Note(NamedTuple):
-    """Something that the user should know of a line, but that keeps nothing from being built."""
+    """Something that the user should know about a line, but that doesn't stop the build."""
 
     line: int
     text: str
@@ -70,7 +70,7 @@ SourceItem = SourceRecord | SourceBatch | SegmentStart | TransactionEnd | Note
 
 
 def integer(members: Mapping[str, object], name: str, limits: range, line: int) -> int:
-    """A number of an object. Raises SourceError if it isn't there, is no integer, or is out of range."""
+    """A number of an object. Raises SourceError if it is missing, isn't an integer, or is out of range."""
     value = members.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise SourceError(line, f"{name} is {quoted(value)}, not an integer")
@@ -80,7 +80,7 @@ def integer(members: Mapping[str, object], name: str, limits: range, line: int) 
 
 
 def integer_or(members: Mapping[str, object], name: str, limits: range, line: int, absent: int | None) -> int | None:
-    """A number of an object, `absent` where it is null or missing. Raises SourceError as `integer` does."""
+    """A number of an object; `absent` if it is null or missing. Raises SourceError as `integer` does."""
     return absent if members.get(name) is None else integer(members, name, limits, line)
 
 
@@ -93,7 +93,7 @@ def text_as_bytes(text: str, name: str, line: int) -> bytes:
 
 
 def decode_base64(text: str, name: str, line: int) -> bytes:
-    """What Base64 stands for. Raises SourceError if it is none, line ends and spaces included."""
+    """The bytes of a Base64 text. Raises SourceError if it isn't one, also for line ends and spaces."""
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
@@ -101,6 +101,6 @@ def decode_base64(text: str, name: str, line: int) -> bytes:
 
 
 def quoted(value: object) -> str:
-    """A value for a message of one line, cut where it is long."""
+    """A value for a one-line message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"

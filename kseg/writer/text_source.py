@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from kseg.writer.record import HeaderPair
 
 HEADER_COLUMN = "header."
-"""How the name of a CSV column begins that holds the header of the name behind it."""
+"""The prefix of a CSV column for a header; the header's name follows it."""
 _COLUMNS = ("offset", "timestamp", "key", "value")
 _LARGEST_FIELD = 2**31 - 1
 _BASE64_MARK = "base64:"
-"""Before what isn't UTF-8, as in the CSV that `dump` prints."""
+"""The prefix of bytes that aren't UTF-8, as in the CSV that `dump` prints."""
 _NUMBER = re.compile(r" *([+-]?[0-9]{1,19}) *")
 
 
 def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) -> Iterator[SourceRecord]:
-    """A record per line: its value or, with a separator, key and value; a line without it raises SourceError."""
+    """A record per line: its value or, with a separator, key and value; raises SourceError for a line without it."""
     separator = None if key_separator is None else key_separator.encode("utf-8", "surrogateescape")
     for number, line in enumerate(lines, 1):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -35,8 +35,8 @@ def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) ->
 def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
     """A record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
 
-    An empty field is null; after `base64:` stands one in Base64. Raises SourceError for a row that is wrong, or a
-    column that isn't known.
+    An empty field is null; `base64:` begins a field in Base64. Raises SourceError for a wrong row or an unknown
+    column.
     """
     rows = csv.reader(_texts(lines), strict=True)
     old_limit = csv.field_size_limit(_LARGEST_FIELD)
@@ -49,7 +49,7 @@ def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
             if fields:
                 yield _record(names, fields, rows.line_num)
     except csv.Error as error:
-        raise SourceError(rows.line_num, f"no CSV: {error}") from error
+        raise SourceError(rows.line_num, f"not CSV: {error}") from error
     finally:
         csv.field_size_limit(old_limit)
 
@@ -67,7 +67,7 @@ def _check_names(names: list[str]) -> None:
         if name not in _COLUMNS and not name.startswith(HEADER_COLUMN):
             raise SourceError(1, f"the column {quoted(name)} isn't known: {', '.join(_COLUMNS)} or {HEADER_COLUMN}NAME")
     if len(set(names)) < len(names):
-        raise SourceError(1, "a column stands twice")
+        raise SourceError(1, "a column is repeated")
 
 
 def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:

@@ -38,7 +38,7 @@ def body_of(codec: Codec, content: bytes, magic: int = 2, limit: int = 1 << 30) 
 
 
 def xerial(data: bytes, block_size: int = 32 << 10) -> bytes:
-    """A stream as the xerial library writes it: a header, and blocks behind their sizes."""
+    """A stream as the xerial library writes it: a header, and blocks after their sizes."""
     return XERIAL_HEADER + b"".join(
         sized(snappy.compress(data[at : at + block_size])) for at in range(0, len(data), block_size)
     )
@@ -479,7 +479,7 @@ FRAMES = {
     "linked": lz4_frame(RECORDS, block_linked=True),
     "of large blocks": lz4_frame(RECORDS, block_size=lz4.frame.BLOCKSIZE_MAX1MB),
     "of v0": with_checksum(lz4_frame(RECORDS), V0_WRONG_CHECKSUM),
-    "with bytes behind it": lz4_frame(RECORDS) + b"more",
+    "with bytes after it": lz4_frame(RECORDS) + b"more",
     "two": lz4_frame(RECORDS) + lz4_frame(RECORDS),
     "empty": lz4_frame(b""),
     "with an empty stored block": lz4_frame(RECORDS)[:7] + b"\0\0\0\x80" + lz4_frame(RECORDS)[7:],

@@ -28,7 +28,7 @@ def test_a_dry_run_tells_how_much_would_go(tmp_path: Path) -> None:
     lines = kseg(tmp_path, "t-0", "--dry-run").stdout.decode().splitlines()
     assert sorted(tmp_path.rglob("*")) == before
     assert lines[0].startswith("t-0: offsets below 6 cleaned, dirty from 0 on; ")
-    assert lines[0].endswith(" bytes behind left alone, for the active segment")
+    assert lines[0].endswith(" bytes after that left alone, for the active segment")
     assert lines[1].startswith("  4 of 6 records stay, ")
     assert lines[2:] == ["  2 go: of keys that have a later one", "  2 segments become 1, in 1 pass"]
 
@@ -50,10 +50,10 @@ def test_json_has_every_count(tmp_path: Path) -> None:
     assert told["segments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
 
 
-def test_records_without_a_key_are_told_of(tmp_path: Path) -> None:
+def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
     build(tmp_path, "1", "2", "3", "4", separator=False)
     ran = kseg(tmp_path, "t-0", "--dry-run")
-    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so that they go\n")
+    assert (ran.status, ran.stderr) == (1, b"kseg: t-0: 3 records have no key, so they are dropped\n")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_many_partitions_are_told_of_by_a_dry_run() -> None:
+def test_many_partitions_are_reported_of_by_a_dry_run() -> None:
     ran = kseg(golden.ROOT, "logs/0.10.2.2", "--dry-run", "--first-dirty-offset", "0")
     assert b"logs/0.10.2.2/compacted-0: " in ran.stdout

@@ -6,7 +6,7 @@ import pytest
 
 from tests.run import kseg
 
-EMPTY = b"kseg: here: no partition is here: give a partition's directory, a log directory, or a parent of it\n"
+EMPTY = b"kseg: here: no partition here: give a partition's directory, a log directory, or a parent of it\n"
 
 
 @pytest.mark.parametrize("inside", [[], ["notes"], ["notes/more"]], ids=["empty", "a file", "a directory"])
@@ -32,7 +32,7 @@ EMPTY = b"kseg: here: no partition is here: give a partition's directory, a log 
         "export here new",
     ],
 )
-def test_directory_without_partitions_is_told_in_the_same_words(
+def test_directory_without_partitions_is_reported_in_the_same_words(
     command: str, inside: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -45,7 +45,7 @@ def test_directory_without_partitions_is_told_in_the_same_words(
     assert not (tmp_path / "new").exists()
 
 
-def test_current_directory_without_partitions_is_told_too(tmp_path: Path) -> None:
+def test_current_directory_without_partitions_is_reported_too(tmp_path: Path) -> None:
     assert {kseg([name], tmp_path).stderr.replace(b".", b"here", 1) for name in ("dump", "ls", "txns")} == {EMPTY}
 
 
@@ -72,6 +72,6 @@ def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
     path = f"orders-0/{name}"
     (tmp_path / path).write_text("nothing of Kafka's")
     ran = kseg(command.format(path).split(), tmp_path)
-    told = f"kseg: {path}: no file of a partition: give a partition's directory, or a log directory\n"
+    told = f"kseg: {path}: isn't a file of a partition: give a partition's directory, or a log directory\n"
     assert (ran.status, ran.stderr.decode()) == (2, told)
     assert not (tmp_path / "new").exists()

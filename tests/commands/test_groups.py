@@ -75,9 +75,9 @@ def test_the_time_of_a_commit_divides(tmp_path: Path) -> None:
     assert commits("2026-11-21T11:14:31.370+01:00") == commits("1795256071370") != newest
 
 
-def test_keys_of_which_only_later_records_are_left_are_told() -> None:
+def test_keys_of_which_only_later_records_are_left_are_reported() -> None:
     run = kseg(["groups", "4.1.0", "--at", "1795255995396"], LOGS)
-    assert b"keys have later records only" in run.stderr
+    assert b"keys have only later records" in run.stderr
     assert kseg(["groups", "4.1.0", "--at", "1795255995396", "-q"], LOGS).stderr == b""
 
 

@@ -62,7 +62,7 @@ def test_the_largest_time_may_lie_below_the_log_start_offset(tmp_path: Path) -> 
     (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\ntest-1 0 {start}\n")
     ran = kseg("test-1-0", "--timestamp", "max-timestamp", "-o", "json", directory=tmp_path)
     assert (ran.status, json.loads(ran.stdout)["offset"]) == (0, start - 1)
-    assert f"offset {start - 1} lies below the log start offset {start}".encode() in ran.stderr
+    assert f"offset {start - 1} is below the log start offset {start}".encode() in ran.stderr
 
 
 def test_way_of_the_documented_lookup() -> None:
@@ -166,7 +166,7 @@ def test_partition_of_a_log_directory() -> None:
     [
         ([SAMPLE], "give either --offset or --timestamp"),
         ([SAMPLE, "--offset", "5", "--timestamp", "5"], "give either --offset or --timestamp"),
-        (["logs/3.6.2", "--offset", "5"], "partitions are here: choose one by --topic and --partition"),
+        (["logs/3.6.2", "--offset", "5"], "partitions here: choose one with --topic and --partition"),
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),
         ([SAMPLE, "--timestamp", "-7"], "below 0 there are"),
@@ -179,7 +179,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
     assert complaint in ran.stderr.decode()
 
 
-def test_missing_index_is_told_on_stderr_unless_quiet() -> None:
+def test_missing_index_is_reported_on_stderr_unless_quiet() -> None:
     path = "logs/classes-4.3.1/headers"
     ran = kseg(path, "--timestamp", "earliest")
     assert ran.status == 0

@@ -1,4 +1,4 @@
-"""Options that take numbers, releases, times and new directories: what they refuse, and what is said then."""
+"""Options that take numbers, releases, times and new directories: what they refuse, and the messages."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ ARABIC_28 = "\u0662.\u0668"
 
 
 def refusal(*arguments: str) -> str:
-    """What is said, in one line, of arguments that are refused."""
+    """The one-line message about refused arguments."""
     ran = run.kseg(arguments, golden.ROOT)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     return ran.stderr.decode()
@@ -43,7 +43,7 @@ def refusal(*arguments: str) -> str:
 def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:
     said = refusal(command, option, value, SAMPLE)
     assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
-    assert f"'{value}' is no whole number from {bounds}; " in said
+    assert f"'{value}' isn't a whole number from {bounds}; " in said
 
 
 def test_release_is_written_in_ascii_digits() -> None:
@@ -69,5 +69,5 @@ def test_times_before_all_records_select_all_of_them() -> None:
 def test_form_of_output_is_no_new_directory(command: str, hint: str, tmp_path: Path) -> None:
     ran = run.kseg([command, str(golden.ROOT / SAMPLE), "-o", "json"], tmp_path)
     assert ran.status == 2
-    assert f"-o names the new directory here: {hint}./json is a directory of that name;" in ran.stderr.decode()
+    assert f"-o is the new directory here: {hint}./json is a directory with that name;" in ran.stderr.decode()
     assert list(tmp_path.iterdir()) == []

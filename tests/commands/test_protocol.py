@@ -1,4 +1,4 @@
-"""`kseg protocol`: hex text, frames and captures as text and JSON, and what is said of damage."""
+"""`kseg protocol`: hex text, frames and captures as text and JSON, and reports of damage."""
 
 import io
 import json
@@ -122,7 +122,7 @@ def test_shallow_shows_batches(tmp_path: Path) -> None:
     ],
     ids=["cut", "crc", "magic", "length"],
 )
-def test_damaged_records_are_told(broken, said: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_records_are_reported(broken, said: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     status, lines, _ = kseg(written(tmp_path, framed(produce(broken(records().raw)))))
     assert status == 1
     assert any(line.strip().startswith(said) for line in lines)
@@ -149,12 +149,12 @@ def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> N
         " correlation id 2",
     ]
     assert said == [
-        f"kseg: {path}: 9 bytes at position {size} are no frame: a size of -1 can't be",
-        f"kseg: {path}: 2 frames, 0 of them can't be read wholly; 9 bytes are no frames",
+        f"kseg: {path}: 9 bytes at position {size} aren't a frame: a size can't be -1",
+        f"kseg: {path}: 2 frames, 0 of them can't be read completely; 9 bytes aren't frames",
     ]
 
 
-def test_body_that_cannot_be_read_is_told_with_its_frame(tmp_path: Path) -> None:
+def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> None:
     status, lines, _ = kseg(written(tmp_path, framed(request(3, 12, {}) + b"?")), "-o", "json")
     assert status == 1
     frame, summary = map(json.loads, lines)
@@ -173,7 +173,7 @@ def test_text_that_is_no_hex_is_refused_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEX}\nand more\n")
     status, _, said = kseg(path, "--format", "hex")
     assert status == 2
-    assert said == [f"kseg: {path}: line 2 is no hexadecimal text: 'and more'"]
+    assert said == [f"kseg: {path}: line 2 isn't hexadecimal text: 'and more'"]
 
 
 def test_counts_of_a_real_capture() -> None:
@@ -222,7 +222,7 @@ def test_json_of_a_damaged_capture(tmp_path: Path) -> None:
     [
         (
             ["--api", "Nothing"],
-            "'Nothing' is no api of Kafka's: Produce, Fetch, Metadata, ApiVersions, … or its number",
+            "'Nothing' isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number",
         ),
         (["--response-to", "Fetch:17"], "--response-to is for frames and hexadecimal text: a capture has the requests"),
         (["--format", "frames", "--port", "1"], "--port is for captures"),
@@ -238,7 +238,7 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
-    assert kseg(CAPTURE) == (2, [], ["kseg: captures need the library dpkt: kseg's extra `pcap` brings it"])
+    assert kseg(CAPTURE) == (2, [], ["kseg: captures need the library dpkt: install kseg's extra `pcap`"])
 
 
 def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:

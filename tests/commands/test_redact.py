@@ -178,7 +178,7 @@ def test_an_export_goes_on_with_its_own_key_alone_and_keeps_none(tmp_path: Path)
         )
 
 
-def test_latest_per_key_is_told_before_keys_are_redacted(tmp_path: Path) -> None:
+def test_latest_per_key_is_reported_before_keys_are_redacted(tmp_path: Path) -> None:
     write(tmp_path)
     assert kseg(tmp_path, "export", "t-0", "exported", "--latest-per-key", "--redact", "keys").status == 0
     (path,) = (tmp_path / "exported").glob("topic=*/*.parquet")

@@ -38,7 +38,7 @@ def test_dry_run_only_compares(restored: Path, tmp_path: Path) -> None:
 def test_damage_ends_the_index_with_status_1(restored: Path, tmp_path: Path) -> None:
     ran = kseg(["reindex", "damaged/210-wiped-batch", "-o", str(tmp_path / "new")], restored)
     assert ran.status == 1
-    assert b"at position 237: bad-length: the indexes end here; `kseg salvage` goes on behind it" in ran.stdout
+    assert b"at position 237: bad-length: the indexes end here; `kseg salvage` continues after it" in ran.stdout
 
 
 def test_output_directory_must_be_given(restored: Path) -> None:
@@ -65,7 +65,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
 
 
 def compared(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
-    """What is said of the indexes, and on stderr."""
+    """The report about the indexes, and stderr."""
     ran = kseg(["reindex", "kafka-logs/t-0", "--dry-run", *options], directory)
     assert ran.status == 0
     return {line.split(b": ")[1] for line in ran.stdout.splitlines() if b".log: " in line}, ran.stderr
@@ -75,13 +75,11 @@ SAME = {b".index same, .timeindex same"}
 
 
 @pytest.mark.parametrize("interval", [0, 100, 1000, 4095, 5000, 16384])
-def test_the_interval_is_told_by_the_entries(interval: int, tmp_path: Path) -> None:
+def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) -> None:
     built(tmp_path, interval)
     same, said = compared(tmp_path)
     assert same == SAME
-    taken = re.fullmatch(
-        rb"kseg: kafka-logs/t-0: index\.interval\.bytes is taken as ([0-9]+), by its entries' places\n", said
-    )
+    taken = re.fullmatch(rb"kseg: kafka-logs/t-0: index\.interval\.bytes is ([0-9]+), from its entries' places\n", said)
     assert (taken is None) == (interval == 4095)  # the default gives the same
     if taken is not None:
         assert interval <= int(taken[1]) < interval + 300
@@ -109,7 +107,7 @@ def test_the_topics_setting_is_the_interval(tmp_path: Path) -> None:
     metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"
     setting = NewRecord(None, b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
     write_segment(metadata, [NewBatch([setting])])
-    said = b"kseg: kafka-logs/t-0: index.interval.bytes is taken as 1000, by the cluster's metadata\n"
+    said = b"kseg: kafka-logs/t-0: index.interval.bytes is 1000, from the cluster's metadata\n"
     assert compared(tmp_path) == (SAME, said)
     metadata.rename(tmp_path / "__cluster_metadata-0")
     assert compared(tmp_path, "--cluster-metadata", "__cluster_metadata-0") == (SAME, said)

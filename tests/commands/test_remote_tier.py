@@ -92,7 +92,7 @@ def test_offset_in_the_tier_is_there_but_not_here(tmp_path: Path) -> None:
     write_partition(tmp_path)
     ran, answer = looked_up(tmp_path, "--offset", "29")
     assert (ran.status, answer["absence"], answer["nextOffset"]) == (1, "remote", 30)
-    assert "it lies in the remote tier: local from 30; 10\u201329 in the remote tier" in ran.stderr.decode()
+    assert "it is in the remote tier: local from 30; 10\u201329 in the remote tier" in ran.stderr.decode()
     assert looked_up(tmp_path, "--offset", "9")[1]["absence"] == "below-log-start"
     assert looked_up(tmp_path, "--offset", "31")[1]["record"]["offset"] == 31
 
@@ -102,7 +102,7 @@ def test_search_by_time_says_that_the_tier_was_not_searched(time: str, tmp_path:
     write_partition(tmp_path)
     ran, answer = looked_up(tmp_path, "--timestamp", time)
     assert (ran.status, answer["offset"]) == (0, 31)
-    assert b"in the remote tier: only what is local was searched" in ran.stderr
+    assert b"in the remote tier: only the local part was searched" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
     write_partition(tmp_path)
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
     assert (ran.status, answer["absence"]) == (1, "tier-unknown")
-    assert b"__remote_log_metadata beside the partition doesn't tell" in ran.stderr
+    assert b"__remote_log_metadata next to the partition doesn't say" in ran.stderr
     (tmp_path / "log-start-offset-checkpoint").unlink()
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
     assert (ran.status, answer["absence"]) == (1, "no-tier")

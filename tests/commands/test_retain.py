@@ -120,7 +120,7 @@ def test_options_come_before_the_topics_settings() -> None:
 def test_the_name_of_a_form_is_no_directory(form: str, hint: str, tmp_path: Path) -> None:
     ran = kseg(PARTITION, "-o", form, directory=tmp_path)
     assert ran.status == 2
-    assert f"-o names the new directory here: {hint}./{form} is a directory of that name" in ran.stderr.decode()
+    assert f"-o is the new directory here: {hint}./{form} is a directory with that name" in ran.stderr.decode()
     assert not (tmp_path / form).exists()
 
 

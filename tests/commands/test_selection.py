@@ -157,9 +157,7 @@ def test_lookup_of_times_among_what_is_selected(arguments: list[str], offset: in
 def test_lookup_says_that_nothing_is_selected_and_ends_with_1() -> None:
     ran = kseg("lookup", "docs/test-1-0", "--offset", "203500", "--key", "nobody's")
     assert ran.status == 1
-    assert ran.stderr == (
-        b"kseg: docs/test-1-0: offset 203500 isn't there: no record from there on is one that is asked for\n"
-    )
+    assert ran.stderr == (b"kseg: docs/test-1-0: offset 203500 isn't there: no record from there on is selected\n")
 
 
 # --- verify ----------------------------------------------------------------------------------------------------------
@@ -186,7 +184,7 @@ HOLE = ("damaged/210-wiped-batch", 237)  # offsets 21933 to 21937, then 107 byte
 
 
 @pytest.mark.parametrize(
-    ("arguments", "is_told"),
+    ("arguments", "is_reported"),
     [
         (["--to-offset", "21938"], False),
         (["--from-offset", "21938", "--to-offset", "21939"], True),
@@ -199,12 +197,12 @@ HOLE = ("damaged/210-wiped-batch", 237)  # offsets 21933 to 21937, then 107 byte
     ],
 )
 @pytest.mark.usefixtures("kernel")
-def test_damage_is_told_where_what_is_selected_may_have_been(arguments: list[str], is_told: bool) -> None:
+def test_damage_is_reported_where_what_is_selected_may_have_been(arguments: list[str], is_reported: bool) -> None:
     path, position = HOLE
-    assert [found[2] for found in findings(path, *arguments) if found[0] == "bad-length"] == [position] * is_told
+    assert [found[2] for found in findings(path, *arguments) if found[0] == "bad-length"] == [position] * is_reported
 
 
-def test_wrong_batch_is_told_only_if_it_holds_what_is_selected(tmp_path: Path) -> None:
+def test_wrong_batch_is_reported_only_if_it_holds_what_is_selected(tmp_path: Path) -> None:
     good, wrong = [NewBatch([NewRecord(name, b"v", 10)], offset) for offset, name in enumerate((b"good", b"wrong"))]
     write_segment(tmp_path / "orders-0", [good, wrong, wrong])
     (told,) = [found for found in findings("orders-0", "--key", "wrong", directory=tmp_path) if ".log" in found[1]]

@@ -15,7 +15,7 @@ def kseg(directory: Path, *arguments: str) -> run.Run:
     return run.kseg(["slice", *arguments], directory)
 
 
-def test_a_piece_is_written_and_told(tmp_path: Path) -> None:
+def test_a_piece_is_written_and_reported(tmp_path: Path) -> None:
     ran = kseg(tmp_path, SOURCE, "--from-offset", "203150", "--to-offset", "203200", "-o", "new/t-0")
     assert ran.status == 0
     assert ran.stdout.decode().splitlines() == [
@@ -124,7 +124,5 @@ def test_leaving_nothing_out_is_said(arguments: tuple[str, ...], tmp_path: Path)
         for option, given in zip(arguments[::2], arguments[1::2], strict=True)
         if given in ("7", "9", "other", "hex:ff")
     )
-    assert ran.stderr.decode() == (
-        f"kseg: t-0: {missed}: no record of what was asked for is such: nothing was left out for it\n"
-    )
+    assert ran.stderr.decode() == (f"kseg: t-0: {missed}: no requested record matches it, so it left nothing out\n")
     assert offsets(tmp_path, "new/t-0") == ([0, 2, 3] if "1" in arguments else [0, 1, 2, 3])

@@ -248,7 +248,7 @@ def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
 
 def test_one_whose_marker_may_be_damaged_is_not_called_hanging(tmp_path: Path) -> None:
     write_damaged(tmp_path)
-    reason = "the log is damaged after it: its marker may have stood there"
+    reason = "the log is damaged after it: its marker may have been there"
     alone = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert b"note open-transaction: producer 8: open since offset 2; %s; __tr" % reason.encode() in alone.stdout
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
@@ -469,7 +469,7 @@ def test_times_of_two_clocks_are_not_subtracted(tmp_path: Path) -> None:
     assert objects(["orders-4"], tmp_path)[0]["durationMs"] is None
 
 
-def test_damage_is_told_with_the_partitions_name_also_from_inside(tmp_path: Path) -> None:
+def test_damage_is_reported_with_the_partitions_name_also_from_inside(tmp_path: Path) -> None:
     write_two(tmp_path)
     with next((tmp_path / "orders-4").glob("*.log")).open("ab") as log:
         log.write(b"\x07" * 70)

@@ -58,7 +58,7 @@ def test_errors_have_a_colour(restored: Path) -> None:
 
 # --- what is read -----------------------------------------------------------------------------------------------------
 
-NOTHING = b"nothing is there to verify: no log, index or snapshot\n"
+NOTHING = b"there is nothing to verify: no log, index or snapshot\n"
 
 
 @pytest.mark.parametrize("files", [[], ["renamed.log"], ["notes.txt"]])
@@ -71,13 +71,13 @@ def test_partition_directory_with_nothing_of_a_log_is_not_ok(files: list[str], o
         ran = kseg(["verify", path, "-o", output], tmp_path)
         assert (ran.status, b"ok" in ran.stdout) == (2, False)
         assert NOTHING in ran.stderr
-    assert all(f"passed over: {name}".encode() in ran.stderr for name in files)
+    assert all(f"skipped: {name}".encode() in ran.stderr for name in files)
 
 
 def test_tiered_files_are_passed_over_by_name(restored: Path) -> None:
     ran = kseg(["verify", "logs/4.3.1-tiered-remote"], restored)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert re.search(rb"passed over: 0{16}\d+-[\w-]{22}\.\w+, ", ran.stderr)
+    assert re.search(rb"skipped: 0{16}\d+-[\w-]{22}\.\w+, ", ran.stderr)
 
 
 def make_disks(root: Path) -> None:
@@ -94,7 +94,7 @@ def test_log_directories_at_both_levels_are_found(tmp_path: Path) -> None:
     ran = kseg(["verify", ".", "-o", "json"], tmp_path)
     assert json.loads(ran.stdout.splitlines()[-1])["partitions"] == 3
     assert ran.status == 0
-    assert b"kseg: .: passed over: notes/\n" in ran.stderr
+    assert b"kseg: .: skipped: notes/\n" in ran.stderr
     listed = kseg(["ls", "."], tmp_path).stdout.decode()
     assert {line.split(":")[0] for line in listed.splitlines() if "topic id" in line or "leader epoch" in line} == {
         "disk-1/plain-1",
@@ -171,7 +171,7 @@ def test_explain_says_risk_and_next_step(finding_id: str, tmp_path: Path) -> Non
 def test_explain_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     ran = kseg(["verify", "--explain", "bad-luck"], tmp_path)
     assert ran.status == 2
-    assert b"no finding is called 'bad-luck'" in ran.stderr
+    assert b"there is no finding 'bad-luck'" in ran.stderr
 
 
 def test_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 def test_directory_without_partitions_is_not_ok(tmp_path: Path) -> None:
     ran = kseg(["verify", "."], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"no partition is here" in ran.stderr
+    assert b"no partition here" in ran.stderr
 
 
 def test_keep_cache_finds_the_same(tmp_path: Path) -> None:

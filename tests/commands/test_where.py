@@ -109,7 +109,7 @@ def test_partitions_are_as_many_as_the_metadata_tell() -> None:
     logs = "logs/4.3.1"
     ran = kseg("--group", "abc", logs)
     assert ran.stdout.decode().splitlines()[0] == "__consumer_offsets-0 of 2 partitions"
-    assert ran.stderr == b"kseg: __consumer_offsets-0 isn't in the directories given\n"
+    assert ran.stderr == b"kseg: __consumer_offsets-0 isn't in the given directories\n"
     assert ran.status == 1
     ran = kseg("--key", "abc", "--topic", "meta.11", logs)
     assert ran.stdout.decode().splitlines()[0].endswith(" of 3 partitions")

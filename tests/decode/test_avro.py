@@ -111,8 +111,8 @@ def test_schemas_by_id_from_files(tmp_path: Path, shape: str) -> None:
     path = tmp_path if shape == "directory" else tmp_path / "map.json"
     decode = value_decoder("avro", DecoderOptions(schema=path), "value")
     assert decode(message, ()) == Decoded(SHOWN)
-    assert decode(b"\0\0\0\0\x63rest", ()) == Decoded(b"\0\0\0\0\x63rest", "schema 99 isn't among those given")
-    assert decode(b"x", ()).reason == "no schema id before the message, nor in a header"
+    assert decode(b"\0\0\0\0\x63rest", ()) == Decoded(b"\0\0\0\0\x63rest", "schema 99 isn't one of those given")
+    assert decode(b"x", ()).reason == "no schema id before the message or in a header"
 
 
 def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_reference_that_is_gone_is_the_reason(tmp_path: Path) -> None:
     needing = Schema('"shop.Price"', "AVRO", [SchemaReference("shop.Price", "price", 1)])
     topic = write_topic(tmp_path, [NewRecord(schema_key("a", 1), schema_value("a", 1, 5, needing))])
     found = value_decoder("avro", DecoderOptions(registry=topic), "value")(b"\0\0\0\0\5x", ())
-    assert found.reason == "schema 5: it needs price version 1, which is not there"
+    assert found.reason == "schema 5: it needs price version 1, which is missing"
 
 
 def test_references_in_a_circle_end(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_references_in_a_circle_end(tmp_path: Path) -> None:
         records.append(NewRecord(schema_key(name, 1), schema_value(name, 1, number, schema)))
     options = DecoderOptions(registry=write_topic(tmp_path, records))
     found = value_decoder("avro", options, "value")(b"\0\0\0\0\1x", ())
-    assert found.reason == "schema 1: its references go in a circle"
+    assert found.reason == "schema 1: its references form a cycle"
 
 
 @pytest.mark.parametrize(

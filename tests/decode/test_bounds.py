@@ -105,13 +105,13 @@ def nested(levels: int) -> str:
     ("schema", "complaint"),
     [
         (nested(300), "nested more than 200 levels deep"),
-        (nested(60_000), "no JSON"),
+        (nested(60_000), "isn't JSON"),
         (nested(200_000), "has more than 2097152 bytes"),
         ("[" + "0," * 900_000 + "0]", "has more than 200000 values"),
         (chain(1000), "contain each other more than 200 levels deep"),
-        (doubling(25), "values that take none"),
+        (doubling(25), "values that take no bytes"),
         ({"type": "array", "items": doubling(25)}, "lists of values that take no bytes"),
-        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]}, "no Avro schema: ../../X"),
+        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]}, "not an Avro schema: ../../X"),
     ],
     ids=["deep", "deeper", "deepest", "wide", "chain", "doubling", "doubling list", "elsewhere"],
 )
@@ -156,7 +156,7 @@ def test_schemas_beside_the_one_that_is_given_are_found_and_bounded(tmp_path: Pa
     assert avro(tmp_path, schema, b"\2") == Decoded({"b": {"n": 1}})
     (tmp_path / "B.avsc").unlink()
     os.mkfifo(tmp_path / "B.avsc")
-    assert "is no regular file" in str(avro(tmp_path, schema, b"\2"))
+    assert "isn't a regular file" in str(avro(tmp_path, schema, b"\2"))
 
 
 def test_a_schema_file_may_have_any_name(tmp_path: Path) -> None:

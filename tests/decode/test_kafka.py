@@ -78,7 +78,7 @@ KINDS = kinds_of(*PACKAGES)
 
 
 class Kafka:
-    """A process with Kafka's classes; see tools/WriteMessages.java for what it is told and answers."""
+    """A process with Kafka's classes; see tools/WriteMessages.java for its input and output."""
 
     def __init__(self, classes: KafkaClasses, process: "subprocess.Popen[str]") -> None:
         self.classes = classes

@@ -121,7 +121,7 @@ def test_records_that_are_no_registrys_are_counted() -> None:
 
 
 def test_a_partition_without_schemas_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no schema"):
+    with pytest.raises(UsageError, match="has no schema"):
         read_registry(write_topic(tmp_path, [NewRecord(b"k", b"v")]))
 
 

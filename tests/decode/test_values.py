@@ -66,20 +66,20 @@ def test_bytes_have_their_meaning(name: str, data: bytes, value: object) -> None
         ("int32", b"\0\0\1", "3 bytes, not 4"),
         ("int64", b"", "0 bytes, not 8"),
         ("double", b"123456789", "9 bytes, not 8"),
-        ("uuid", b"x" * 36, "no uuid"),
+        ("uuid", b"x" * 36, "not a uuid"),
         ("uuid", b"x" * 17, "17 bytes"),
-        ("json", b"", "no JSON"),
-        ("json", b'{"a": 1} x', "no JSON"),
+        ("json", b"", "not JSON"),
+        ("json", b'{"a": 1} x', "not JSON"),
         ("json", b"NaN", "NaN"),
         ("json", b"1e999", "too large"),
-        ("json", b'{"a": 1, "a": 2}', "twice"),
-        ("json", b'"\\ud800"', "no JSON"),
+        ("json", b'{"a": 1, "a": 2}', "is repeated"),
+        ("json", b'"\\ud800"', "not JSON"),
         ("json", b"[" * 100_000, "deeply"),
-        ("json", b"9" * 5000, "no JSON"),
-        ("msgpack", b"\xc1", "no MessagePack"),
-        ("msgpack", msgpack.packb([1]) + b"\0", "no MessagePack"),
-        ("msgpack", b"\x91" * 100_000, "no MessagePack"),
-        ("msgpack", b"\xdd\xff\xff\xff\xff", "no MessagePack"),
+        ("json", b"9" * 5000, "not JSON"),
+        ("msgpack", b"\xc1", "not MessagePack"),
+        ("msgpack", msgpack.packb([1]) + b"\0", "not MessagePack"),
+        ("msgpack", b"\x91" * 100_000, "not MessagePack"),
+        ("msgpack", b"\xdd\xff\xff\xff\xff", "not MessagePack"),
         ("msgpack", msgpack.packb({1: "a", "1": "b"}), "same text"),
     ],
     ids=lambda value: repr(value)[:30],
@@ -177,7 +177,7 @@ def test_a_missing_library_is_named_with_its_extra(
     schema = tmp_path_factory.mktemp("schema") / "s.avsc"
     schema.write_text('"string"')
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(UsageError, match=rf"{module} is missing: kseg's extra `{extra}` brings it"):
+    with pytest.raises(UsageError, match=rf"{module} is missing: install kseg's extra `{extra}`"):
         value_decoder(name, DecoderOptions(schema=schema), "value")
 
 

@@ -23,7 +23,7 @@ def two_record_batches(count: int) -> list[NewBatch]:
 
 
 def segment(directory: Path, count: int = 4) -> list[int]:
-    """Writes a log of two-record batches, and gives their positions, with the log's size behind them."""
+    """Writes a log of two-record batches, and gives their positions, followed by the log's size."""
     batches = two_record_batches(count)
     write_segment(directory, batches, BASE_OFFSET)
     positions = [0]

@@ -102,7 +102,7 @@ def test_other_files_were_passed_over_up_to_0_10_2(partition: Path) -> None:
     assert (ran.status, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-def test_files_that_can_not_be_opened_are_told_and_the_others_printed(partition: Path) -> None:
+def test_files_that_can_not_be_opened_are_reported_and_the_others_printed(partition: Path) -> None:
     too_long = "a" * 300
     ran = dump(partition, "no.index", "no.snapshot", "no", too_long, f"{NAME}.timeindex")
     assert dumped(ran)[-1] == f"{NAME}.timeindex"
@@ -119,14 +119,14 @@ def test_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     for name in (f"{NAME}.index", "meta.properties"):
         os.mkfifo(tmp_path / name)
     ran = dump(tmp_path, f"{NAME}.index", "meta.properties")
-    assert ran.stderr.count(b"is no regular file") == 2
+    assert ran.stderr.count(b"isn't a regular file") == 2
     assert ran.status == 2
 
 
-def test_directory_without_files_to_print_is_told(tmp_path: Path) -> None:
+def test_directory_without_files_to_print_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     ran = dump(tmp_path, "empty")
-    assert ran.stderr.startswith(b"kseg: empty: no partition is here: ")
+    assert ran.stderr.startswith(b"kseg: empty: no partition here: ")
     assert ran.status == 2
 
 
@@ -160,7 +160,7 @@ def test_any_bytes_end_in_few_lines_and_an_exit_status(
 def test_device_is_no_regular_file(name: str, output: str, tmp_path: Path) -> None:
     (tmp_path / name).symlink_to("/dev/zero")
     ran = kseg(["dump", "-o", output, name], tmp_path)
-    assert (ran.status, ran.stderr) == (2, f"kseg: {name}: is no regular file\n".encode())
+    assert (ran.status, ran.stderr) == (2, f"kseg: {name}: isn't a regular file\n".encode())
 
 
 @pytest.mark.parametrize(
@@ -176,4 +176,4 @@ def test_pipe_and_device_beside_a_log_keep_no_command_waiting(command: str, stat
     ran = kseg([*command.split(), str(partition)], tmp_path)
     assert ran.status == status
     said = ran.stdout + ran.stderr if command in ("ls", "verify") else b""
-    assert said.count(b"is no regular file") == {"ls": 1, "verify": 1}.get(command, 0)
+    assert said.count(b"isn't a regular file") == {"ls": 1, "verify": 1}.get(command, 0)

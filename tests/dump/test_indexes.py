@@ -149,7 +149,7 @@ def test_missing_log_leaves_entries_unchecked_and_creates_nothing(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ((9, 1000), "position behind the log's last whole batch"),
+        ((9, 1000), "position after the log's last whole batch"),
         ((9, -8), "negative position"),
         ((9, 5), "position where no batch begins"),
     ],
@@ -263,7 +263,7 @@ def test_sanity_check_of_a_time_index_wants_its_last_time_not_below_its_first(tm
 
 @pytest.mark.parametrize("name", [INDEX, TIME_INDEX])
 @pytest.mark.parametrize("like", ["0.10.2", "2.2", "latest"])
-def test_random_entries_are_all_printed_and_told_in_few_lines(tmp_path: Path, name: str, like: str) -> None:
+def test_random_entries_are_all_printed_and_reported_in_few_lines(tmp_path: Path, name: str, like: str) -> None:
     segment(tmp_path)
     size = 8 if name == INDEX else 12
     (tmp_path / INDEX).touch()

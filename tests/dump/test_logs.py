@@ -1,4 +1,4 @@
-"""`kseg dump` of logs as text: the lines around batches and records, the options, and what is said of damage."""
+"""`kseg dump` of logs as text: the lines around batches and records, the options, and reports of damage."""
 
 import shutil
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_empty_log_has_its_two_lines_alone(tmp_path: Path) -> None:
     assert (ran.status, ran.stderr) == (0, b"")
 
 
-def test_log_that_is_not_there_is_told_and_the_others_printed(tmp_path: Path) -> None:
+def test_log_that_is_not_there_is_reported_and_the_others_printed(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(FIRST)
     ran = dump(tmp_path, "absent.log", NAME)
     assert f"Dumping {NAME}" in lines(ran)
@@ -172,7 +172,7 @@ def test_last_line_counts_as_the_documentations_to_string_does(tmp_path: Path) -
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("content", "size"), [(ZERO_TAIL, 100), (FIRST + SECOND[:-1], len(SECOND) - 1)])
 @pytest.mark.parametrize("options", [(), ("--like", "0.8"), ("--like", "4.3")])
-def test_tail_is_told_on_stdout_as_the_tool_tells_it(
+def test_tail_is_reported_on_stdout_as_the_tool_tells_it(
     content: bytes, size: int, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "orders-0").mkdir()

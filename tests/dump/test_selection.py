@@ -94,7 +94,7 @@ def test_sample_is_a_share_that_stays_the_same() -> None:
 
 
 def transactions(directory: Path) -> Path:
-    """Offsets 0-1 committed, 2 its marker; 3 of no transaction; 4-5 aborted, 6 its marker; 7 open; 8 behind it."""
+    """Offsets 0-1 committed, 2 its marker; 3 of no transaction; 4-5 aborted, 6 its marker; 7 open; 8 after it."""
     first = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
     second = first._replace(base_offset=4)
     batches = [
@@ -242,7 +242,7 @@ def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path)
     ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *NARROW_OFFSETS], tmp_path)
     assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
     assert f"{index.name}: the entry".encode() in ran.stderr
-    assert b"points at no intact batch: the log is scanned instead" in ran.stderr
+    assert b"doesn't point at an intact batch: the log is scanned instead" in ran.stderr
     assert run.kseg(["dump", "orders-0", "-q", "--template", "{offset}", *NARROW_OFFSETS], tmp_path).stderr == b""
 
 

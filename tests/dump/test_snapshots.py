@@ -115,7 +115,7 @@ CRC_LINE = f"(CRC is no longer valid). Stored crc: 0. Computed crc: {crc32c(WHOL
         ),
     ],
 )
-def test_corrupt_snapshot_is_told_on_stderr_in_the_releases_words(
+def test_corrupt_snapshot_is_reported_on_stderr_in_the_releases_words(
     tmp_path: Path, like: str, content: bytes, line: str
 ) -> None:
     ran = dump(tmp_path, content, "--like", like)
@@ -124,7 +124,7 @@ def test_corrupt_snapshot_is_told_on_stderr_in_the_releases_words(
     assert ran.status == 1
 
 
-def test_corrupt_snapshot_is_told_with_its_path_without_a_release(tmp_path: Path) -> None:
+def test_corrupt_snapshot_is_reported_with_its_path_without_a_release(tmp_path: Path) -> None:
     ran = dump(tmp_path, OTHER_CRC)
     assert ran.stderr.decode() == f"kseg: {NAME}: Snapshot is corrupt {CRC_LINE}\n"
     assert ran.status == 1

@@ -49,14 +49,14 @@ def test_text_file_prints_in_the_words_of_its_fields(
     [
         ("leader-epoch-checkpoint", b"\xff\xfe", "line 1: not UTF-8"),
         ("leader-epoch-checkpoint", b"0\n3\n0 0\n", "line 2: the number of entries is 3, but 1 follow"),
-        ("log-start-offset-checkpoint", b"0\n1\norders x 1\n", "line 3: 'x' is no integer"),
+        ("log-start-offset-checkpoint", b"0\n1\norders x 1\n", "line 3: 'x' isn't an integer"),
         ("partition.metadata", b"version: 0", "1 lines in the file, not 2"),
         ("quorum-state", b"[" * 100_000, "line 1: "),
         (".kafka_cleanshutdown", b"{}", "line 1: version is missing"),
         ("meta.properties", b"a=\\u12", "line 1: \\u without four hex digits"),
     ],
 )
-def test_malformed_text_file_is_told_in_one_line(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+def test_malformed_text_file_is_reported_in_one_line(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     ran = dump(tmp_path, name, content)
     assert ran.stdout.decode() == f"Dumping {name}\n"
     assert len(ran.stderr.splitlines()) == 1
@@ -65,11 +65,20 @@ def test_malformed_text_file_is_told_in_one_line(tmp_path: Path, name: str, cont
     assert ran.status == 1
 
 
+@pytest.mark.parametrize(("name", "content"), [("partition.metadata", b"version: 0"), (f"{0:020}.txnindex", bytes(35))])
+@pytest.mark.parametrize("output", ["csv", "table"])
+def test_rows_of_malformed_file_tell_what_is_wrong_once(tmp_path: Path, name: str, content: bytes, output: str) -> None:
+    ran = dump(tmp_path, name, content, "-o", output)
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.decode().startswith(f"kseg: {name}: ")
+    assert ran.status == 1
+
+
 def test_text_file_of_absurd_size_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "meta.properties").open("wb") as file:
         file.truncate(1 << 40)
     ran = kseg(["dump", "meta.properties"], tmp_path)
-    assert b"no text file of Kafka's is so large" in ran.stderr
+    assert b"too large for a text file of Kafka" in ran.stderr
     assert ran.status == 1
 
 

@@ -64,22 +64,22 @@ def test_any_line_end_white_space_and_plus_sign_are_read(content: bytes) -> None
     ("content", "message"),
     [
         (b"1\n0\n", "line 1: version is 1, not 0"),
-        (b"x\n0\n", "line 1: 'x' is no integer from -2147483648 to 2147483647"),
-        (b"\n", "line 1: '' is no integer from -2147483648 to 2147483647"),
+        (b"x\n0\n", "line 1: 'x' isn't an integer from -2147483648 to 2147483647"),
+        (b"\n", "line 1: '' isn't an integer from -2147483648 to 2147483647"),
         (b"0\n", "line 2: the number of entries is missing"),
-        (b"0\nmany\n", "line 2: 'many' is no integer from -2147483648 to 2147483647"),
+        (b"0\nmany\n", "line 2: 'many' isn't an integer from -2147483648 to 2147483647"),
         (b"0\n2\na 0 5\n", "line 2: the number of entries is 2, but 1 follow"),
         (b"0\n-1\n", "line 2: the number of entries is -1, but 0 follow"),
         (b"0\n1\na 0 5\nb 0 5\n", "line 2: the number of entries is 1, but 2 follow"),
         (b"0\n1\na 0\n", "line 3: 'a 0' is not `topic partition offset`"),
         (b"0\n1\n a 0\n", "line 3: ' a 0' is not `topic partition offset`"),
         (b"0\n2\na 0 5\n\n", "line 4: '' is not `topic partition offset`"),
-        (b"0\n1\na 0 1_0\n", "line 3: '1_0' is no integer from -9223372036854775808 to 9223372036854775807"),
-        (b"0\n1\na 2147483648 5\n", "line 3: '2147483648' is no integer from -2147483648 to 2147483647"),
+        (b"0\n1\na 0 1_0\n", "line 3: '1_0' isn't an integer from -9223372036854775808 to 9223372036854775807"),
+        (b"0\n1\na 2147483648 5\n", "line 3: '2147483648' isn't an integer from -2147483648 to 2147483647"),
         (b"0\n1\n\xff 0 5\n", "at position 4: line 3: not UTF-8"),
         (
             "0\n1\na 0 \u0665\n".encode(),
-            "line 3: '\u0665' is no integer from -9223372036854775808 to 9223372036854775807",
+            "line 3: '\u0665' isn't an integer from -9223372036854775808 to 9223372036854775807",
         ),
     ],
 )
@@ -110,9 +110,9 @@ def test_partition_metadata_is_read_and_built() -> None:
         (b"version 0\ntopic_id: x", "line 1: 'version 0' is not `version: …`"),
         (
             b"version: one\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A",
-            "line 1: 'one' is no integer from -2147483648 to 2147483647",
+            "line 1: 'one' isn't an integer from -2147483648 to 2147483647",
         ),
-        (b"version: 0\ntopic_id: short", "line 2: 'short' is no topic id of 22 base64url characters"),
+        (b"version: 0\ntopic_id: short", "line 2: 'short' isn't a topic id of 22 base64url characters"),
     ],
 )
 def test_malformed_partition_metadata_is_refused_with_its_line(content: bytes, message: str) -> None:
@@ -189,11 +189,11 @@ def test_quorum_state_is_read_and_built(content: bytes, state: QuorumState) -> N
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: no JSON: Expecting value at column 1"),
-        (b"{\n1", "line 2: no JSON: Expecting property name enclosed in double quotes at column 1"),
+        (b"", "line 1: not JSON: Expecting value at column 1"),
+        (b"{\n1", "line 2: not JSON: Expecting property name enclosed in double quotes at column 1"),
         (b"[]", "line 1: JSON list instead of an object"),
-        (b"[" * 100_000, "line 1: JSON with a number too long or too many levels"),
-        (b'{"data_version":' + b"9" * 5000 + b"}", "line 1: JSON with a number too long or too many levels"),
+        (b"[" * 100_000, "line 1: JSON with too long a number or too many levels"),
+        (b'{"data_version":' + b"9" * 5000 + b"}", "line 1: JSON with too long a number or too many levels"),
         (b"{}", "line 1: data_version is missing"),
         (b'{"data_version":2}', "line 1: data_version is 2, not 0 or 1"),
         (b'{"data_version":1,"leaderId":"1"}', "line 1: leaderId is '1'"),
@@ -202,7 +202,7 @@ def test_quorum_state_is_read_and_built(content: bytes, state: QuorumState) -> N
         (
             b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[1],'
             b'"data_version":0}',
-            "line 1: 1 in currentVoters is no object",
+            "line 1: 1 in currentVoters isn't an object",
         ),
         (b'{"data_version":\xff}', "at position 16: line 1: not UTF-8"),
     ],

@@ -10,7 +10,9 @@ from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kseg.formats.fixed import (
-    ABORTED_TRANSACTION_FIELDS,
+    ATTRIBUTES as ATTRIBUTE_MASKS,
+)
+from kseg.formats.fixed import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
@@ -21,9 +23,7 @@ from kseg.formats.fixed import (
     PRODUCER_ENTRY_FIELDS,
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
-)
-from kseg.formats.fixed import (
-    ATTRIBUTES as ATTRIBUTE_MASKS,
+    TRANSACTION_INDEX_ENTRY_FIELDS,
 )
 from kseg.formats.fixed_fields import FixedField, FixedFields, struct_of
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -44,7 +44,7 @@ PAIRS = {
     "batch header": (BATCH_HEADER_FIELDS, BATCH_HEADER),
     "offset index": (OFFSET_INDEX_ENTRY_FIELDS, OFFSET_INDEX_ENTRY),
     "time index": (TIME_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY),
-    "aborted transaction": (ABORTED_TRANSACTION_FIELDS, ABORTED_TRANSACTION),
+    "aborted transaction": (TRANSACTION_INDEX_ENTRY_FIELDS, ABORTED_TRANSACTION),
     "producer snapshot": (PRODUCER_SNAPSHOT_HEADER_FIELDS, Struct(*up_to(PRODUCER_SNAPSHOT, "entries_count"))),
     "producer entry": (PRODUCER_ENTRY_FIELDS, PRODUCER_ENTRY),
     "control key": (CONTROL_RECORD_KEY_FIELDS, Struct(*up_to(CONTROL_RECORD_KEY, "type"))),

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kseg.formats.fixed import ENTRY_FIELDS
 from kseg.formats.names import (
     KIND_OF_EXTENSION,
+    LOG_KINDS,
     SUFFIXES,
     DirectoryState,
     FileKind,
@@ -14,6 +16,7 @@ from kseg.formats.names import (
     parse_file_name,
     parse_partition_directory,
 )
+from kseg.formats.text_files import TEXT_FILES
 from tests.golden import files
 
 UNIQUE_ID = "0123456789abcdef0123456789abcdef"
@@ -121,3 +124,8 @@ def test_any_name_has_an_answer(name: str) -> None:
 def test_no_golden_file_is_unknown() -> None:
     unknown = {path.name for path in files("") if parse_file_name(path).kind == FileKind.UNKNOWN}
     assert unknown == set()
+
+
+def test_each_kind_of_file_has_a_format() -> None:
+    with_their_own = {*LOG_KINDS, FileKind.PRODUCER_SNAPSHOT, FileKind.LOCK, FileKind.UNKNOWN}
+    assert set(FileKind) == with_their_own | ENTRY_FIELDS.keys() | TEXT_FILES.keys()

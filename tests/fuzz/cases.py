@@ -60,7 +60,7 @@ def make_case(random: Random, number: int) -> Case:
 
 
 def _log(random: Random) -> Sequence[bytes]:
-    """A stretch of a seed's pieces, repeated or with other logs' behind it until it is large enough."""
+    """A stretch of a seed's pieces, repeated or with other logs' after it until it is large enough."""
     wanted, found, size = random.choice(LOG_SIZES), list[bytes](), 0
     while size < wanted:
         log = random.choice(seeds.made() if random.random() < MADE_SHARE else seeds.logs())

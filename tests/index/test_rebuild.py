@@ -62,16 +62,16 @@ def relation(path: Path) -> str:
         written(path.with_suffix(".index"), OffsetIndex),
         written(path.with_suffix(".timeindex"), TimeIndex),
     )
-    anew = [rebuilt(path, interval) for interval in INTERVALS]
-    if any((one.offset_index, one.time_index) == (offsets, times) for one in anew):
+    rebuilt_again = [rebuilt(path, interval) for interval in INTERVALS]
+    if any((one.offset_index, one.time_index) == (offsets, times) for one in rebuilt_again):
         return "equal"
-    same_offsets = [one for one in anew if one.offset_index == offsets]
+    same_offsets = [one for one in rebuilt_again if one.offset_index == offsets]
     if any(one.time_index[: len(times)] == times for one in same_offsets):
         return "not closed: the time index has no last entry yet"
     if same_offsets and names_largest_times(path):
         return "time entries of earlier closings, or that name the record with the largest time instead of its batch"
     if names_ends_of_appends(path) and names_largest_times(path):
-        return "appends of several batches, or a broker that began to count anew when it was started"
+        return "appends of several batches, or a broker that started to count again when it was started"
     return "unexplained"
 
 
@@ -162,7 +162,7 @@ def test_offsets_that_an_index_cannot_hold_are_counted() -> None:
 def test_rebuilding_ends_where_recovery_would_cut_the_log() -> None:
     path = golden.ROOT / "damaged/004-torn-records/00000000000000077901.log"
     with LogFile(path) as log_file:
-        anew = rebuild(log_file)
-    assert anew.valid_size == 638
-    assert anew.damage is not None
-    assert anew.damage.position == 638
+        rebuilt_again = rebuild(log_file)
+    assert rebuilt_again.valid_size == 638
+    assert rebuilt_again.damage is not None
+    assert rebuilt_again.damage.position == 638

@@ -14,7 +14,7 @@ MARKER_VALUE = struct.pack(">hi", 0, 7)  # version, coordinator epoch
 
 
 def varint(number: int, extra: int = 0) -> bytes:
-    """Zig-zag in groups of 7 bits, as an int64; `extra` needless groups of zeros behind it."""
+    """Zig-zag in groups of 7 bits, as an int64; `extra` needless groups of zeros after it."""
     rest = (number << 1 ^ number >> 63) & 0xFFFFFFFF_FFFFFFFF
     groups = [rest & 0x7F]
     while rest := rest >> 7:

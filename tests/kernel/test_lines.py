@@ -162,7 +162,7 @@ def test_words_stand_for_numbers_and_the_last_one_for_unknown_ones(kernel: "Kern
 
 @pytest.mark.parametrize("key", [None, b"", b"k"])
 @pytest.mark.parametrize("value", [None, b"", b"v"])
-def test_null_is_told_from_empty(kernel: "Kernel", key: bytes | None, value: bytes | None) -> None:
+def test_null_is_reported_from_empty(kernel: "Kernel", key: bytes | None, value: bytes | None) -> None:
     template = "{key?K{key}}{key!null} {value?V{value}}{value!null} {keySize?{keySize}} {valueSize}"
     shown_key = "null" if key is None else "K" + key.decode()
     shown_value = "null" if value is None else "V" + value.decode()

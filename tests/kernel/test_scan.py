@@ -39,7 +39,7 @@ def test_batches_of_all_magics_become_rows(kernel: "Kernel") -> None:
     assert rows.tolist() == [0, 0, 0, *(starts[0], len(V2), 1), *(starts[1], len(V1), 1), *(starts[2], len(V0), 1)]
 
 
-def test_codecs_met_are_told(kernel: "Kernel") -> None:
+def test_codecs_met_are_reported(kernel: "Kernel") -> None:
     content = batch(BatchHeader(attributes=3), body=b"lz4?") + Message(None, b"gzip?", attributes=1).encoded()
     assert scan(kernel, content)[3] == 1 << 3 | 1 << 1
 

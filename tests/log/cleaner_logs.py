@@ -1,4 +1,4 @@
-"""Logs for the tests of `compact`, made batch by batch, with an active segment behind them."""
+"""Logs for the tests of `compact`, made batch by batch, with an active segment after them."""
 
 import os
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def marker(
 
 
 def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) -> PartitionLog:
-    """A partition of these segments and an active one behind them."""
+    """A partition of these segments and an active one after them."""
     directory.mkdir(parents=True)
     with PartitionWriter(directory, 0, PartitionSettings(NEVER)) as writer:
         for entries in segments:

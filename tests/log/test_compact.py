@@ -407,7 +407,7 @@ SOME_BATCHES = st.lists(
 
 
 def log_of(drawn: Iterable[tuple[list[Pair], bool]]) -> list[list[bytes]]:
-    """Segments of batches; a batch that is told so ends its segment."""
+    """Segments of batches; a marked batch ends its segment."""
     segments: list[list[bytes]] = [[]]
     offset = 0
     for pairs, is_end in drawn:

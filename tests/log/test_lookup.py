@@ -101,13 +101,13 @@ def test_gap_between_segments(tmp_path: Path) -> None:
     ("index", "problem"),
     [
         (None, "missing"),
-        (pack(">ii", 299, 8739), "points at no intact batch"),
+        (pack(">ii", 299, 8739), "doesn't point at an intact batch"),
         (pack(">ii", 299, 10**6), "points beyond the log's 199858 bytes"),
         (pack(">ii", 299, 34953), "points at a batch that begins with offset 204139"),
         (pack(">ii", 299, 8738) + b"\0\0\0", "11 bytes, not a multiple of 8"),
     ],
 )
-def test_unsound_offset_index_is_told_and_the_answer_is_the_same(
+def test_unsound_offset_index_is_reported_and_the_answer_is_the_same(
     folder: Path, index: bytes | None, problem: str
 ) -> None:
     path = folder / f"{STEM}.index"
@@ -120,13 +120,13 @@ def test_unsound_offset_index_is_told_and_the_answer_is_the_same(
     assert problem in answer.problems[0]
 
 
-def test_untrue_time_index_is_told_and_the_answer_is_the_same(folder: Path) -> None:
+def test_untrue_time_index_is_reported_and_the_answer_is_the_same(folder: Path) -> None:
     path = folder / f"{STEM}.timeindex"
     sound = lookup_time(PartitionLog(SAMPLE), 1581597490000)
     replace_bytes(path, 0, pack(">qi", 1581597480000, 299))
     answer = lookup_time(PartitionLog(folder), 1581597490000)
     assert answer.record == sound.record
-    assert any("isn't true" in problem for problem in answer.problems)
+    assert any("is wrong" in problem for problem in answer.problems)
 
 
 def test_time_before_all_gives_the_first_record() -> None:

@@ -38,7 +38,7 @@ def times_to_try(scanned: Scanned) -> list[int]:
 
 
 def expected_offset(offsets: list[int], start: int, offset: int) -> tuple[int | None, int | None, int | None]:
-    """The offset if it is there, else the ones before and behind it."""
+    """The offset if it is there, else the ones before and after it."""
     place = bisect_left(offsets, offset)
     if offset in offsets[place : place + 1]:
         return offset, None, None

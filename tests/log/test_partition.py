@@ -52,7 +52,7 @@ def test_log_start_offset_is_the_checkpoints_where_that_is_above_the_first_segme
     assert PartitionLog(tmp_path / "t-1").log_start_offset() == 70
 
 
-def test_broken_checkpoint_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_broken_checkpoint_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     touch(tmp_path / "t-0", f"{7:020}.log")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n9\nt 0 30\n")
     log_dir = LogDir(tmp_path)

@@ -1,4 +1,4 @@
-"""Indexes made anew, beside those that brokers wrote."""
+"""Rebuilt indexes, compared with those that brokers wrote."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_broker_of_4_1_on_wrote_the_same(tmp_path: Path) -> None:
         assert path.read_bytes() == (source / path.name).read_bytes()
 
 
-def test_missing_and_differing_indexes_are_told_apart(tmp_path: Path) -> None:
+def test_missing_and_differing_indexes_are_reported_apart(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path, "4.3.1/__cluster_metadata-0")
     (log,) = edits.logs(source)
     log.with_suffix(".index").unlink()

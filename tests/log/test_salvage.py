@@ -123,7 +123,7 @@ def spoil_codec(log: Path, number: int) -> tuple[int, int]:
     return position, size
 
 
-def test_problem_inside_a_batch_is_told_of_the_one_that_is_kept(tmp_path: Path) -> None:
+def test_problem_inside_a_batch_is_reported_of_the_one_that_is_kept(tmp_path: Path) -> None:
     """It stands in the log twice, and in another replica: one is kept."""
     sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
     logs = [edits.logs(source)[0] for source in sources]
@@ -147,7 +147,7 @@ def test_replica_fills_what_is_dropped(tmp_path: Path) -> None:
         assert (tmp_path / "saved" / "plain-1" / path.name).read_bytes() == path.read_bytes()
 
 
-def test_hole_without_damage_is_told(tmp_path: Path) -> None:
+def test_hole_without_damage_is_reported(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path, "2.8.2/idem-0")
     log = edits.logs(source)[0]
     data, batches = log.read_bytes(), list(edits.v2_batches(log))
@@ -296,7 +296,7 @@ def test_nothing_is_left_of_a_salvage_that_fails(tmp_path: Path) -> None:
 
 def test_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UsageError, match="is there already"), new_directory(tmp_path):
+    with pytest.raises(UsageError, match="exists already"), new_directory(tmp_path):
         pass
 
 

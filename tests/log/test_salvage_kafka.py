@@ -93,7 +93,7 @@ def test_broker_serves_exactly_the_intact_records(broker: Broker, tmp_path: Path
         assert there == contents, f"the broker changed the indexes of {topic}"
     (broker.logs / ".kafka_cleanshutdown").unlink()
     (broker.logs / "recovery-point-offset-checkpoint").unlink()
-    with broker.running("third") as said:  # as behind a crash: it recovers all of each log
+    with broker.running("third") as said:  # as after a crash: it recovers all of each log
         for topic, saved in topics.items():
             assert served_records(broker.port, topic) == intact_records(saved)
     assert all(any(topic in line and "Recovering unflushed" in line for line in said.open()) for topic in topics)

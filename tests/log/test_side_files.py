@@ -1,4 +1,4 @@
-"""What stands beside segments, made anew where it is missing or broken, by all commands that write partitions."""
+"""The files next to segments, rebuilt if missing or broken, by all commands that write partitions."""
 
 import shutil
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
     (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
     assert made(disk, ["reindex", NAME, "-o", "new"])[EPOCHS] == before
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
-    assert f"{NAME}/{EPOCHS}: wrong (offset 234 is of epoch 99, its batch says 2)" in lines
+    assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but 2 in its batch)" in lines
 
 
 IDEMPOTENT = "2.8.2/idem-0"
@@ -125,7 +125,7 @@ def test_snapshot_without_an_open_transaction_is_wrong(tmp_path: Path) -> None:
     snapshot = sorted(partition.glob("*.snapshot"))[-1]
     snapshot.write_bytes(build_producer_snapshot(ProducerStates()))
     wrong = {file.name: file.detail for file in rebuilt_side_files(PartitionLog(partition))}
-    assert wrong == {snapshot.name: "producer 9: isn't in it, though its transaction is open since offset 98"}
+    assert wrong == {snapshot.name: "producer 9: is missing, but its transaction is open since offset 98"}
 
 
 def test_reindex_empties_a_transaction_index_that_names_what_is_not_there(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_broken_file_that_nothing_tells_of_is_named(disk: Path) -> None:
     (disk / NAME / METADATA).write_bytes(b"\0")
     (found,) = rebuilt_side_files(PartitionLog(disk / NAME))
     assert (found.name, found.reason, found.content) == (METADATA, Reason.BROKEN, None)
-    assert b"--cluster-metadata may tell what it should hold" in run.kseg(["reindex", NAME, "--dry-run"], disk).stdout
+    assert b"--cluster-metadata may have its contents" in run.kseg(["reindex", NAME, "--dry-run"], disk).stdout
 
 
 def test_the_metadata_topic_has_an_id_that_is_always_the_same(disk: Path) -> None:

@@ -210,7 +210,7 @@ def test_old_entries_in_the_indexes_of_an_active_segment_are_a_note_for_each(tmp
     assert [finding.file.suffix for finding in verified.findings] == [".index", ".timeindex"]
 
 
-def test_epoch_of_a_producer_that_falls_is_told_with_the_one_before(tmp_path: Path) -> None:
+def test_epoch_of_a_producer_that_falls_is_reported_with_the_one_before(tmp_path: Path) -> None:
     partition = edits.copy_partition(tmp_path, "2.8.2/idem-0")
     raise_producer_epoch(partition)
     sentences = [finding.sentence for finding in found_in(partition) if finding.id == "producer-epoch-falls"]
@@ -271,7 +271,7 @@ def test_replicas_of_different_brokers_are_well(tmp_path: Path) -> None:
     assert found_on(two_disks(tmp_path, 1, 2)) == []
 
 
-def test_transaction_open_for_long_by_the_brokers_clock_is_told_with_its_age(tmp_path: Path) -> None:
+def test_transaction_open_for_long_by_the_brokers_clock_is_reported_with_its_age(tmp_path: Path) -> None:
     """How long it may be open is the brokers' affair, and only the coordinator knows whether it hangs: a warning."""
     partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
     log, hour = edits.logs(partition)[-1], 3_600_000
@@ -286,7 +286,7 @@ def test_transaction_whose_marker_may_be_damaged_is_none_of_long(tmp_path: Path)
     edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=hour, max_timestamp=hour)
     with log.open("ab") as end:
         end.write(b"\x07" * 70)
-    doubt = "ms at least; the log is damaged after it: its marker may have stood there"
+    doubt = "ms at least; the log is damaged after it: its marker may have been there"
     assert [finding.id for finding in found_in(partition) if finding.sentence.endswith(doubt)] == ["open-transaction"]
 
 
@@ -324,12 +324,12 @@ def test_processes_find_the_same_as_one(tmp_path: Path) -> None:
 
 
 def test_many_findings_alike_are_counted(restored: Path) -> None:
-    """All entries of an index point behind an empty log: more than are told one by one."""
+    """All entries of an index point after an empty log: more than are reported one by one."""
     found = found_in(restored / "damaged" / "282-index-of-empty-log")
     assert 0 < len(found) <= 20
 
 
-def test_gap_behind_damage_is_told_as_the_damage(restored: Path) -> None:
+def test_gap_behind_damage_is_reported_as_the_damage(restored: Path) -> None:
     (damage,) = [finding for finding in found_in(restored / "damaged" / "210-wiped-batch") if finding.position]
     assert (damage.id, damage.first_offset, damage.last_offset) == ("bad-length", 21938, 21938)
 

@@ -16,7 +16,7 @@ SYN, ACK, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN
 
 
 def framed(message: bytes) -> bytes:
-    """A message behind its size."""
+    """A message after its size."""
     return struct.pack(">i", len(message)) + message
 
 

@@ -186,7 +186,7 @@ def test_connection_that_is_not_kafkas_is_no_damage() -> None:
     items = read(pcap([*wire.packets, *tls.packets]))
     assert [item.detail for item in items if isinstance(item, Remark)] == [
         "not Kafka's protocol",
-        "TLS, which hides what is in it",
+        "TLS, which hides its contents",
     ]
     assert len(items) == 2
 

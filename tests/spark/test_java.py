@@ -1,4 +1,4 @@
-"""Which Java Spark would get, and what is said where there is none."""
+"""Which Java Spark would get, and the message if there is none."""
 
 from pathlib import Path
 

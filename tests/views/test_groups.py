@@ -47,7 +47,7 @@ def members_printed(case: GoldenCase) -> dict[str, int]:
     return groups
 
 
-def test_batches_whose_records_can_not_be_read_are_told(tmp_path: Path) -> None:
+def test_batches_whose_records_can_not_be_read_are_reported(tmp_path: Path) -> None:
     directory = tmp_path / "__consumer_offsets-1"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))

@@ -44,7 +44,7 @@ def test_the_older_checkpoint_and_the_log_give_what_the_newer_checkpoint_holds(p
     assert (replayed.missing_before, replayed.unapplied, replayed.unreadable) == (None, 0, ())
 
 
-def test_batches_whose_records_can_not_be_read_are_told(tmp_path: Path) -> None:
+def test_batches_whose_records_can_not_be_read_are_reported(tmp_path: Path) -> None:
     directory = tmp_path / "__cluster_metadata-0"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
@@ -98,7 +98,7 @@ def test_an_offset_and_the_time_of_its_record_are_the_same_moment() -> None:
     assert at_time.offset >= 60
 
 
-def test_what_neither_the_log_nor_a_checkpoint_has_is_told() -> None:
+def test_what_neither_the_log_nor_a_checkpoint_has_is_reported() -> None:
     found = read_cluster_metadata(LOGS / "4.3.1", Until(offset=600))
     assert (found.checkpoint, found.missing_before) == (None, 510)
 
@@ -229,7 +229,7 @@ def test_clearing_eligible_replicas(tmp_path: Path) -> None:
     assert (before.elr, before.last_known_elr, after.elr, after.last_known_elr) == ((2,), (3,), (), ())
 
 
-def test_records_that_cant_be_read_or_applied_are_told(tmp_path: Path) -> None:
+def test_records_that_cant_be_read_or_applied_are_reported(tmp_path: Path) -> None:
     written = (NewRecord(None, b"\x01\x63\0"), NewRecord(None, b"\0\2\0"), PARTITION, changed(leader=3), TOPIC)
     found = read_cluster_metadata(partition_of(tmp_path, *written))
     assert [unreadable.offset for unreadable in found.unreadable] == [0, 1]

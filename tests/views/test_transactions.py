@@ -95,7 +95,7 @@ def test_without_open_ones_all_is_stable(partition: Path) -> None:
     assert found.last_stable_offset == found.log_end_offset == 2
 
 
-def test_a_marker_without_records_is_told(partition: Path) -> None:
+def test_a_marker_without_records_is_reported(partition: Path) -> None:
     write_segment(partition, [marker(COMMIT, data(0, 7))._replace(base_offset=5)])
     (found,) = transactions(partition)
     assert (found.outcome, found.first_offset, found.end_offset, found.duration_ms) == (

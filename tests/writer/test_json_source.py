@@ -1,4 +1,4 @@
-"""JSON lines to build from: what is taken, and what is said of lines that can't be."""
+"""JSON lines to build from: what is accepted, and messages about wrong lines."""
 
 import json
 
@@ -80,10 +80,10 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"key":', "line 2: no JSON: Expecting value at column 8"),
+        (b'{"key":', "line 2: not JSON: Expecting value at column 8"),
         (b"\xff", "line 2: not UTF-8 at byte 0"),
-        (b"[" * 100_000, "line 2: JSON with a number too long or too many levels"),
-        (b"5", "line 2: 5 is no JSON object"),
+        (b"[" * 100_000, "line 2: JSON with too long a number or too many levels"),
+        (b"5", "line 2: 5 isn't a JSON object"),
         ({"key": 5}, "line 2: key is 5, not a text or null"),
         ({"value": {"a": 1}}, "line 2: value is {'a': 1}, not a text or null"),
         ({"valueBase64": "?"}, "line 2: valueBase64 is '?', not base64"),
@@ -104,20 +104,23 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         (BATCH, "line 2: the batch counts 1 records, 0 follow"),
         (
             {"valeu": "v"},
-            "line 2: 'valeu' is no field of a record: there are offset, timestamp, key, keyBase64, value, "
+            "line 2: 'valeu' isn't a field of a record: there are offset, timestamp, key, keyBase64, value, "
             "valueBase64, headers, timestampDelta, recordAttributes",
         ),
-        ({**BATCH, "cont": 1}, f"line 2: 'cont' is no field of a batch: there are {', '.join(FIELDS['batch'])}"),
-        ({"type": "commit", "epoch": 5}, "line 2: 'epoch' is no field of a commit: there are type"),
+        ({**BATCH, "cont": 1}, f"line 2: 'cont' isn't a field of a batch: there are {', '.join(FIELDS['batch'])}"),
+        ({"type": "commit", "epoch": 5}, "line 2: 'epoch' isn't a field of a commit: there are type"),
         (
             {"headers": [{"key": "h", "val": "v"}]},
-            "line 2: 'val' is no field of a header: there are key, keyBase64, value, valueBase64",
+            "line 2: 'val' isn't a field of a header: there are key, keyBase64, value, valueBase64",
         ),
-        ({"time": "2026-11-01"}, "line 2: there is time, but no timestamp: give that, in milliseconds since 1970"),
-        ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let dump print batches too"),
+        (
+            {"time": "2026-11-01"},
+            "line 2: there is a time, but no timestamp: give one, in milliseconds since 1970",
+        ),
+        ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let `dump` print batches too"),
     ],
 )
-def test_a_line_that_cant_be_taken_is_told_with_its_number(line: object, message: str) -> None:
+def test_a_line_that_cant_be_taken_is_reported_with_its_number(line: object, message: str) -> None:
     with pytest.raises(SourceError) as raised:
         read({}, line)
     assert str(raised.value) == message
@@ -166,5 +169,5 @@ def test_a_batch_takes_no_more_records_than_it_counts() -> None:
 
 
 def test_the_lines_of_two_partitions_are_not_put_together() -> None:
-    with pytest.raises(SourceError, match=r"line 2: 'b-0/1\.log' is of another partition than 'a-0/1\.log'"):
+    with pytest.raises(SourceError, match=r"line 2: 'b-0/1\.log' belongs to another partition than 'a-0/1\.log'"):
         read({"type": "summary", "file": "a-0/1.log"}, {"type": "summary", "file": "b-0/1.log"})

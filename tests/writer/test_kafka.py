@@ -23,7 +23,7 @@ TYPES = {
 
 
 class Kafka:
-    """A process with Kafka's classes; see tools/BuildRecords.java for what it is told and answers."""
+    """A process with Kafka's classes; see tools/BuildRecords.java for its input and output."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin is not None

@@ -14,7 +14,7 @@ from kseg.formats.batch import RECORD, RECORD_BATCH
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, Codec, ControlType, TimestampType
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.varint import VARLONG
-from kseg.formats.varint_bytes import varint, varint_size
+from kseg.formats.varint_writing import varint, varint_size
 from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
 from kseg.writer.record import encode_record, record_size
 from tests.writer.cases import Case, cases

@@ -40,7 +40,7 @@ def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
     ("lines", "message"),
     [
         ([b"key,vale\n"], "line 1: the column 'vale' isn't known: offset, timestamp, key, value or header.NAME"),
-        ([b"key,key\n"], "line 1: a column stands twice"),
+        ([b"key,key\n"], "line 1: a column is repeated"),
         ([b"key,value\n", b"k\n"], "line 2: 1 fields, the first line names 2 columns"),
         ([b"timestamp\n", b"x\n"], "line 2: timestamp is 'x', not an integer of 64 bits"),
         ([b"offset\n", b"1_000\n"], "line 2: offset is '1_000', not an integer of 64 bits"),
@@ -49,10 +49,10 @@ def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
         ([b"key\n", b"k\n", b"base64:YQ\n"], "line 3: key is 'YQ', not base64"),
         ([b"header.h\n", b"base64:?\n"], "line 2: header.h is '?', not base64"),
         ([b"key\n", b"\xff\n"], "line 2: not UTF-8 at byte 0"),
-        ([b"key\n", b'"a"b\n'], """line 2: no CSV: ',' expected after '"'"""),
+        ([b"key\n", b'"a"b\n'], """line 2: not CSV: ',' expected after '"'"""),
     ],
 )
-def test_a_csv_line_that_cant_be_taken_is_told_with_its_number(lines: list[bytes], message: str) -> None:
+def test_a_csv_line_that_cant_be_taken_is_reported_with_its_number(lines: list[bytes], message: str) -> None:
     with pytest.raises(SourceError) as raised:
         list(read_csv(lines))
     assert str(raised.value) == message

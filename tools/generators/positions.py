@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from construct import BitsInteger, FormatField, Renamed
 
-from kseg.formats import batch, control, index, legacy, snapshot
+from kseg.formats import batch, control, legacy, snapshot
+from kseg.formats.catalogue import FORMATS
+from kseg.formats.names import FileKind
 from kseg.kernel import contract
 
 MADE = "Made by tools/generate.py from the grammars: edit those."
@@ -90,12 +92,19 @@ def structures() -> list[Structure]:
             up_to(control.END_TXN_MARKER, "coordinator_epoch"),
             True,
         ),
-        structure("OFFSET_INDEX_ENTRY", "", "An entry of an .index.", index.OFFSET_INDEX_ENTRY.subcons),
-        structure("TIME_INDEX_ENTRY", "", "An entry of a .timeindex.", index.TIME_INDEX_ENTRY.subcons),
-        structure("ABORTED_TRANSACTION", "", "An entry of a .txnindex.", index.ABORTED_TRANSACTION.subcons),
+        *entries().values(),
         structure("PRODUCER_SNAPSHOT_HEADER", "SNAPSHOT", "A .snapshot up to its entries.", snapshot_header),
         structure("PRODUCER_ENTRY", "", "A producer of a .snapshot.", snapshot.PRODUCER_ENTRY.subcons),
     ]
+
+
+def entries() -> dict[FileKind, Structure]:
+    """The entries of files that hold nothing else."""
+    return {
+        made_of.kind: structure(f"{made_of.kind.name}_ENTRY", "", f"{made_of.title}.", made_of.grammar.subcons)
+        for made_of in FORMATS.values()
+        if made_of.kind is not None
+    }
 
 
 def structure(
@@ -178,7 +187,8 @@ def module() -> Iterator[str]:
     """The Python module's lines."""
     yield f'"""Fields at fixed positions, without construct. {MADE}"""'
     yield "\nfrom struct import Struct\n"
-    yield "from kseg.formats.fixed_fields import FixedField, FixedFields\n"
+    yield "from kseg.formats.fixed_fields import FixedField, FixedFields"
+    yield "from kseg.formats.names import FileKind\n"
     for made_of in structures():
         codes = "".join(field.code for field in made_of.fields)
         names = ", ".join(f'"{field.name}"' for field in made_of.fields)
@@ -187,6 +197,9 @@ def module() -> Iterator[str]:
         for field in made_of.fields if made_of.prefix else []:
             yield f'{constant(made_of, field)} = FixedField({field.position}, {field.size}, "{field.code}")'
             yield f'"""{capitalized(field.meaning)}."""'
+    yield "ENTRY_FIELDS = {"
+    yield from (f"FileKind.{kind.name}: {made_of.name}_FIELDS," for kind, made_of in entries().items())
+    yield '}\n"""Fields of entries, by the kind of file that holds nothing else."""\n'
     yield "ATTRIBUTES = {"
     for name, (_, mask) in attribute_bits().items():
         yield f'"{name}": {mask:#04x},'

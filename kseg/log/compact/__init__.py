@@ -1,1 +1,1 @@
-"""What the log cleaner would leave of a partition."""
+"""Compacts a partition as the log cleaner would."""

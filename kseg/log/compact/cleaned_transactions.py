@@ -1,4 +1,4 @@
-"""Transactions while a log is cleaned: what was aborted, and which markers are wanted no more."""
+"""Transactions while a log is cleaned: what was aborted, and which markers are no longer needed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class _Ongoing:
 
 
 class CleanedTransactions:
-    """Follows batches in order, with the aborted transactions known before; `kept` are those whose batches were met.
+    """Follows batches in order, given the aborted transactions; `kept` are those with remaining batches.
 
     Source: CleanedTransactionMetadata.
     """
@@ -38,7 +38,7 @@ class CleanedTransactions:
         self._committed: set[int] = set()
 
     def can_discard(self, batch: Batch) -> bool:
-        """Takes the next batch; tells whether it is of an aborted transaction, or a marker with no batch before it."""
+        """Adds the next batch; says whether it is of an aborted transaction, or a marker without a batch before."""
         while self._coming and self._coming[0].first_offset <= batch.last_offset:
             transaction = heappop(self._coming)
             self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))

@@ -1,4 +1,4 @@
-"""What the log cleaner would clean of a partition: from which offset to which, and which segments become one.
+"""What the log cleaner would clean in a partition: from which offset to which, and which segments it joins.
 
 Source: LogCleanerManager.cleanableOffsets, LogToClean, Cleaner.groupSegmentsBySize.
 """
@@ -26,7 +26,7 @@ DEDUPE_BUFFER_SIZE = 134_217_728
 class CompactSettings:
     """A topic's and a broker's settings for the cleaner, under Kafka's names; the defaults are Kafka's.
 
-    now_ms: the time of cleaning. first_dirty_offset: where to begin; None: where the cleaner's checkpoint says, else at
+    now_ms: the time of cleaning. first_dirty_offset: where to start; None: where the cleaner's checkpoint says, or at
     the log's start.
     """
 
@@ -43,9 +43,9 @@ class CompactSettings:
 
 @dataclass(frozen=True, slots=True)
 class CleaningPlan:
-    """What is cleaned: offsets from `first_dirty` to before `end_offset`, the base of the first segment left alone.
+    """What is cleaned: offsets from `first_dirty` to before `end_offset`, the base of the first segment that isn't.
 
-    why_ends: what keeps the cleaner from going on there. producers: active ones at the log's end. states: all of them.
+    why_ends: why the cleaner stops there. producers: active ones at the log's end. states: all of them.
     """
 
     first_dirty: int
@@ -91,7 +91,7 @@ def _stable_ends(partition: PartitionLog, states: ProducerStates) -> Iterator[tu
 
 
 def _lag_ends(partition: PartitionLog, settings: CompactSettings, first_dirty: int) -> Iterator[tuple[int, str]]:
-    """The first dirty segment whose largest time lies within the lag."""
+    """The first dirty segment whose largest time is within the lag."""
     if settings.min_compaction_lag_ms <= 0:
         return
     first_slot = partition.floor_slot(first_dirty) or 0
@@ -112,7 +112,7 @@ def _is_expired(state: ProducerState, settings: CompactSettings) -> bool:
 def group_segments(
     segments: Sequence[SegmentFiles], settings: CompactSettings, end_offset: int
 ) -> Iterator[list[SegmentFiles]]:
-    """Neighbours that become one segment: as many as its log, its indexes and 31 bits of offsets may hold.
+    """Neighbours that become one segment: as many as fit into its log, its indexes and 31 bits of offsets.
 
     end_offset: the first offset that isn't cleaned.
     """

@@ -1,4 +1,4 @@
-"""`compact`: what the log cleaner would leave of a partition, written to a new directory, or only counted."""
+"""`compact`: cleans a partition as the log cleaner would, into a new directory, or only counts the result."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ from kseg.system.scratch import scratch_directory
 
 
 class CleanedSegment(NamedTuple):
-    """A segment that cleaning leaves: its base offset, the bytes of its log, and the bases of those it was made of."""
+    """A segment after cleaning: its base offset, the bytes of its log, and the base offsets of its source segments."""
 
     base_offset: int
     size: int
@@ -39,10 +39,11 @@ class CleanedSegment(NamedTuple):
 
 @dataclass(slots=True)
 class Compacted:
-    """What cleaning does: counts of records and bytes of the segments that are cleaned, before and after.
+    """The result of cleaning: records and bytes of the cleaned segments, before and after.
 
-    plan: what is cleaned. segments: those that it leaves. passes: fillings of the offset map. kept: records that stay.
-    gone: those that go, by reason. emptied: batches that stay without a record. notes: what the user should know.
+    plan: what is cleaned. segments: those after cleaning. passes: how often the offset map was filled. kept: records
+    that stay. gone: those that are removed, by reason. emptied: batches that stay without records. notes: what the user
+    should know.
     """
 
     plan: CleaningPlan
@@ -62,24 +63,24 @@ class Compacted:
 
     @property
     def bytes_after(self) -> int:
-        """Bytes of what cleaning leaves of them."""
+        """Bytes of these segments after cleaning."""
         return sum(segment.size for segment in self.segments)
 
 
 def compact_partition(
     partition: PartitionLog, settings: CompactSettings, directory: Path | None = None, *, topic_id: str | None = None
 ) -> Compacted:
-    """Cleans a partition into a directory that is there; without one it is only counted what would go.
+    """Cleans a partition into an existing directory; without one, only counts what would be removed.
 
-    Pass by pass, as the cleaner does it: as many keys as the offset map holds, then all segments from the first on are
-    rewritten up to there. Offsets stay; segments that the cleaner leaves alone are copied as they are. Counting
-    alone writes nothing if one pass does; else its passes go through the system's temporary directory. topic_id: the
-    topic's, for a partition that has lost it.
+    Works in passes like the cleaner: takes as many keys as fit into the offset map, then rewrites all segments up to
+    there. Offsets stay; segments that the cleaner leaves alone are copied unchanged. Counting writes nothing if one
+    pass is enough; otherwise its passes use the system's temporary directory. topic_id: the topic's, for a partition
+    that has lost it.
 
     Raises:
-        DamagedError: if a log that is cleaned is damaged: `salvage` reads such.
+        DamagedError: if a log to clean is damaged; `salvage` can read it.
         KsegError: if the map has no room for a key.
-        OSError: where the system can't read or write.
+        OSError: if the system can't read or write.
     """
     plan = plan_compaction(partition, settings)
     isolation = read_committed(partition.segments, partition)
@@ -124,11 +125,11 @@ class _Cleaning:
             raise KsegError(f"an offset map of {settings.dedupe_buffer_size} bytes has no room for a key")
 
     def close(self) -> None:
-        """Takes away what passes left in the temporary directory."""
+        """Removes what passes left in the temporary directory."""
         self._temporary.close()
 
     def run(self) -> list[SegmentFiles]:
-        """The segments that the last pass left, in the place of all that it cleaned; none if nothing was to do."""
+        """The segments after the last pass, which replace all that it cleaned; none if there was nothing to do."""
         plan, done = self._done.plan, self._done
         segments = [each for each in self._partition.segments if each.base_offset < plan.end_offset]
         done.bytes_before = sum(each.size for each in segments)
@@ -152,7 +153,7 @@ class _Cleaning:
         return segments
 
     def _prepare(self, *, is_last: bool) -> None:
-        """A new directory for a pass; passes that are only counted need one if others follow."""
+        """Creates a directory for a pass; counting passes need one if others follow."""
         self._done.passes += 1
         if self._work is None and not is_last:
             self._work = self._temporary.enter_context(scratch_directory())
@@ -162,7 +163,7 @@ class _Cleaning:
     # --- the offset map -------------------------------------------------------------------------------------------
 
     def _fill_map(self, segments: list[SegmentFiles], first_dirty: int) -> int:
-        """Takes keys from an offset on until the map is full; gives the offset behind the last one taken.
+        """Adds keys from an offset on until the map is full; returns the offset after the last one.
 
         Source: Cleaner.buildOffsetMap.
         """
@@ -177,7 +178,7 @@ class _Cleaning:
         return self._done.plan.end_offset
 
     def _take_keys(self, batch: Batch, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
-        """Takes a batch's keys; False if there was no room for all."""
+        """Adds a batch's keys; False if there was no room for all."""
         is_discarded = transactions.can_discard(batch)
         if not is_discarded and not batch.is_control and batch.last_offset >= first_dirty:
             for record in batch.records(on_damage=partial(_refuse, path)):
@@ -218,7 +219,7 @@ class _Cleaning:
         return left
 
     def _forget(self, segments: list[SegmentFiles]) -> None:
-        """Takes away what an earlier pass had written of segments that are cleaned again."""
+        """Removes what an earlier pass wrote of segments that are cleaned again."""
         for file in (file for segment in segments for file in segment.files):
             if file.directory != self._partition.path:
                 file.path.unlink()
@@ -235,7 +236,7 @@ def _batches(segment: SegmentFiles) -> Iterator[Batch]:
                 if item.kind is not DamageKind.ZERO_TAIL:
                     _refuse(log.path, item)
             elif not item.is_valid:
-                detail = "the CRC doesn't hold: `kseg salvage` saves what is intact"
+                detail = "the CRC is wrong: `kseg salvage` saves what is intact"
                 raise DamagedError(detail, log.path, item.position)
             else:
                 yield item
@@ -257,7 +258,7 @@ def _modified_ms(segment: SegmentFiles) -> int:
 
 
 class _Output:
-    """A cleaned segment in the making; without a path it is only measured."""
+    """A cleaned segment while it is written; without a path it is only measured."""
 
     def __init__(self, path: Path | None, base_offset: int, settings: CompactSettings, states: ProducerStates) -> None:
         self.base_offset = base_offset
@@ -303,9 +304,9 @@ class _Output:
 def _write(
     partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
 ) -> None:
-    """Puts cleaned segments and what stays as it is into the directory; what is missing or broken is rebuilt.
+    """Puts cleaned and unchanged segments into the directory; rebuilds what is missing or broken.
 
-    Producer snapshots at the beginning of segments that were joined to others go, as the broker deletes them.
+    Leaves out producer snapshots at the start of segments that were joined to others; a broker deletes them too.
     """
     for segment in cleaned:
         for file in segment.files:

@@ -1,4 +1,4 @@
-"""Which records of a batch the log cleaner keeps, and its bytes then. Source: Cleaner, MemoryRecords.filterTo."""
+"""Which records of a batch the log cleaner keeps, and the cleaned batch. Source: Cleaner, MemoryRecords.filterTo."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from kseg.writer.rebuilt_batch import cleaned_batch, empty_batch
 
 
 class Gone(StrEnum):
-    """Why a record goes."""
+    """Why a record is removed."""
 
     SUPERSEDED = "superseded"
     TOMBSTONE = "tombstone"
@@ -25,7 +25,7 @@ class Gone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TombstoneRetention:
-    """What decides beside keys: the time of cleaning, for how long tombstones and markers stay, who writes.
+    """What decides besides keys: the time of cleaning, how long tombstones and markers stay, active producers.
 
     producers: the active ones, by id. end_offset: the first offset that isn't cleaned; the batch before it stays, even
     if empty.
@@ -40,8 +40,8 @@ class TombstoneRetention:
 class BatchCleaner:
     """Cleans batches in order of their offsets.
 
-    kept: records that stay. gone: those that go, by reason. emptied: batches that stay without a record. keeps_deletes:
-    whether v0 and v1 tombstones of the segment stay.
+    kept: records that stay. gone: those that are removed, by reason. emptied: batches that stay without records.
+    keeps_deletes: whether v0 and v1 tombstones of the segment stay.
     """
 
     def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: TombstoneRetention) -> None:
@@ -54,7 +54,7 @@ class BatchCleaner:
         self._retention = retention
 
     def clean(self, batch: Batch) -> bytes:
-        """What stays of a batch; nothing if it goes. Raises KsegError if its records can't be read."""
+        """The batch after cleaning; empty if it is removed. Raises KsegError if its records can't be read."""
         can_discard = self._transactions.can_discard(batch)
         is_discarded = can_discard and (not batch.is_control or self._is_past(batch.delete_horizon_ms))
         problem = batch.problem()
@@ -85,7 +85,7 @@ class BatchCleaner:
         return batch.next_offset == self._retention.end_offset
 
     def _is_last_of_producer(self, batch: Batch) -> bool:
-        """Whether it has the last sequence of an active producer or, where only markers are left of it, its epoch."""
+        """Whether it has the last sequence of an active producer or, if only markers are left of that, its epoch."""
         state = self._retention.producers.get(batch.producer_id)
         if state is None:
             return False
@@ -97,7 +97,7 @@ class BatchCleaner:
         return horizon_ms is not None and horizon_ms <= self._retention.now_ms
 
     def _reason(self, batch: Batch, record: Record, *, is_discarded: bool) -> Gone | None:
-        """Why a record goes; None if it stays."""
+        """Why a record is removed; None if it stays."""
         if is_discarded:
             return Gone.MARKER if batch.is_control else Gone.ABORTED
         if batch.is_control or record.offset > self._offsets.latest_offset:

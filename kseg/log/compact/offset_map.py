@@ -12,9 +12,9 @@ _FREE = bytes(ENTRY_SIZE)
 
 
 class OffsetMap:
-    """Keys to offsets from 0 on; takes no more memory than it was given, keys are told apart by their MD5.
+    """Maps keys to offsets from 0 on; uses a fixed amount of memory, and distinguishes keys by their MD5.
 
-    latest_offset: up to here it knows all keys of the log; -1 at first. is_full: no further key has room.
+    latest_offset: it has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
     """
 
     def __init__(self, size: int) -> None:
@@ -35,7 +35,7 @@ class OffsetMap:
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no other offset."""
+        """Whether there is no room for another key."""
         return self._count >= self._most
 
     def put(self, key: bytes, offset: int) -> None:
@@ -53,14 +53,14 @@ class OffsetMap:
         return int.from_bytes(entry[_HASH_SIZE:], "big") - 1
 
     def _free_table(self) -> mmap.mmap:
-        """Slots that are all free; the system gives memory to those alone that are written."""
+        """A table of free slots; the system allocates memory only for slots that are written."""
         try:
             return mmap.mmap(-1, max(self._slots * ENTRY_SIZE, 1))
         except OSError as error:  # as for any memory that isn't there
             raise MemoryError(str(error)) from error
 
     def _find(self, digest: bytes) -> tuple[int, bytes]:
-        """Where a digest stands or would stand, and what is there: probes along the digest, then along the table."""
+        """The slot of a digest, or the one for it, and its contents: probes along the digest, then along the table."""
         table, probe = self._table, 0
         while True:
             start = min(probe, _HASH_SIZE - 4)

@@ -1,1 +1,1 @@
-"""Where an offset or a time lies, and the way there."""
+"""Finds the record at an offset or a time, and how it was found."""

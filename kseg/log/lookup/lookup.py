@@ -1,6 +1,7 @@
-"""Where an offset or a time lies in a partition, and the way there: segments, index entries, scan, batch, record.
+"""Finds an offset or a time in a partition, and how: segments, index entries, scan, batch, record.
 
-As Kafka goes it, with each step checked against the log. Source: LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
+Takes the same steps as Kafka, and checks each against the log.
+Source: LocalLog.read, UnifiedLog.fetchOffsetByTimestamp.
 """
 
 import re
@@ -73,39 +74,39 @@ class Absence(StrEnum):
 
 ABSENCE_TEXTS = {
     Absence.EMPTY: "the partition has no segments",
-    Absence.BELOW_LOG_START: "it lies below the log start offset {start}: retention or a deletion of records took it",
-    Absence.REMOTE: "it lies in the remote tier: {tier}",
+    Absence.BELOW_LOG_START: "it is below the log start offset {start}: retention or a deletion of records removed it",
+    Absence.REMOTE: "it is in the remote tier: {tier}",
     Absence.NO_TIER: "nothing of the log is in a remote tier",
-    Absence.TIER_UNKNOWN: "__remote_log_metadata beside the partition doesn't tell what was copied to the remote tier",
+    Absence.TIER_UNKNOWN: "__remote_log_metadata next to the partition doesn't say what was copied to the remote tier",
     Absence.AT_LOG_END: "it is the log end offset, the next to be written",
-    Absence.ABOVE_LOG_END: "it lies above the log end offset {end}",
+    Absence.ABOVE_LOG_END: "it is above the log end offset {end}",
     Absence.REMOVED: "its batch is there, but compaction or `slice` removed the record",
-    Absence.GAP: "no batch holds it: compaction or `slice` removed its batch, or it is lost",
-    Absence.DAMAGED: "it lies where the log is damaged; `kseg salvage` keeps what is intact",
-    Absence.DAMAGED_END: "it lies after the last intact batch, where the log's end is damaged; log end offset {end}",
+    Absence.GAP: "no batch has it: compaction or `slice` removed its batch, or it is lost",
+    Absence.DAMAGED: "it is where the log is damaged; `kseg salvage` keeps what is intact",
+    Absence.DAMAGED_END: "it is after the last intact batch, where the log's end is damaged; log end offset {end}",
     Absence.NO_LATER_TIME: "no record has this time or a later one; the largest time is {largest}",
     Absence.NO_TIMES: "no record has a time",
-    Absence.NOT_SELECTED: "no record from there on is one that is asked for",
+    Absence.NOT_SELECTED: "no record from there on is selected",
 }
 
 
-BELOW_LOG_START = "{}: offset {} lies below the log start offset {}: it is still in the log, but no broker gives it"
+BELOW_LOG_START = "{}: offset {} is below the log start offset {}: it is still in the log, but no broker serves it"
 
 
 class Candidate(NamedTuple):
-    """A segment that came into question; with its largest time if the search was by time."""
+    """A segment that was considered, and its largest time if the search was by time."""
 
     segment: SegmentFiles
     largest_timestamp: int | None = None
 
 
 class Lookup:
-    """An answer, and the way to it.
+    """An answer, and how it was found.
 
     target: the offset, the time in milliseconds, or a special time. offset: the offset found, as Kafka's ListOffsets
-    answers it; None if there is none. batch, record: None where no record is at the target; then `absence` says why,
-    and `previous` and `next` are the neighbours, where there are any. steps: the segments that were scanned, the last
-    one is the one taken. problems: what is wrong with an index, in words. tier: the partition's remote tier, if it has
+    answers it; None if there is none. batch, record: None if there is no record at the target; then `absence` says
+    why, and `previous` and `next` are its neighbours, if any. steps: the segments that were scanned; the answer is in
+    the last one. problems: what is wrong with an index, in words. tier: the partition's remote tier, if it has
     one; local_start_offset: the first offset that is on this disk.
     """
 
@@ -131,11 +132,11 @@ class Lookup:
 
     @property
     def step(self) -> SegmentStep | None:
-        """The way through the segment taken."""
+        """The search in the segment that has the answer."""
         return self.steps[-1] if self.steps else None
 
     def take(self, match: Match) -> "Lookup":
-        """Takes what was found."""
+        """Sets what was found."""
         self.batch, self.record = match
         self.offset = match.record.offset
         return self
@@ -183,7 +184,7 @@ def look_up(
 
 
 def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None = None) -> Lookup:
-    """Where an offset lies; `tier`: the partition's remote tier, whose part of the log isn't looked into.
+    """Finds an offset; `tier`: the partition's remote tier, whose part of the log isn't read.
 
     Raises OpenError if a log can't be opened.
     """
@@ -192,7 +193,7 @@ def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None 
 
 
 def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
-    """Answers with the record of an offset; where there is none, its neighbour is sought from the wanted one on."""
+    """Answers with the record of an offset; if there is none, searches its neighbour from the wanted offset on."""
     partition = answer.partition
     if not partition.segments:
         answer.absence = Absence.EMPTY
@@ -248,16 +249,16 @@ def _previous_record(partition: PartitionLog, slot: int, offset: int, log_start_
 
 
 def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime, tier: RemoteTier | None = None) -> Lookup:
-    """The first record of a time or later, in order of offsets; or a special time's.
+    """The first record with a time or a later one, in order of offsets; or that of a special time.
 
-    Unlike Kafka's, the search goes on to the next segment where one promised a time that none of its records above the
-    log start offset has. Of a partition with a remote tier what is local is searched, which is said. Raises OpenError
-    if a log can't be opened.
+    Unlike Kafka's, the search continues in the next segment if none of a segment's records above the log start offset
+    has the time that it promised. If the partition has a remote tier, only its local part is searched, and a problem
+    says so. Raises OpenError if a log can't be opened.
     """
     answer = Lookup(partition, timestamp, is_time=True, tier=tier)
     is_search = not isinstance(timestamp, SpecialTime) or timestamp is SpecialTime.MAX_TIMESTAMP
     if is_search and tier is not None and tier.has_remote_part:
-        answer.problems.append(f"{partition.path}: {tier.text()}: only what is local was searched")
+        answer.problems.append(f"{partition.path}: {tier.text()}: only the local part was searched")
     if isinstance(timestamp, SpecialTime):
         return _SPECIAL_LOOKUPS[timestamp](answer)
     if not partition.segments:
@@ -289,7 +290,7 @@ def _search_time(answer: Lookup, timestamp: int) -> Match | None:
 
 
 def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
-    """The largest time of a segment; read once for a listed partition, for whoever asks it many times."""
+    """The largest time of a segment; read only once per listed partition, since it may be needed many times."""
     known = answer.partition.largest_timestamps
     if segment.base_offset not in known:
         problems: list[str] = []
@@ -339,7 +340,7 @@ def _lookup_latest_tiered(answer: Lookup) -> Lookup:
 
 
 def _lookup_latest(answer: Lookup) -> Lookup:
-    """The log end offset, where no record is yet; a broker begins an empty log at the log start offset."""
+    """The log end offset, which has no record yet; in an empty log it is the log start offset, as on a broker."""
     end = max(answer.partition.read_log_end_offset(), answer.log_start_offset)
     answer.offset = answer.log_end_offset = end
     active = answer.partition.active_segment
@@ -351,7 +352,7 @@ def _lookup_latest(answer: Lookup) -> Lookup:
 def _lookup_max_timestamp(answer: Lookup) -> Lookup:
     """The first record with the largest time, in the first segment that has it.
 
-    As brokers answer it, the log start offset plays no part: they ask all segments. Source:
+    As on brokers, the log start offset doesn't matter: they ask all segments. Source:
     UnifiedLog.fetchOffsetByTimestamp.
     """
     if not answer.partition.segments:
@@ -386,11 +387,11 @@ _SPECIAL_LOOKUPS = {
 def lookup_selected(
     partition: PartitionLog, target: int | SpecialTime, selection: Selection, *, is_time: bool
 ) -> Lookup:
-    """The first record at or behind a target that is selected, and the way to it.
+    """The first selected record at or after a target, and how it was found.
 
-    Of special times, `earliest` is the first record that is selected, `latest` the last one, `max-timestamp` the first
-    of those with the largest time. As in a dump and in an export, what is in the log is found, below the log start
-    offset too; that is said. Raises OpenError if a log can't be opened.
+    Special times: `earliest` is the first selected record, `latest` the last one, `max-timestamp` the first with the
+    largest time. As in a dump and an export, it also finds records below the log start offset, and a problem says so.
+    Raises OpenError if a log can't be opened.
     """
     answer = Lookup(partition, target, is_time=is_time)
     offset = _selected_offset(partition, target, selection, answer.problems, is_time=is_time)

@@ -1,6 +1,6 @@
-"""The way through one segment: from its indexes to a position, from there by headers to a batch, in it to a record.
+"""Searches one segment: from its indexes to a position, then through headers to a batch, and to a record in it.
 
-What an index says is checked against the log; where it doesn't hold the log is scanned instead.
+Checks what an index says against the log; if they differ, scans the log instead.
 """
 
 from bisect import bisect_left
@@ -25,16 +25,16 @@ from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 
 SHOWN_BATCHES = 6
-"""Of the batches that a scan passes only the last ones are kept."""
+"""The number of the last batches that are kept of those that a scan passes."""
 SLOTS_AROUND = 2
 """Index entries kept on each side of the slot found."""
 STALE_SIZE = 4 << 20
-"""Bytes of log behind the last index entry that no append can bring at once: the index ends too early."""
+"""More bytes of log after the last index entry than one append can write: the index ends too early."""
 SCANNED = "the log is scanned instead; `kseg reindex` rebuilds it"
 
 
 class IndexView(NamedTuple):
-    """What a search in an index met: its entries around the target by slot, and the slots found."""
+    """The result of a search in an index: its entries around the target, by slot, and the slots found."""
 
     entries_count: int
     slots: SlotRange
@@ -42,17 +42,17 @@ class IndexView(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The first record at or above an offset and, unless that is None, at or behind a time."""
+    """The search target: the first record at or above an offset and, unless that is None, at or after a time."""
 
     offset: int
     timestamp: int | None = None
 
     def may_be_in(self, header: BatchHeader) -> bool:
-        """Whether a batch may hold it, by its header."""
+        """Whether a batch may have it, by its header."""
         return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
 
     def first_in(self, records: Sequence[Record]) -> Record | None:
-        """The record of a batch that it is; None if it isn't there. Offsets rise."""
+        """The wanted one of a batch's records; None if it isn't there. Offsets increase."""
         for place in range(bisect_left(records, self.offset, key=_offset_of), len(records)):
             if self.timestamp is None or records[place].timestamp >= self.timestamp:
                 return records[place]
@@ -70,11 +70,11 @@ class Match(NamedTuple):
 
 
 class SegmentStep:
-    """The way through one segment.
+    """The search in one segment.
 
-    index_entry: the entry that the scan went by; None if it began at the segment's start. passed: the last batches
-    that the scan read over, `passed_count` all of them. damages: what it met; `is_blocked` if no intact batch lay
-    between the last of them and where it ended. opened: offset ranges of the batches whose records were looked at.
+    index_entry: the entry where the scan started; None if it started at the segment's start. passed: the last batches
+    that the scan skipped, of `passed_count` in all. damages: those it met; `is_blocked` if there was no intact batch
+    between the last of them and where it ended. opened: offset ranges of the batches whose records were read.
     """
 
     def __init__(self, segment: SegmentFiles) -> None:
@@ -93,18 +93,18 @@ class SegmentStep:
 
     @property
     def may_open(self) -> bool:
-        """Whether records are still looked at: not once very many bodies could not be read."""
+        """Whether records are still read: not after very many bodies couldn't be read."""
         return self._bounds.free > 0
 
     def begin_scan(self) -> None:
-        """Forgets what an earlier scan met."""
+        """Forgets the results of an earlier scan."""
         self.passed.clear()
         self.damages.clear()
         self.opened.clear()
         self.passed_count, self.is_blocked = 0, False
 
     def take_passed(self, header: BatchHeader) -> None:
-        """Remembers an intact batch that doesn't hold what is looked for."""
+        """Remembers an intact batch without the wanted record."""
         self.passed.append(header)
         self.passed_count += 1
         self.is_blocked = False
@@ -116,7 +116,7 @@ class SegmentStep:
             self._bounds.note(limit_for(header.size))
 
     def take_damage(self, damage: Damage) -> None:
-        """Remembers a damage; the zero tail of a preallocated file is none."""
+        """Remembers a damage; the zero tail of a preallocated file isn't one."""
         if damage.kind is not DamageKind.ZERO_TAIL:
             self.damages.append(damage)
             self.is_blocked = True
@@ -128,8 +128,8 @@ class SegmentStep:
 def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match | None:
     """The first record wanted from the step's scan position on; None if there is none.
 
-    Headers are walked without their CRCs, and the batch found is checked. If anything looks wrong on the way the
-    stretch is read again with every CRC.
+    Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong on the way,
+    this part is read again with every CRC.
     """
     for headers in (walk_headers, checked_headers):
         step.begin_scan()
@@ -141,7 +141,7 @@ def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match |
 
 
 class _IrregularError(Exception):
-    """Headers whose CRCs weren't looked at don't fit together."""
+    """Headers whose CRCs weren't checked don't fit together."""
 
 
 def _follow(
@@ -173,7 +173,7 @@ def _follow(
 
 def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
     if not step.may_open:
-        step.take_unreadable(header, "not read, since those before took long")
+        step.take_unreadable(header, "not read, since the ones before took too long")
         return None
     content = _content(log_file.read(header.position, header.size), header.position)
     step.opened.append((content.base_offset, header.last_offset))
@@ -193,7 +193,7 @@ class _Content(NamedTuple):
 
 @lru_cache(maxsize=1)  # lookups one after another often meet in the same batch
 def _content(raw: bytes, position: int) -> _Content:
-    """What an intact batch holds."""
+    """The contents of an intact batch."""
     batch = Batch.parse(raw, position, is_valid=True)
     problem = batch.problem()
     records = tuple(batch.records(on_damage="skip"))
@@ -233,9 +233,9 @@ def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | N
 
 
 def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: list[str]) -> None:
-    """Sets where a scan for an offset starts: the position of the floor entry, if the log bears it out; else 0.
+    """Sets where a scan for an offset starts: the position of the floor entry if it matches the log, otherwise 0.
 
-    `problems` takes what is wrong with the index. Source: LogSegment.translateOffset.
+    Adds what is wrong with the index to `problems`. Source: LogSegment.translateOffset.
     """
     step.index_entry, step.scan_position = None, 0
     file = step.segment.offset_index
@@ -267,15 +267,15 @@ def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
     if index.trailing:
         return f"{index.size} bytes, not a multiple of 8: last {index.trailing} ignored; `kseg reindex` rebuilds it"
     last = index.last_entry()
-    behind = log_file.size - last.position
-    if last.position >= 0 and behind > STALE_SIZE and not _is_zero_behind(log_file, behind):
-        return f"stale: its last entry is {last.offset} → {last.position}, {behind} bytes before the log's end"
+    distance = log_file.size - last.position
+    if last.position >= 0 and distance > STALE_SIZE and not _ends_in_zeros(log_file, distance):
+        return f"stale: its last entry is {last.offset} → {last.position}, {distance} bytes before the log's end"
     return None
 
 
-def _is_zero_behind(log_file: LogFile, behind: int) -> bool:
+def _ends_in_zeros(log_file: LogFile, distance: int) -> bool:
     """Whether the log's last bytes are those of a preallocated file."""
-    piece = log_file.read(log_file.size - min(behind, 4096), 4096)
+    piece = log_file.read(log_file.size - min(distance, 4096), 4096)
     return not any(piece)
 
 
@@ -309,9 +309,9 @@ def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset
 
 
 def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeIndexEntry) -> str | None:
-    """What the log says against a time index entry; None if its batch is there with that largest time.
+    """How the log contradicts a time index entry; None if its batch is there with that largest time.
 
-    Whether earlier batches have no larger time can't be told without reading them all.
+    Whether an earlier batch has a larger time isn't checked: that would take reading all of them.
     """
     step = SegmentStep(segment)
     seek_offset(log_file, step, entry.offset, [])
@@ -321,17 +321,17 @@ def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeInde
         if item.max_timestamp == entry.timestamp:
             return None
         return (
-            f"the entry {entry.timestamp} → {entry.offset} isn't true:"
+            f"the entry {entry.timestamp} → {entry.offset} is wrong:"
             f" the largest time of the batch there is {item.max_timestamp}"
         )
-    return f"the entry {entry.timestamp} → {entry.offset} names an offset that the log doesn't reach"
+    return f"the entry {entry.timestamp} → {entry.offset} has an offset beyond the end of the log"
 
 
 def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
     """The largest time in a segment, -1 if there is none.
 
-    The last entry of the time index, if the log bears it out, and the batches from the last offset index entry on: what
-    lies between them has no larger time. Without one of them all headers are read. Source: LogSegment.largestTimestamp.
+    Uses the last entry of the time index if it matches the log, and the batches from the last offset index entry on:
+    nothing in between has a larger time. Without one of these, reads all headers. Source: LogSegment.largestTimestamp.
     """
     tail = read_tail(segment)
     if tail.first_position == 0:
@@ -345,7 +345,7 @@ def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
 
 
 def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:
-    """The time index's last entry; None if it has none or the log doesn't bear it out."""
+    """The time index's last entry; None if there is none or it doesn't match the log."""
     path = segment.path.with_suffix(".timeindex")
     if segment.time_index is None:
         return None

@@ -1,1 +1,1 @@
-"""Partitions and log directories: their segments, and what lies beside them."""
+"""Partitions and log directories: their segments, and the files next to them."""

@@ -1,4 +1,4 @@
-"""The `index.interval.bytes` that a partition's indexes were written with, as far as their entries tell."""
+"""Estimates the `index.interval.bytes` of a partition's indexes from their entries."""
 
 from collections.abc import Iterator
 from itertools import islice, pairwise, takewhile
@@ -12,14 +12,14 @@ from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 
 _SAMPLED_GAPS = 64
-"""Of each segment: its batches are walked between so many entries."""
+"""The number of gaps between entries, per segment, whose batches are read."""
 
 
 def interval_by_spacing(partition: PartitionLog) -> int | None:
-    """The largest interval that the entries agree with; None if Kafka's default does as well, or nothing can be told.
+    """The largest interval that fits the entries; None if Kafka's default fits too, or if there are too few entries.
 
-    Between two entries lie more bytes than the interval, and the last batch between them begins within it. Entries
-    of appends of many batches, as up to 3.9, tell no more than that it is less than their distance.
+    Two entries are further apart than the interval, and the last batch between them begins within it. Entries of
+    appends of many batches, as up to 3.9, only say that it is less than their distance.
     """
     distances = [end - start for segment in partition.segments for start, end in _gaps(segment)]
     if not distances:
@@ -33,7 +33,7 @@ def interval_by_spacing(partition: PartitionLog) -> int | None:
 
 
 def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
-    """Positions of entries that follow one another, from the log's beginning on; none where they don't rise."""
+    """Positions of consecutive entries, from the log's beginning on; none where they don't increase."""
     if segment.offset_index is None:
         return
     try:
@@ -46,7 +46,7 @@ def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
 
 
 def _agrees(partition: PartitionLog, interval: int) -> bool:
-    """Whether no batch between entries, of those that are looked at, would have got one."""
+    """Whether none of the examined batches between entries would have got an entry."""
     for segment in partition.segments:
         gaps = list(islice(_gaps(segment), _SAMPLED_GAPS))
         if not gaps:
@@ -58,6 +58,6 @@ def _agrees(partition: PartitionLog, interval: int) -> bool:
 
 
 def _starts(log_file: LogFile, gap: tuple[int, int]) -> Iterator[int]:
-    """Where batches begin between two entries."""
+    """Positions of batches between two entries."""
     items = takewhile(lambda item: not isinstance(item, Damage), walk_headers(log_file, gap[0]))
     return takewhile(lambda position: position < gap[1], (item.position for item in items))

@@ -1,4 +1,4 @@
-"""What a partition's batches say of their producers, held against the entries of its producer snapshots."""
+"""What a partition's batches say about their producers, compared with its producer snapshots."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,10 +9,11 @@ _FIELDS = ("epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
 
 class KnownProducers:
-    """The producers of a partition while its batches go by.
+    """The producers of a partition, updated batch by batch.
 
-    states: theirs. It tells what a snapshot's entry says against them. What lies below the log start offset, or below
-    the first offset that is there, may be known to the broker or not. Source: ProducerStateManager.
+    states: their states, to find contradictions in a snapshot's entries. The broker may or may not know what is below
+    the log start offset, or below the first offset that is there.
+    Source: ProducerStateManager.
     """
 
     def __init__(self, first_offset: int, log_start_offset: int) -> None:
@@ -22,7 +23,7 @@ class KnownProducers:
         self._markers: dict[int, int] = {}
 
     def add(self, header: BatchHeader, marker: EndMarker | None) -> CompletedTransaction | None:
-        """Takes the next batch; gives the transaction that it ended."""
+        """Adds the next batch; returns the transaction that it ended."""
         if marker is not None:
             self._markers[header.producer_id] = header.last_offset
         return self.states.add(header, marker)
@@ -35,8 +36,8 @@ class KnownProducers:
             problem = self._contradiction(entry, end_offset)
             if problem is not None:
                 yield f"producer {entry.producer_id}: {problem}"
-        for producer_id, first_offset in left.items():  # a broker forgets no producer whose transaction is open
-            yield f"producer {producer_id}: isn't in it, though its transaction is open since offset {first_offset}"
+        for producer_id, first_offset in left.items():  # a broker never forgets a producer with an open transaction
+            yield f"producer {producer_id}: is missing, but its transaction is open since offset {first_offset}"
 
     def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
         last = max(entry.last_offset, entry.current_txn_first_offset)
@@ -45,7 +46,7 @@ class KnownProducers:
         known = self.states.producers.get(entry.producer_id)
         if known is None:
             if entry.last_offset >= self._first_offset:
-                return f"its last offset is {entry.last_offset}, the log has no batch of it"
+                return f"its last offset is {entry.last_offset}, the log has no batch of this producer"
             return None
         if known.last_offset < 0 and entry.last_offset < self._first_offset:
             return None  # only its marker is still in the log
@@ -56,17 +57,17 @@ class KnownProducers:
         return None
 
     def _explains(self, entry: ProducerState, known: ProducerState, name: str) -> bool:
-        """Whether a release's own ways make a field another than the log has it.
+        """Whether a release's own behaviour makes a field differ from the log.
 
-        A broker that recovers its log knows nothing of what lies below the log start offset; before 2.4 it forgot that
-        as soon as it was deleted. 0.11 counted a marker as a batch of one record.
+        A broker that recovers its log knows nothing below the log start offset; before 2.4 it forgot that as soon as it
+        was deleted. 0.11 counted a marker as a batch of one record.
         """
         if name == "epoch":
             return False
         if name == "current_txn_first_offset":
             stored, found = entry.current_txn_first_offset, known.current_txn_first_offset
             first = max(self._first_offset, self._log_start)
-            began_before = 0 <= stored < first <= found  # of what retention has taken the log doesn't tell
+            began_before = 0 <= stored < first <= found  # the log doesn't have what retention deleted
             return began_before or (0 <= found < self._log_start and not 0 <= stored < self._log_start)
         is_forgotten = known.last_offset < self._log_start and entry.last_offset < 0
         return is_forgotten or (name == "last_offset" and entry.last_offset == self._markers.get(entry.producer_id))

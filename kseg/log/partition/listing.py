@@ -1,4 +1,4 @@
-"""What `kseg ls` knows of segments and partitions: at a glance, or by reading every header."""
+"""What `kseg ls` shows for segments and partitions: from a quick look, or from every header."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
-from kseg.formats.fixed import ABORTED_TRANSACTION_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.headers import is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates, read_end_marker
@@ -51,11 +51,11 @@ class SegmentListing:
     """A segment's line.
 
     last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
-    codecs, magics: of all batches that were looked at. index_health: "ok", or what is wrong. What only reading every
-    header tells is None without it: records, batches, ratio (decompressed bytes by stored ones, of compressed batches),
-    producer_ids, open_transactions. aborted_transactions: entries of the transaction index. selected: what a selection
-    takes of the segment, None without one. cached_size: bytes of the log in the page cache before it was read, None if
-    nobody asked or the system doesn't tell.
+    codecs, magics: of all batches that were read. index_health: "ok", or what is wrong. These are None unless every
+    header was read: records, batches, ratio (decompressed bytes by stored ones, for compressed batches), producer_ids,
+    open_transactions. aborted_transactions: entries of the transaction index. selected: what is selected in the
+    segment, None without a selection. cached_size: bytes of the log in the page cache before it was read, None if not
+    asked for or if the system doesn't say.
     """
 
     base_offset: int
@@ -84,8 +84,8 @@ class SegmentListing:
 class PartitionListing:
     """A partition's line, and its segments'.
 
-    problems: files that can't be read, in words. What the log directory or the partition's small files don't say is
-    None. tier: the remote tier, if it has one; then the log may start below the first segment.
+    problems: files that can't be read, in words. Values that neither the log directory nor the partition's small files
+    have are None. tier: the remote tier, if it has one; then the log may start below the first segment.
     """
 
     partition: PartitionLog
@@ -104,7 +104,7 @@ class PartitionListing:
 
     @property
     def topic(self) -> str:
-        """The topic; the directory's name if it isn't named after one."""
+        """The topic; the directory's name if that isn't a partition's."""
         return self.partition.topic or self.name
 
     @property
@@ -133,9 +133,9 @@ class PartitionListing:
 
 @dataclass(frozen=True, slots=True)
 class ListingSettings:
-    """How to list: every header or a glance; by which settings of the topics to judge.
+    """How to list: every header or a quick look; which settings of the topics to use.
 
-    cache: tell what of the logs is in the page cache. keep_cache: leave there what is read.
+    cache: say how much of the logs is in the page cache. keep_cache: leave there what is read.
     """
 
     retention: RetentionSettings
@@ -148,9 +148,9 @@ class ListingSettings:
 def list_partition(
     partition: PartitionLog, settings: ListingSettings, on_read: Callable[[int], None] | None = None
 ) -> PartitionListing:
-    """A partition's listing; segments that go or can't be opened meanwhile are left out and named in its problems.
+    """A partition's listing; segments that vanish or can't be opened are left out and named in its problems.
 
-    `on_read` takes the size of each log that was looked at.
+    `on_read` is called with the size of each log that was read.
     """
     problems: list[str] = []
     listed: list[tuple[SegmentFiles, SegmentListing, BatchHeader | None]] = []
@@ -185,16 +185,16 @@ def list_partition(
 def select_segments(
     listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
 ) -> PartitionListing:
-    """The listing with those segments alone that hold anything selected, and what that is.
+    """The listing with only the segments that have selected records, and the sums of these.
 
     Args:
         listing: of a partition.
         selection: which records are wanted.
-        say: takes which index wasn't trusted, and what was left out.
-        left: how many records are wanted yet; None for all.
+        say: called with which index wasn't trusted, and what was left out.
+        left: how many more records are wanted; None for all.
 
     Returns:
-        The listing; without segments where a log can't be opened, which its problems tell.
+        The listing; without segments if a log can't be opened, which its problems say.
     """
     try:
         sums = selected_sums(listing.partition.path, selection, say, left)
@@ -230,7 +230,7 @@ def _segments(
 def _glance(
     segment: SegmentFiles, tail: Tail, *, has_time_indexes: bool, keep_cache: bool
 ) -> tuple[SegmentListing, BatchHeader | None]:
-    """What names, sizes, indexes, the first and the last batches tell."""
+    """What is known from names, sizes, indexes, and the first and last batches."""
     with segment.open_log(keep_cache=keep_cache) as log_file:
         first = next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
     health = [tail.index_problem] if tail.index_problem else []
@@ -249,13 +249,13 @@ def _glance(
         index_entries=entries,
         time_index_entries=time_entries,
         index_health="; ".join(health) or "ok",
-        aborted_transactions=aborted // ABORTED_TRANSACTION_FIELDS.struct.size,
+        aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
     )
     return row, first
 
 
 def _first_timestamp(first: BatchHeader) -> int:
-    """The first batch's base time, of a v0 or v1 entry its own; the largest where the base holds another thing."""
+    """The first batch's base time (a v0 or v1 entry's own time); the largest time if the base is something else."""
     has_own_base = first.magic >= 2 and not first.attributes & DELETE_HORIZON_MASK and not first.is_log_append_time
     return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
 
@@ -294,7 +294,7 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
 def _read_headers(
     segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
 ) -> SegmentListing:
-    """Completes a line by every header; compressed bodies are read for their ratio, and wrappers for their count."""
+    """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
     batches = records = stored = whole = 0
     codecs, magics, producer_ids = set[int](), set[int](), set[int]()
     largest = NO_TIMESTAMP
@@ -390,7 +390,7 @@ def _decisions(
 
 
 def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:
-    """The largest time or, where no record has one, the file's modification. Source: LogSegment.largestTimestamp."""
+    """The largest time or, if no record has one, the file's modification time. Source: LogSegment.largestTimestamp."""
     if row.largest_timestamp >= 0 or segment.log is None:
         return row.largest_timestamp
     return segment.log.modified_ms

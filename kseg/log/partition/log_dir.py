@@ -6,29 +6,26 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
-from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.names import (
+    KINDS_BESIDE,
+    KINDS_OF_LOG_DIR,
+    KINDS_WITH_OFFSET,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
 META_PROPERTIES = "meta.properties"
-_KINDS_WITH_OFFSET = (
-    FileKind.LOG,
-    FileKind.OFFSET_INDEX,
-    FileKind.TIME_INDEX,
-    FileKind.TRANSACTION_INDEX,
-    FileKind.PRODUCER_SNAPSHOT,
-)
-"""Files of a partition, whose names begin with an offset: `server.log` is none."""
-_KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
-_KINDS_OF_LOG_DIR = (FileKind.OFFSET_CHECKPOINT, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK)
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 _BROKER_ID = re.compile("[0-9]{1,10}")
 _LARGEST_BROKER_ID = 2**31 - 1
 LOST_AND_FOUND = "lost+found"
-"""A directory of the file system's, or of `salvage`: no log directory, and no partition."""
+"""A directory of the file system, or of `salvage`: neither a log directory nor a partition."""
 
 
 Refuse = Callable[[OpenError], None]
-"""Takes the error of a path where there is nothing, or of something inside it (UnreadableError); the others follow."""
+"""Called with the error of a path without anything, or of something inside it (UnreadableError); others follow."""
 
 
 class LogDir:
@@ -45,10 +42,10 @@ class LogDir:
         self.directories = sorted(_partition_directories(self.path), key=_order)
 
     def partitions(self, refuse: "Refuse | None" = None) -> Iterator[PartitionLog]:
-        """Its partitions by topic and number, one at a time; those that go meanwhile are left out.
+        """Its partitions by topic and number, one at a time; those that vanish meanwhile are left out.
 
-        Directories on their way out (`-delete`, `-stray`) or in (`-future`) come after those in use. `refuse` takes the
-        error of a directory that can't be listed; without it that is raised.
+        Directories that are being removed (`-delete`, `-stray`) or added (`-future`) come after those in use. `refuse`
+        is called with the error of a directory that can't be listed; without it, the error is raised.
         """
         for path in self.directories:
             name = parse_partition_directory(path)
@@ -79,7 +76,7 @@ class LogDir:
         return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
 
     def broker_id(self) -> int | None:
-        """The id of its broker; None if `meta.properties` tells none that a broker can have. KsegError as above."""
+        """The id of its broker; None if `meta.properties` has no valid one. KsegError as above."""
         properties = self.read_properties()
         text = properties.get("node.id", properties.get("broker.id", ""))
         if not _BROKER_ID.fullmatch(text):
@@ -120,10 +117,10 @@ def _is_segment(name: str) -> bool:
 
 
 def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
-    """The log directories at a path: itself, if it has partitions, and those right below it.
+    """The log directories at a path: itself, if it has partitions, and those directly below it.
 
-    `refuse` takes the error of one below it that can't be listed; without it that is raised. Raises OpenError if the
-    path itself can't be listed.
+    `refuse` is called with the error of one below it that can't be listed; without it, the error is raised. Raises
+    OpenError if the path itself can't be listed.
     """
     own = LogDir(path)
     partitions = {*own.directories}
@@ -147,17 +144,17 @@ class NoPartitionError(OpenError):
     """A directory is there, but no partition in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__("no partition is here: give a partition's directory, a log directory, or a parent of it", path)
+        super().__init__("no partition here: give a partition's directory, a log directory, or a parent of it", path)
 
 
 def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
-    One of Kafka's files stands for its directory. The same topic may turn up on several disks.
+    A Kafka file stands for its directory. The same topic may be on several disks.
 
     Args:
         paths: where to look.
-        refuse: takes the errors; None lets them be raised.
+        refuse: called with the errors; None raises them.
 
     Raises:
         OpenError: if a path can't be listed; NoPartitionError if it has no partition; UnreadableError if one of its
@@ -173,9 +170,9 @@ def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | No
 
 
 def partitions_at(path: str | os.PathLike[str], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
-    """The partitions at one path, as `find_partitions` has them.
+    """The partitions at one path, as in `find_partitions`.
 
-    `refuse` takes the errors of partitions in it that can't be listed; those of the path itself are raised.
+    `refuse` is called with the errors of partitions in it that can't be listed; those of the path itself are raised.
     """
     here, is_one = directory_at(path)
     if is_one:
@@ -208,7 +205,7 @@ def partition_named(
     if not found:
         raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
     if len({(place.topic, place.partition) for place in found}) > 1:
-        raise UsageError(f"{len(found)} partitions are here: choose one by --topic and --partition", path)
+        raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", path)
     return found[0]
 
 
@@ -217,26 +214,26 @@ def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> 
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
-    """The directory that a path stands for, a file for its own; and whether it is a partition's.
+    """The directory that a path stands for (a file for its own), and whether it is a partition's.
 
-    One of Kafka's files that is named is taken at its word. Raises OpenError if the path isn't there, or is a file that
-    is none of Kafka's.
+    The name of a Kafka file is trusted. Raises OpenError if the path isn't there, or is a file that isn't one of
+    Kafka's.
     """
     here = Path(path)
     if not here.exists():
         raise OpenError("no such file or directory", path)
     if here.is_file():
         name = parse_file_name(here)
-        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in _KINDS_WITH_OFFSET):
-            raise OpenError("no file of a partition: give a partition's directory, or a log directory", path)
+        if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in KINDS_WITH_OFFSET):
+            raise OpenError("isn't a file of a partition: give a partition's directory, or a log directory", path)
         return here.parent, name.base_offset is not None or is_partition(here.parent)
     return here, is_partition(here)
 
 
 def is_partition(directory: Path) -> bool:
-    """Whether a directory is a partition's: since segments are in it, or by its name.
+    """Whether a directory is a partition's: because it has segments, or by its name.
 
-    A log directory may be named as partitions are (`disk-1`): one that has partitions in it, and no file of its own.
+    A log directory may be named like a partition (`disk-1`): it has partitions in it, and no segments of its own.
     """
     if parse_partition_directory(directory.absolute()) is None:
         return holds_segments(directory)
@@ -255,14 +252,14 @@ def is_partition(directory: Path) -> bool:
 
 
 def is_of_partition(name: str) -> bool:
-    """Whether a file's name is one that brokers give to files of a partition's directory."""
+    """Whether brokers use this name for files in a partition's directory."""
     found = parse_file_name(name)
-    if found.kind in _KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
+    if found.kind in KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
         return found.base_offset is not None and found.remote_id is None
-    return found.kind in _KINDS_BESIDE or found.suffix is not None
+    return found.kind in KINDS_BESIDE or found.suffix is not None
 
 
 def is_of_log_dir(name: str) -> bool:
-    """Whether a file's name is one that brokers give to files of a log directory itself."""
+    """Whether brokers use this name for files in a log directory itself."""
     found = parse_file_name(name)
-    return found.kind in _KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None
+    return found.kind in KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

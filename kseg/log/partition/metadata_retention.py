@@ -30,8 +30,8 @@ def metadata_log_start(
 ) -> int:
     """The log start offset of `__cluster_metadata` after a pass of its broker, by Kafka's default settings.
 
-    A snapshot goes, and what the log has before the next one, while snapshots and log together have too many bytes, or
-    the snapshot is too old; the newest one stays.
+    Deletes a snapshot, and the log before the next one, while snapshots and log together have too many bytes, or the
+    snapshot is too old; the newest one stays.
     """
     cleaning = _SnapshotCleaning(_snapshots(partition), list(segments), log_start_offset)
     cleaning.clean(lambda _: cleaning.size > METADATA_RETENTION_BYTES)
@@ -51,7 +51,7 @@ class _SnapshotCleaning:
         return sum(each.size for each in self._snapshots) + sum(each.size for each in self._segments)
 
     def clean(self, is_to_go: Callable[[_Snapshot], bool]) -> None:
-        """Takes the oldest snapshots away while that holds of them."""
+        """Deletes the oldest snapshots while this is true for them."""
         while len(self._snapshots) > 1 and is_to_go(self._snapshots[0]):
             following = self._snapshots[1]
             if following.end_offset <= self.log_start_offset:
@@ -72,7 +72,7 @@ def _snapshots(partition: PartitionLog) -> list[_Snapshot]:
 
 
 def _timestamp(file: FoundFile) -> int | None:
-    """The time of the last record that a snapshot contains, of its header."""
+    """The time of the last record in a snapshot, from its header."""
     try:
         with open_segment(file.path) as segment:
             first = next(segment.batches(), None)

@@ -1,4 +1,4 @@
-"""A partition's directory: its segments by base offset, and what lies beside them."""
+"""A partition's directory: its segments by base offset, and the files next to them."""
 
 import os
 from bisect import bisect_right
@@ -28,11 +28,11 @@ CHECKPOINT_OF_FIELD = {
     "log_start_offset": "log-start-offset-checkpoint",
     "clean_offset": "cleaner-offset-checkpoint",
 }
-"""Fields of Checkpoints and the file of a log directory that each is read from."""
+"""Fields of Checkpoints, and the file of a log directory for each."""
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Internal topics that Kafka always compacts."""
 METADATA_TOPIC = "__cluster_metadata"
-"""Of a KRaft cluster; its log goes by rules of its own."""
+"""The metadata topic of a KRaft cluster; its log has its own rules."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
 
@@ -51,7 +51,7 @@ class FoundFile(NamedTuple):
 
 
 class SegmentFiles(NamedTuple):
-    """A segment: its log and what lies beside it, None where a file isn't there.
+    """A segment: its log and the files next to it, None if a file is missing.
 
     In an orphan only the log is missing.
     """
@@ -80,12 +80,12 @@ class SegmentFiles(NamedTuple):
         return tuple(file for file in self[1:] if file is not None)
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
-        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it has gone."""
+        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it is gone."""
         return LogFile.of_directory(self.path, self.size, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
-    """What a log directory's checkpoint files say of one partition; None where they don't name it.
+    """What a log directory's checkpoint files say about one partition; None if they don't have it.
 
     `clean_offset` is the cleaner's: the first offset that it hasn't cleaned.
     """
@@ -103,7 +103,7 @@ CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
 def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
     """What a log directory's checkpoints say, by (topic, partition).
 
-    Those that can't be read say nothing; `problems` takes what is wrong with them, each with its path.
+    Those that can't be read are ignored; adds what is wrong with them to `problems`, each with its path.
     """
     if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
         return {}
@@ -124,17 +124,17 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
 
 
 class PartitionLog:
-    """A partition's directory as it was listed; segments are read when asked for.
+    """A partition's directory as it was listed; segments are read only when needed.
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
     `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. has_time_indexes: whether any segment has
-    one, as brokers before 0.10.1 wrote none. has_indexes: whether any has one of offsets or times: logs may be copied
-    without. largest_timestamps: what lookups found, by base offset: the largest time, and what is wrong with the time
-    index.
+    one: brokers before 0.10.1 wrote none. has_indexes: whether any has an offset or time index: logs may be copied
+    without them. largest_timestamps: what lookups found, by base offset: the largest time, and what is wrong with the
+    time index.
 
-    A directory that changes underneath is taken as it was listed; a file that has gone meanwhile raises OpenError when
-    it is opened. Source: UnifiedLog, LogSegments.
+    If the directory changes, this stays as it was listed; opening a file that is gone meanwhile raises OpenError.
+    Source: UnifiedLog, LogSegments.
     """
 
     def __init__(self, path: str | os.PathLike[str], checkpoints: Checkpoints | None = None) -> None:
@@ -156,7 +156,7 @@ class PartitionLog:
 
     @property
     def directory_name(self) -> str:
-        """The directory's own name, also where it was given as `.`, for messages."""
+        """The directory's own name, even if it was given as `.`, for messages."""
         return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
 
     @property
@@ -171,7 +171,7 @@ class PartitionLog:
 
     @property
     def state(self) -> DirectoryState | None:
-        """Whether the directory is to be deleted, being moved, or a stray; None if it is in use."""
+        """Whether the directory is being deleted, being moved, or a stray; None if it is in use."""
         return None if self.name is None else self.name.state
 
     def _take(self, files: Iterable[FoundFile]) -> None:
@@ -212,7 +212,7 @@ class PartitionLog:
 
     @property
     def has_content(self) -> bool:
-        """Whether anything of a log is there: a segment, an index, a snapshot, even one of no bytes."""
+        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one."""
         return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
 
     @property
@@ -231,7 +231,7 @@ class PartitionLog:
         return None if slot is None else self.segments[slot]
 
     def checkpoints(self) -> Checkpoints:
-        """What the checkpoints of its log directory say of it; nothing where they can't be read."""
+        """What the checkpoints of its log directory say about it; nothing if they can't be read."""
         if self._checkpoints is None:
             own = (self.topic, self.partition)
             found = read_checkpoints(self.path.absolute().parent) if self.name is not None else {}
@@ -239,20 +239,20 @@ class PartitionLog:
         return self._checkpoints
 
     def log_start_offset(self) -> int:
-        """The first offset to be read: the first segment's base or, where it is above, the checkpoint's."""
+        """The first readable offset: the first segment's base or, if that is higher, the checkpoint's."""
         base = self.base_offsets[0] if self.base_offsets else 0
         return max(base, self.checkpoints().log_start_offset or 0)
 
     @property
     def has_log_start_checkpoint(self) -> bool:
-        """Whether its log directory has the checkpoint that would say if the log starts above the first segment's base.
+        """Whether its log directory has the checkpoint for logs that start above their first segment's base.
 
-        A broker lists only partitions there that do.
+        A broker lists only such partitions there.
         """
         return (self.path.absolute().parent / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
 
     def read_log_end_offset(self) -> int:
-        """The next offset to be written: after the last batch that can be read, and not below the log start offset.
+        """The next offset to write: after the last readable batch, and not below the log start offset.
 
         Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
         Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
@@ -269,14 +269,14 @@ class PartitionLog:
         return 0
 
     def read_topic_id(self) -> str | None:
-        """The topic's id, of `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
+        """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
         from kseg.formats.checkpoint import parse_partition_metadata
 
         content = read_small_file(self.path / PARTITION_METADATA)
         return None if content is None else parse_partition_metadata(content).topic_id
 
     def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
-        """(epoch, start offset) of `leader-epoch-checkpoint`; None if there is none. KsegError if it can't be read."""
+        """(epoch, start offset) from `leader-epoch-checkpoint`; None if there is none. KsegError if unreadable."""
         from kseg.formats.checkpoint import parse_leader_epoch_checkpoint
 
         content = read_small_file(self.path / LEADER_EPOCH_CHECKPOINT)
@@ -291,9 +291,9 @@ class PartitionLog:
         return self.topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
-        """The producers at an offset, of the snapshot that ends there; None if there is none that a broker would take.
+        """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.
 
-        One that can't be read is none.
+        One that can't be read counts as none.
         """
         from kseg.index.producer_snapshot import ProducerSnapshot
         from kseg.index.producer_state import ProducerStates
@@ -311,7 +311,7 @@ class PartitionLog:
 class Tail(NamedTuple):
     """The end of a segment's log.
 
-    first_position: where reading began: at the last index entry, or 0. last: the header of the last batch, None if
+    first_position: where reading started: at the last index entry, or 0. last: the header of the last batch, None if
     none was found. max_timestamp: the largest of the batches read, -1 if there is none. damage: the last one met.
     index_problem: why the offset index wasn't used; None if it was, or if there is none.
     """
@@ -324,9 +324,9 @@ class Tail(NamedTuple):
 
 
 def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
-    """The end of a segment: headers from its last index entry on, if that is sound; else from the start.
+    """The end of a segment: headers from its last index entry on, if that matches the log; otherwise from the start.
 
-    `keep_cache`: as LogFile has it. Raises OpenError if the log can't be opened.
+    `keep_cache`: as in LogFile. Raises OpenError if the log can't be opened.
     """
     start, problem = 0, None
     with segment.open_log(keep_cache=keep_cache) as log_file:
@@ -352,10 +352,10 @@ def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
-    """What the log says against an index entry; None if a search may start there.
+    """How the log contradicts an index entry; None if a search may start there.
 
-    A batch whose CRC holds must stand at the position, and begin at or below the entry's offset: then all offsets from
-    the entry's on lie there or behind it, whichever offset of its batch or append the entry names.
+    There must be a batch with a right CRC at the position, and it must begin at or below the entry's offset: then all
+    offsets from the entry's on are there or later, whichever offset of its batch or append the entry has.
     """
     if position == 0:
         return None
@@ -363,7 +363,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
         return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
     header = intact_header(log_file, position)
     if header is None:
-        return f"the entry {offset} → {position} points at no intact batch"
+        return f"the entry {offset} → {position} doesn't point at an intact batch"
     first = header.first_offset
     if header.base_offset is None and first > offset:
         first = _wrapper_base(log_file, header)
@@ -377,7 +377,7 @@ def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
 
 
 def _list_files(path: Path) -> Iterator[FoundFile]:
-    """The regular files of a directory; those that go while it is listed are left out."""
+    """The regular files of a directory, without those that vanish while it is listed."""
     try:
         with os.scandir(path) as entries:
             for entry in entries:
@@ -388,13 +388,13 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                 except FileNotFoundError:
                     continue
                 except OSError:
-                    yield FoundFile(path, entry.name, 0, 0)  # its own size can't be read; opening it tells why
+                    yield FoundFile(path, entry.name, 0, 0)  # its size can't be read; opening it shows why
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
 
 
 def has_later_segment(log: Path) -> bool:
-    """Whether the directory of a log has a segment of a higher base offset; False where that can't be told."""
+    """Whether the directory of a log has a segment with a higher base offset; False if that isn't known."""
     own = parse_file_name(log).base_offset
     try:
         names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
@@ -408,7 +408,7 @@ def has_later_segment(log: Path) -> bool:
 def read_small_file(path: Path) -> bytes | None:
     """The content of one of Kafka's text files; None if it isn't there.
 
-    Raises OpenError if it can't be read, KsegError if it is larger than any of them is.
+    Raises OpenError if it can't be read, KsegError if it is too large for one.
     """
     try:
         return read_text_file(path)

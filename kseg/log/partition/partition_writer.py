@@ -1,4 +1,4 @@
-"""A partition's directory written batch by batch, as a broker does it: segments that roll, indexes, checkpoints."""
+"""Writes a partition's directory batch by batch, like a broker: segments that roll, indexes, checkpoints."""
 
 import os
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _WRITE_BUFFER = 1 << 18
 
 
 NEVER = RollSettings(1 << 70, 1 << 70, 1 << 70)
-"""Where a source's segments are kept: only one whose offsets are too far apart is rolled."""
+"""For keeping a source's segments: rolls only one whose offsets are too far apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class WrittenSegment(NamedTuple):
 class PartitionWriter:
     """Appends batches to a partition's directory; a context manager that closes the last segment at its end.
 
-    next_offset: after the last batch. states: its producers. segments: those that are closed. Raises OSError where the
+    next_offset: after the last batch. states: its producers. segments: those that are closed. Raises OSError if the
     system can't write.
     """
 
@@ -76,9 +76,9 @@ class PartitionWriter:
             self._segment.log.close()
 
     def append(self, raw: bytes) -> None:
-        """Appends one batch, or one v0 or v1 log entry; begins a new segment before it if one of Kafka's rules says so.
+        """Appends one batch, or one v0 or v1 log entry; starts a new segment first if one of Kafka's rules says so.
 
-        Its offsets must lie at or above `next_offset`.
+        Its offsets must be at or above `next_offset`.
         """
         header = parse_header(raw, 0, 0, is_valid=True)
         self._roll_before(header)
@@ -87,10 +87,10 @@ class PartitionWriter:
         self._add(header, marker)
 
     def copy(self, source: LogFile, header: BatchHeader, marker: EndMarker | None = None) -> None:
-        """Appends a batch of an open log; batches that lie one after another there are copied at once, by the kernel.
+        """Appends a batch of an open log; consecutive batches are copied together, by the kernel.
 
-        source: must stay open until the segment is closed. header: the batch's there. marker: what it ends, if it is
-        such a control batch.
+        source: must stay open until the segment is closed. header: the batch's there. marker: if it is a
+        control batch that ends a transaction.
         """
         self._roll_before(header)
         self._segment.copy(source, header.position, header.size)
@@ -107,7 +107,7 @@ class PartitionWriter:
         self.next_offset = header.last_offset + 1
 
     def roll(self, reason: Rolled, base_offset: int | None = None) -> None:
-        """Closes the segment and begins another, at `next_offset` or the offset given; an empty one is replaced."""
+        """Closes the segment and starts another, at `next_offset` or the given offset; replaces an empty one."""
         base = self.next_offset if base_offset is None else base_offset
         if self._segment.batch_count:
             self._close_segment(reason)
@@ -118,7 +118,7 @@ class PartitionWriter:
         self._segment = self._new_segment(base)
 
     def close(self) -> None:
-        """Closes the last segment, and writes what stands beside segments."""
+        """Closes the last segment, and writes the files next to segments."""
         from kseg.formats.checkpoint import (
             EpochStart,
             LeaderEpochCheckpoint,
@@ -176,7 +176,7 @@ class _OpenSegment:
         self._copied: tuple[LogFile, int, int] | None = None
 
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
-        """Which rule asks for a new segment before this batch; UNKNOWN if none does."""
+        """The rule that demands a new segment before this batch; UNKNOWN if none does."""
         indexes = self.indexes
         if not self.batch_count or settings is NEVER:
             is_far = header.last_offset - indexes.base_offset > MAXIMUM_RELATIVE_OFFSET
@@ -191,12 +191,12 @@ class _OpenSegment:
         return why_rolled(closed, NextAppend(header.size, header.last_offset, header.max_timestamp), settings)
 
     def discard(self) -> None:
-        """Takes the file away again."""
+        """Removes the file again."""
         self.log.close()
         Path(self.log.name).unlink()
 
     def add(self, header: BatchHeader, marker: EndMarker | None) -> None:
-        """Takes note of a batch that was written."""
+        """Records a batch that was written."""
         if not self.batch_count:
             self._first_timestamp = header.max_timestamp
         self.batch_count += 1
@@ -208,7 +208,7 @@ class _OpenSegment:
         self.log.write(raw)
 
     def copy(self, source: LogFile, position: int, size: int) -> None:
-        """Notes a stretch of an open log to be copied, joined with the one before if it touches that."""
+        """Remembers a stretch of an open log to copy; joins it with the previous one if they touch."""
         if self._copied is not None and self._copied[0] is source and sum(self._copied[1:]) == position:
             self._copied = (source, self._copied[1], self._copied[2] + size)
             return
@@ -216,7 +216,7 @@ class _OpenSegment:
         self._copied = (source, position, size)
 
     def finish_copy(self) -> None:
-        """Copies the stretch that is noted."""
+        """Copies the remembered stretch."""
         if self._copied is not None:
             self.log.flush()
             source, position, size = self._copied

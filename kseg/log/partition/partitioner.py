@@ -46,7 +46,7 @@ def murmur2(key: bytes) -> int:
 
 
 def coordinator_partition(name: str, partition_count: int = COORDINATOR_PARTITIONS) -> int:
-    """Where a group's offsets, or a transactional id's state, are kept.
+    """The partition for a group's offsets or a transactional id's state.
 
     Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor.
     """
@@ -61,5 +61,5 @@ _HASHES: dict[Partitioner, Callable[[bytes], int]] = {
 
 
 def key_partition(key: bytes, partition_count: int, partitioner: Partitioner = Partitioner.MURMUR2) -> int:
-    """The partition that a producer gives a record of this key. Source: BuiltInPartitioner.partitionForKey."""
+    """The partition that a producer chooses for a record with this key. Source: BuiltInPartitioner.partitionForKey."""
     return _HASHES[partitioner](key) % partition_count

@@ -1,4 +1,4 @@
-"""What of a partition's log lies in the remote tier (KIP-405), and what is left on the broker's disk."""
+"""Which part of a partition's log is in the remote tier (KIP-405), and which is still on the broker's disk."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,9 @@ from kseg.log.partition.partition_log import PartitionLog
 
 
 class RemoteTier(NamedTuple):
-    """Of a partition with a remote tier: the log start offset, and the first offset that is local.
+    """A partition's remote tier: the log start offset, and the first local offset.
 
-    `highest_offset`: of what was copied to the tier; None if that isn't known.
+    `highest_offset`: the highest one that was copied to the tier; None if it isn't known.
     """
 
     log_start_offset: int
@@ -18,7 +18,7 @@ class RemoteTier(NamedTuple):
 
     @property
     def has_remote_part(self) -> bool:
-        """Whether some offsets are remote alone."""
+        """Whether some offsets are only remote."""
         return self.log_start_offset < self.local_start_offset
 
     def text(self) -> str:
@@ -32,14 +32,14 @@ class RemoteTier(NamedTuple):
 def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTier | None:
     """The tier of a partition; None if it has none.
 
-    A broker names a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
-    a tier: then what it says may lie below. A checkpoint that is older than the last deletion lies below too; then
-    `leader-epoch-checkpoint`, which a broker cuts at the log's start, the tier's if there is one, has nothing there.
+    A broker lists a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
+    a tier: then the offset there may be below the segment. In a checkpoint from before the last deletion it is below,
+    too; but then `leader-epoch-checkpoint`, which a broker cuts at the start of the log or tier, has nothing there.
     Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader, LeaderEpochFileCache.truncateFromStart.
 
     Args:
         partition: the partition.
-        is_tiered: what the topic's settings say; None if they aren't known.
+        is_tiered: by the topic's settings; None if they aren't known.
     """
     if not partition.base_offsets or is_tiered is False:
         return None
@@ -55,7 +55,7 @@ def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTie
 
 
 def _start_of_epochs(partition: PartitionLog, default: int) -> int:
-    """The first offset that `leader-epoch-checkpoint` knows; the default if it isn't there or can't be read."""
+    """The first offset in `leader-epoch-checkpoint`; the default if the file is missing or can't be read."""
     try:
         epochs = partition.read_leader_epochs() or ()
     except KsegError:

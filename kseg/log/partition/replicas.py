@@ -1,4 +1,4 @@
-"""Replicas of partitions: of several of the same partition, the one that goes furthest."""
+"""Chooses the most complete of several replicas of a partition."""
 
 from collections.abc import Iterable
 
@@ -7,10 +7,10 @@ from kseg.log.partition.partition_log import PartitionLog
 
 
 def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
-    """One replica of each partition, in the order they came: the one whose log goes furthest.
+    """One replica of each partition, in the given order: the one whose log ends last.
 
-    They are compared by the latest leader epoch, then by the log end offset. Directories that aren't named after a
-    partition, or that are on their way in or out, stay as they are. Raises OpenError if the log of one of several
+    Compares them by the latest leader epoch, then by the log end offset. Keeps all directories that aren't named after
+    a partition, or are being added or removed. Raises OpenError if the log of one of several
     replicas can't be opened.
     """
     found: dict[tuple[str, int] | int, list[PartitionLog]] = {}

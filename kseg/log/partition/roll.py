@@ -1,4 +1,4 @@
-"""Why segments were rolled, and which retention would delete: Kafka's rules over what a listing knows."""
+"""Why segments were rolled, and which ones retention would delete, by Kafka's rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ SEGMENT_INDEX_BYTES = 10 << 20
 RETENTION_MS = 604_800_000
 """`log.retention.ms`, `.minutes`, `.hours` / `retention.ms`."""
 UNLIMITED = -1
-"""Of retention: none. Default of `log.retention.bytes` / `retention.bytes`."""
+"""No retention. Default of `log.retention.bytes` / `retention.bytes`."""
 
 
 class Rolled(StrEnum):
-    """Why a segment was closed and the next one begun."""
+    """Why a segment was closed and the next one started."""
 
     ACTIVE = "active"
     SIZE = "size"
@@ -42,7 +42,7 @@ class Retention(StrEnum):
 
     @property
     def is_deletion(self) -> bool:
-        """Whether the segment goes."""
+        """Whether the segment is deleted."""
         return self not in (Retention.KEEP, Retention.COMPACTED)
 
 
@@ -57,9 +57,9 @@ class RollSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """A topic's settings for retention, -1 for none; `now_ms`: the time to judge by.
+    """A topic's settings for retention, -1 for none; `now_ms`: the current time for them.
 
-    is_policy_unknown: the topic is compacted, and nothing tells whether segments also go by age and size.
+    is_policy_unknown: the topic is compacted, and it isn't known whether segments are also deleted by age and size.
     highest_remote_offset: of a tiered topic, the last offset that was copied to the remote tier; a segment beyond it
     stays on the disk. None if the topic has no tier, or nothing tells.
     """
@@ -72,7 +72,7 @@ class RetentionSettings:
 
 
 class ClosedSegment(NamedTuple):
-    """What the rules for rolling ask of a segment; `first_timestamp` is its first batch's largest, -1 for none."""
+    """What the rules for rolling need of a segment; `first_timestamp` is its first batch's largest, -1 for none."""
 
     base_offset: int
     size: int
@@ -90,7 +90,7 @@ class NextAppend(NamedTuple):
 
 
 def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: RollSettings) -> Rolled:
-    """The first of Kafka's rules that holds; UNKNOWN if none does, or the next segment is empty.
+    """The first of Kafka's rules that applies; UNKNOWN if none does, or if the next segment is empty.
 
     Compaction changes sizes and first batches, and a follower's append may have been larger than its first batch.
     Source: LogSegment.shouldRoll.
@@ -112,7 +112,7 @@ def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: Roll
 
 
 class RetainedSegment(NamedTuple):
-    """What retention asks of a segment; `end_offset` is the next one's base, or the log end offset."""
+    """What retention needs to know about a segment; `end_offset` is the next one's base, or the log end offset."""
 
     size: int
     largest_timestamp: int

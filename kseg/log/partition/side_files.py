@@ -1,7 +1,7 @@
-"""What a partition needs beside its segments, rebuilt where it is missing or wrong: epochs, producers, topic id.
+"""Rebuilds a partition's small files that are missing or wrong: leader epochs, producer snapshots, topic id.
 
-A broker doesn't start where these are broken after a power cut (KAFKA-16814). Each is made of the batches, the topic's
-id of what `__cluster_metadata` says.
+A broker doesn't start if these are broken after a power cut (KAFKA-16814). They are made from the batches, but the
+topic's id from `__cluster_metadata`.
 """
 
 from bisect import bisect_right
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 
 
 class SideFile(NamedTuple):
-    """A file that is missing, broken or wrong, and what it should hold; None if nothing at hand tells.
+    """A file that is missing, broken or wrong, and its right content; None if that isn't known.
 
     detail: what is wrong with it, empty if it is missing.
     """
@@ -53,11 +53,11 @@ class SideFile(NamedTuple):
 def rebuilt_side_files(
     partition: PartitionLog, topic_id: str | None = None, directory: Path | None = None
 ) -> Iterator[SideFile]:
-    """What is missing, broken or wrong of a partition's small files; with a directory it is written there, rebuilt.
+    """A partition's small files that are missing, broken or wrong; rebuilt in a directory, if one is given.
 
-    Leader epochs are missing where batches have some, producer snapshots where batches are producers' and no snapshot
-    can be used, `partition.metadata` where the topic's id is known. Epochs and snapshots are wrong where batches say
-    something else. Raises OpenError if a log can't be opened, OSError if a file can't be written.
+    Leader epochs are missing if batches have some; producer snapshots if batches have producers and no snapshot is
+    usable; `partition.metadata` if the topic's id is known. Epochs and snapshots are wrong if batches contradict
+    them. Raises OpenError if a log can't be opened, OSError if a file can't be written.
     """
     for file in chain(_leader_epochs(partition), _snapshots(partition), _metadata(partition, topic_id)):
         if directory is not None and file.content is not None:
@@ -66,7 +66,7 @@ def rebuilt_side_files(
 
 
 def partition_metadata(partition: PartitionLog, topic_id: str | None = None) -> bytes | None:
-    """The content of `partition.metadata`: its own if that can be read, else made of the topic's id."""
+    """The content of `partition.metadata`: its own if that can be read, otherwise made from the topic's id."""
     for file in _metadata(partition, topic_id):
         return file.content
     return read_small_file(partition.path / PARTITION_METADATA)
@@ -112,14 +112,14 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
 
 
 def _ends_with_epoch(partition: PartitionLog) -> bool:
-    """Whether the last batch has a leader epoch: else a broker has cleared what it knew of them."""
+    """Whether the last batch has a leader epoch: otherwise a broker has cleared them."""
     tails = (read_tail(segment, keep_cache=False) for segment in reversed(partition.segments))
     last = next((tail.last for tail in tails if tail.last is not None), None)
     return last is not None and last.partition_leader_epoch >= 0
 
 
 def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
-    """(epoch, start offset) of a partition's batches, both rising, none below the log start offset.
+    """(epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
 
     Raises OpenError if a log can't be opened.
     """
@@ -136,7 +136,7 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
 
 
 def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
-    """The start offset of the first entry of leader-epoch-checkpoint that doesn't rise, and what is wrong with it."""
+    """The start offset of the first entry of leader-epoch-checkpoint that doesn't increase, and what is wrong."""
     for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
             return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
@@ -150,9 +150,9 @@ def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
 
 
 def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
-    """What the epochs of the batches say against leader-epoch-checkpoint; None if nothing does.
+    """How the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
 
-    That it begins after them is none: brokers clear epochs at the log's start.
+    If it only begins after them, that is fine: brokers clear epochs at the log's start.
     """
     wrong = unsorted_epochs(entries)
     if wrong is not None:
@@ -160,7 +160,7 @@ def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tup
     for epoch, offset in found:
         stored = stored_epoch(entries, offset)
         if stored not in (None, epoch):
-            return f"offset {offset} is of epoch {stored}, its batch says {epoch}"
+            return f"offset {offset} has epoch {stored}, but {epoch} in its batch"
     return None
 
 
@@ -183,7 +183,7 @@ def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
 def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
     """Snapshots that contradict the batches up to their offset, and how.
 
-    None where batches are missing or can't be read: then the log doesn't tell.
+    None of those where batches are missing or can't be read: then the log can't decide.
     """
     left = deque(offset for offset in partition.snapshots if offset not in broken)
     known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
@@ -209,7 +209,7 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
 def _compared(
     partition: PartitionLog, known: KnownProducers, left: deque[int], offset: int | None
 ) -> Iterator[tuple[int, str]]:
-    """Compares the snapshots up to an offset, which `left` loses."""
+    """Compares the snapshots up to an offset, and removes them from `left`."""
     while left and offset is not None and left[0] <= offset:
         end = left.popleft()
         states = partition.read_producer_states(end)
@@ -220,7 +220,7 @@ def _compared(
 
 
 def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates) -> None:
-    """Adds to states at an offset the producers of the snapshot there whose batches retention has taken."""
+    """Adds the producers in the snapshot at an offset to states there if retention deleted their batches."""
     stored = partition.read_producer_states(offset) or ProducerStates()
     for entry in stored.producers.values():
         if entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0:
@@ -228,9 +228,9 @@ def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates
 
 
 def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:
-    """The producers at an offset: of the newest usable snapshot up to there, and of the batches after it.
+    """The producers at an offset, from the newest usable snapshot up to there and the batches after it.
 
-    `without`: offsets of snapshots that are not to be used. Raises OpenError if a log can't be opened.
+    `without`: offsets of snapshots that must not be used. Raises OpenError if a log can't be opened.
     Source: UnifiedLog.rebuildProducerState.
     """
     start, states = 0, ProducerStates()

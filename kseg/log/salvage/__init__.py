@@ -1,1 +1,1 @@
-"""Intact batches of damaged partitions, copied in the longest row whose offsets rise."""
+"""Saves intact batches of damaged partitions, in the longest sequence with increasing offsets."""

@@ -1,4 +1,4 @@
-"""Intact batches of a damaged log, wherever they lie: what `salvage` works on.
+"""Finds the intact batches of a damaged log, wherever they are, for `salvage`.
 
 Reading as in `LogFile.runs`; where that stops, every position up to where it would go on is tried, whatever offset a
 header has: a wrong offset doesn't break a CRC.

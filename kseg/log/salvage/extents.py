@@ -1,4 +1,4 @@
-"""Stretches of intact batches of a partition, and the longest row of them whose offsets rise."""
+"""Stretches of intact batches of a partition, and the longest sequence of them with increasing offsets."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -32,7 +32,7 @@ class EpochRun(NamedTuple):
 class Extent(NamedTuple):
     """Intact batches that lie one after another in a log, with rising offsets.
 
-    segment_base: the base offset of its segment. is_behind_loss: whether bytes before it can't be read.
+    segment_base: the base offset of its segment. follows_loss: whether bytes before it can't be read.
     """
 
     log: Path
@@ -42,12 +42,12 @@ class Extent(NamedTuple):
     batch_count: int
     first_offset: int
     last_offset: int
-    is_behind_loss: bool
+    follows_loss: bool
     epochs: tuple[EpochRun, ...]
 
     @property
     def end(self) -> int:
-        """Position behind it."""
+        """Position after it."""
         return self.position + self.size
 
 
@@ -120,29 +120,29 @@ class Replica:
         pending: list[Extent] = []
         most = PENDING
         join: ExtentJoin | None = None
-        is_behind_loss, last_offset = False, base - 1
+        follows_loss, last_offset = False, base - 1
         for item in intact_batches(log_file):
             loss = item if isinstance(item, Loss) else _dropped(item, dropped.get(item.position))
             if loss is not None:
                 self.losses.append(FoundLoss(log_file.path, loss))
-                is_behind_loss = True
+                follows_loss = True
             if loss is not None or isinstance(item, Loss):
                 continue
-            extent = _extent(log_file, item, base, is_behind_loss=is_behind_loss)
+            extent = _extent(log_file, item, base, follows_loss=follows_loss)
             if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
                 extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
             self._note_compaction(item)
             self.has_transactions |= item.is_transactional
             if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
                 self.misplaced.append(extent)
-                is_behind_loss = True  # what follows isn't its neighbour
+                follows_loss = True  # what follows isn't its neighbour
                 continue
-            if join is not None and not is_behind_loss and extent.first_offset == last_offset + 1:
+            if join is not None and not follows_loss and extent.first_offset == last_offset + 1:
                 join.add(extent)
             else:
                 pending += () if join is None else (join.extent(),)
                 join = ExtentJoin(extent)
-            is_behind_loss, last_offset = False, extent.last_offset
+            follows_loss, last_offset = False, extent.last_offset
             if len(pending) > most:
                 pending = [*joined_neighbours(pending[: -PENDING // 2]), *pending[-PENDING // 2 :]]
                 most = max(PENDING, 2 * len(pending))
@@ -161,7 +161,7 @@ def _dropped(header: BatchHeader, problem: InnerProblem | None) -> Loss | None:
     return None if problem is None else Loss(header.position, header.size, problem.id, problem.detail)
 
 
-def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss: bool) -> Extent:
+def _extent(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss: bool) -> Extent:
     """One batch as an extent."""
     first_offset = header.base_offset
     if first_offset is None:
@@ -177,7 +177,7 @@ def _extent(log_file: LogFile, header: BatchHeader, base: int, *, is_behind_loss
         1,
         first_offset,
         header.last_offset,
-        is_behind_loss,
+        follows_loss,
         epochs,
     )
 
@@ -251,7 +251,7 @@ def longest_rising(extents: list[Extent]) -> list[Extent]:
 
 
 def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
-    """Starts of leader epochs that rise: those that most batches bear out. No CRC covers a batch's epoch."""
+    """Starts of increasing leader epochs: those that most batches agree with. No CRC covers a batch's epoch."""
     chosen = heaviest_chain([(2 * run.epoch, 2 * run.epoch - 1, run.batch_count) for run in runs])
     starts: list[EpochRun] = []
     for run in (runs[number] for number in chosen):
@@ -312,7 +312,7 @@ class ExtentBatches:
             return
         log_file = self._walked = _opened(self._walked, extent)
         for header in _headers(log_file, extent):
-            yield _extent(log_file, header, extent.segment_base, is_behind_loss=extent.is_behind_loss)
+            yield _extent(log_file, header, extent.segment_base, follows_loss=extent.follows_loss)
 
     def read(self, batch: Extent) -> bytes:
         """The bytes of a batch. Raises OpenError if its log can't be opened or read."""

@@ -1,4 +1,4 @@
-"""Holes between extents filled with others: of another replica, or with what stands out of order in a log."""
+"""Fills holes between extents: from another replica, or with what is out of order in a log."""
 
 from bisect import bisect_right, insort
 from collections import defaultdict
@@ -18,7 +18,7 @@ def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) ->
     """Whether nothing is missing before an extent but what compaction took."""
     if before is not None and extent.first_offset == before.last_offset + 1:
         return True
-    return is_compacted and not extent.is_behind_loss
+    return is_compacted and not extent.follows_loss
 
 
 def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, *, is_compacted: bool) -> list[Extent]:
@@ -34,7 +34,7 @@ def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, *, 
 
 
 class _Cutter:
-    """Gives what of rising extents lies wholly between two offsets; later ones are asked for later."""
+    """Yields the parts of ordered extents that are completely between two offsets; ask for later ones later."""
 
     def __init__(self, rising: list[Extent], batches: ExtentBatches) -> None:
         self._rising = rising
@@ -64,7 +64,7 @@ class _Cutter:
         join: ExtentJoin | None = None
         while self._next is not None and (last is None or self._next.last_offset <= last):
             if self._next.first_offset >= first:
-                batch = self._next._replace(is_behind_loss=False)
+                batch = self._next._replace(follows_loss=False)
                 join = ExtentJoin(batch) if join is None else join.add(batch)
             self._next = next(self._left, None)
         if join is not None:
@@ -72,7 +72,7 @@ class _Cutter:
 
 
 def with_strays(kept: list[Extent], strays: Iterable[Extent], batches: ExtentBatches) -> list[Extent]:
-    """Extents with what is out of order in the log, but right in a hole between them or directly behind them."""
+    """Extents, plus those that are out of order in the log but fit into a hole between them or directly after them."""
     if not kept:
         return kept
     room = _Kept(kept)
@@ -106,11 +106,11 @@ class _Kept:
         return self._blocks[-1][-1].last_offset
 
     def _parts(self, extent: Extent, batches: ExtentBatches) -> Iterator[Extent]:
-        """Of each hole what goes into it; behind the last extent only what follows it at once."""
+        """What goes into each hole; after the last extent only what follows it directly."""
         join: ExtentJoin | None = None
         joined_in: int | None = None
         for whole in batches.of(extent):
-            batch = whole._replace(is_behind_loss=False)
+            batch = whole._replace(follows_loss=False)
             hole = self._hole(batch)
             if join is not None and hole == joined_in:
                 join.add(batch)
@@ -124,7 +124,7 @@ class _Kept:
             yield join.extent()
 
     def _hole(self, extent: Extent) -> int | None:
-        """The hole that an extent would lie in, named by the first offset behind it, or _END; None if there is none."""
+        """The hole for an extent, named by the first offset after it, or _END; None if there is none."""
         number = bisect_right(self._firsts, extent.first_offset) - 1
         if number < 0:
             following = self._firsts[0]

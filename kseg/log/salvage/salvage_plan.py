@@ -59,7 +59,7 @@ class Salvage:
 
     @property
     def log_end_offset(self) -> int:
-        """The next offset to be written behind what is kept."""
+        """The next offset to write after what is kept."""
         base, extents = self.segments[-1]
         return extents[-1].last_offset + 1 if extents else base
 
@@ -222,7 +222,7 @@ def _holes(kept: list[Extent], replicas: Sequence[Replica], *, is_compacted: boo
 
 
 def _reason(extent: Extent) -> str:
-    return "damage" if extent.is_behind_loss else "missing"
+    return "damage" if extent.follows_loss else "missing"
 
 
 def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:

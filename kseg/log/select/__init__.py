@@ -1,1 +1,1 @@
-"""What a selection takes of a partition's logs, batch by batch."""
+"""The batches and records of a partition that match a selection."""

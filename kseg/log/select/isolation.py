@@ -1,8 +1,8 @@
-"""What a consumer with `read_committed` gets: nothing of aborted transactions, and nothing from an open one on.
+"""Read like a consumer with `read_committed`: no aborted transactions, and nothing after the start of an open one.
 
 The log decides: its markers say how a transaction ended. Transaction indexes and producer snapshots are compared with
-it, and believed only about what the log can't tell: where it is damaged, and what began before its first batch.
-A transaction that was open before damage, and isn't in the next snapshot, was ended there.
+it. They are used only for what the log doesn't have: where it is damaged, and what began before its first batch.
+A transaction that was open before damage, and isn't in the next snapshot, ended in between.
 Source: UnifiedLog.collectAbortedTransactions, UnifiedLog.fetchLastStableOffset, ProducerStateManager.
 """
 
@@ -30,10 +30,10 @@ DECIDES = "the log decides; `kseg reindex` rebuilds it"
 
 
 class ReadCommitted(NamedTuple):
-    """Aborted transactions by producer id, as rising (first offset, offset of the marker); and how far one may read.
+    """Aborted transactions by producer id, as ordered (first offset, offset of the marker), and how far one may read.
 
-    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the end of what
-    was asked for. `notes` say which file wasn't believed, and what isn't committed yet.
+    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the
+    requested end. `notes` say which file contradicts the log, and what isn't committed yet.
     """
 
     aborted: dict[int, list[Span]]
@@ -41,7 +41,7 @@ class ReadCommitted(NamedTuple):
     notes: tuple[str, ...]
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
-        """Whether a transactional batch of a producer, that begins with the offset, was aborted."""
+        """Whether a producer's transactional batch that begins at an offset was aborted."""
         spans = self.aborted.get(producer_id, [])
         place = bisect_right(spans, offset, key=_first_of)
         return place > 0 and offset <= spans[place - 1][1]
@@ -61,16 +61,16 @@ def read_committed(
     first_offset: int = LEAST,
     end_offset: int = MOST,
 ) -> ReadCommitted:
-    """The transactions of segments that follow one another, as far as they decide about offsets of a range.
+    """The transactions in consecutive segments, as far as they matter for a range of offsets.
 
-    Headers are read from a producer snapshot on that the log confirms, or from the first segment, until all that began
-    below the end is decided. Raises OpenError if a log can't be opened.
+    Reads headers from a producer snapshot on that matches the log, or from the first segment, until the outcome of all
+    transactions that began below the end is known. Raises OpenError if a log can't be opened.
 
     Args:
-        segments: all of a partition, or one alone.
-        partition: whose snapshots can be used; None for none.
+        segments: all segments of a partition, or only one.
+        partition: the partition whose snapshots may be used; None for none.
         first_offset: the first one wanted.
-        end_offset: the first one that isn't wanted any more.
+        end_offset: the first one that isn't wanted.
     """
     reading = _Reading(end_offset)
     slot = max(bisect_right(segments, first_offset, key=_base_of) - 1, 0)
@@ -95,24 +95,24 @@ def read_committed(
 def read_last_stable_offset(partition: PartitionLog) -> int | None:
     """The first offset of the oldest open transaction of a partition; None if none is open.
 
-    Reads the headers of the last segments alone if a snapshot is confirmed there. Raises OpenError.
+    Reads only the headers of the last segments if a snapshot there matches the log. Raises OpenError.
     """
     if not partition.segments:
         return None
     return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
 
 
-class _Doubt(NamedTuple):
-    """A transaction that may have ended in damage: where it began, and the first offset that was damaged since."""
+class _MaybeEnded(NamedTuple):
+    """A transaction that may have ended in damage: where it began, and the first damaged offset after that."""
 
     begun: int
     damaged_from: int
 
 
 class _Reading:
-    """Transactions while headers go by. begun: those that are open; aborted: spans by producer.
+    """Transactions, updated header by header. begun: those that are open; aborted: spans by producer.
 
-    Those of `begun` that were open when damage was met are doubtful, until a snapshot tells.
+    Those of `begun` that were open at a damage are doubtful until a snapshot decides.
     """
 
     def __init__(self, end_offset: int) -> None:
@@ -122,7 +122,7 @@ class _Reading:
         self.notes: list[str] = []
         self.is_decided = False
         self._end_offset = end_offset
-        self._doubtful: dict[int, _Doubt] = {}
+        self._doubtful: dict[int, _MaybeEnded] = {}
         self._next_offset = 0
         self._ends_damaged = False
         self._is_gap = True
@@ -130,28 +130,28 @@ class _Reading:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a transaction that is open may have ended where the log is damaged."""
+        """Whether an open transaction may have ended where the log is damaged."""
         return any(self._may_have_ended(producer_id) for producer_id in self._doubtful)
 
     def _may_have_ended(self, producer_id: int) -> bool:
-        doubt = self._doubtful.get(producer_id)
-        return doubt is not None and doubt.begun == self.begun.get(producer_id)
+        doubtful = self._doubtful.get(producer_id)
+        return doubtful is not None and doubtful.begun == self.begun.get(producer_id)
 
-    def _doubt(self) -> None:
-        """Takes damage: any transaction that is open may have ended there."""
+    def _mark_doubtful(self) -> None:
+        """Records damage: any open transaction may have ended there."""
         known, end = self._doubtful, self._next_offset
         self._doubtful = {
-            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _Doubt(begun, end)
+            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _MaybeEnded(begun, end)
             for producer_id, begun in self.begun.items()
         }
 
     def read(self, segment: SegmentFiles, *, has_index: bool) -> None:
-        """Reads a segment; `has_index`: its transaction index is to be compared."""
+        """Reads a segment; `has_index`: compares its transaction index."""
         doubtful_before = self._doubtful
         with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
             for header in _headers_and_lost_aborts(log_file, index):
                 if isinstance(header, Damage):
-                    self._doubt()
+                    self._mark_doubtful()
                     self._ends_damaged = self._is_gap = True
                     continue
                 if isinstance(header, AbortedTransaction):
@@ -169,17 +169,17 @@ class _Reading:
                 self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
             if index.is_broken and self._doubtful is not doubtful_before:
-                self._doubtful = {}  # a lost marker may be one of an abort
+                self._doubtful = {}  # a lost marker may be an abort
 
     def _note_gaps(self, header: BatchHeader, first: int) -> None:
-        """Keeps from where on every offset has been seen, up to a batch and with it."""
+        """Records from which offset on all offsets up to and including this batch were seen."""
         if self._is_gap or first != self._next_offset:
             self._whole_from = first
         count = header.records_count
         self._is_gap = count is not None and count <= header.last_offset - first
 
     def ask(self, partition: PartitionLog, base_offset: int | None) -> None:
-        """Ends what may have ended in damage, if the snapshot at an offset, None for the log's end, has it no more."""
+        """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
         offset = self._end_of(partition) if base_offset is None else base_offset
         opened = _open_at(partition, offset)
         if opened is None:
@@ -189,18 +189,18 @@ class _Reading:
             if opened.get(producer_id) != first:
                 self.notes.append(
                     f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
-                    f" log is damaged, and not with an abort: {partition.snapshots[offset].name} has it no more"
+                    f" log is damaged, and not with an abort: {partition.snapshots[offset].name} no longer has it"
                 )
                 self._end_in_damage(producer_id, opened.get(producer_id))
         self._doubtful = {}
 
     def _end_of(self, partition: PartitionLog) -> int:
-        """Where the log ends; if it is damaged there, where the last snapshot has it end."""
+        """The log's end; if it is damaged there, the end by the last snapshot."""
         last = max(partition.snapshots, default=0)
         return max(self._next_offset, last) if self._ends_damaged else self._next_offset
 
     def _end_in_damage(self, producer_id: int, next_first: int | None) -> None:
-        """Takes a transaction for ended; the producer's next one may have begun before what is read now."""
+        """Treats a transaction as ended; the producer's next one may have begun before what is read now."""
         self._alone.pop(producer_id, None)
         del self.begun[producer_id]
         if next_first is not None:
@@ -214,7 +214,7 @@ class _Reading:
         self._alone[header.producer_id] = segment, header
 
     def forget_damaged(self) -> None:
-        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
+        """Drops transactions that only a damaged batch begins: its producer id may be any number."""
         for producer_id, (segment, header) in self._alone.items():
             if producer_id in self.begun:
                 with segment.open_log() as log_file:
@@ -224,15 +224,15 @@ class _Reading:
     def _end(self, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> None:
         ended = _ended(log_file, header, index)
         if (ended is None or header.producer_id not in self.begun) and not is_intact(log_file, header):
-            self._doubt()  # it was a marker, of whatever producer
+            self._mark_doubtful()  # it was a marker, of any producer
         if ended is None:
             return
         self._alone.pop(header.producer_id, None)
-        doubt = self._doubtful[header.producer_id] if self._may_have_ended(header.producer_id) else None
+        doubtful = self._doubtful[header.producer_id] if self._may_have_ended(header.producer_id) else None
         begun = self.begun.pop(header.producer_id, None)
         if ended is ControlType.ABORT:
-            if doubt is not None:
-                begun = index.first_offset_of(header, doubt)
+            if doubtful is not None:
+                begun = index.first_offset_of(header, doubtful)
             index.confirm(header, begun, self._whole_from)
             if begun is not None:
                 self.aborted[header.producer_id].append((begun, header.last_offset))
@@ -241,7 +241,7 @@ class _Reading:
 def _headers_and_lost_aborts(
     log_file: LogFile, index: "_IndexBeside"
 ) -> Iterator[BatchHeader | Damage | AbortedTransaction]:
-    """The headers of a log, and damage; and of its index those aborts whose markers lie where the log is damaged."""
+    """The headers of a log, damage, and those aborts in its index whose markers are where the log is damaged."""
     is_damaged = False
     for item in walk_headers(log_file):
         if isinstance(item, Damage):
@@ -256,7 +256,7 @@ def _headers_and_lost_aborts(
 
 
 def _ended(log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> ControlType | None:
-    """How a control batch ends its producer's transaction; None if it doesn't. The index tells of a damaged one."""
+    """How a control batch ends its producer's transaction; None if it doesn't. If it is damaged, the index decides."""
     marker = read_end_marker(log_file, header)
     if index.names(header) and not is_intact(log_file, header):
         return ControlType.ABORT
@@ -264,7 +264,7 @@ def _ended(log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Con
 
 
 class _IndexBeside:
-    """A segment's transaction index, gone through entry by entry along with the log; says where the two differ."""
+    """A segment's transaction index, read entry by entry along with the log; notes where the two differ."""
 
     def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
         self._path = segment.path.with_suffix(".txnindex")
@@ -306,13 +306,13 @@ class _IndexBeside:
             self._differ(error.message)
 
     def _differ(self, problem: str) -> None:
-        """Notes the first difference; more of them would say the same."""
+        """Notes the first difference; more of them wouldn't add anything."""
         if not self._has_differed:
             self._has_differed = True
             self._notes.append(f"{self._path}: {problem}: {DECIDES}")
 
     def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
-        """Passes to the entries of an offset; gives those passed, if the log is damaged there, else they are wrong."""
+        """Skips to the entries of an offset; yields those skipped if the log is damaged there; else they are wrong."""
         while self._next is not None and self._next.last_offset < offset:
             if is_damaged:
                 yield self._next
@@ -321,26 +321,26 @@ class _IndexBeside:
             self._advance()
 
     def names(self, header: BatchHeader) -> bool:
-        """Whether the next entry is that of a marker."""
+        """Whether the next entry belongs to a marker."""
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
 
-    def first_offset_of(self, header: BatchHeader, doubt: _Doubt) -> int:
-        """Where an aborted transaction began, if its producer's one before it may have ended in damage."""
+    def first_offset_of(self, header: BatchHeader, ended: _MaybeEnded) -> int:
+        """Where an aborted transaction began, if the producer's previous one may have ended in damage."""
         entry = self._next
-        if entry is None or not self.names(header) or not doubt.damaged_from < entry.first_offset <= header.last_offset:
-            return doubt.begun
+        if entry is None or not self.names(header) or not ended.damaged_from < entry.first_offset <= header.last_offset:
+            return ended.begun
         self._notes.append(
-            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {doubt.begun} on ended"
+            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {ended.begun} on ended"
             f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
             f" {entry.first_offset}"
         )
         return entry.first_offset
 
     def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
-        """Passes over the entry of an abort that the log has; where records were aborted it must be there.
+        """Skips the entry of an abort in the log; if records were aborted, it must be there.
 
-        An entry may begin where nothing is left of the transaction, but not within the offsets from `whole_from` on.
+        An entry may begin where nothing is left of the transaction, but not at an offset from `whole_from` on.
         """
         if self._next is not None and self.names(header):
             first = self._next.first_offset
@@ -360,11 +360,11 @@ class _IndexBeside:
 
 
 def _confirmed_slot(partition: PartitionLog, slot: int, reading: _Reading) -> int:
-    """The last segment, up to `slot`, that reading may begin with; `reading` takes what is open there.
+    """The last segment, up to `slot`, where reading may start; `reading` gets what is open there.
 
-    A snapshot is confirmed if the one of the segment before and that segment's headers lead to the same open
-    transactions: one file that is stale, of another log, or wrong, misleads nobody. Compaction, which takes markers
-    too, can part the two: then reading begins further down.
+    A snapshot matches the log if the previous segment's snapshot and headers lead to the same open transactions: a
+    single file that is stale, from another log, or wrong does no harm. Compaction also removes markers, so the two can
+    differ: then reading starts earlier.
     """
     for number in range(slot, 0, -1):
         opened = _open_at(partition, partition.base_offsets[number])
@@ -383,9 +383,9 @@ def _confirmed_slot(partition: PartitionLog, slot: int, reading: _Reading) -> in
 
 
 def _carried_in(partition: PartitionLog, reading: _Reading) -> OpenTransactions:
-    """Transactions open where the log begins, of which it may hold nothing: those that the first snapshot has.
+    """Transactions that were open where the log begins, by the first snapshot; the log may have nothing of them.
 
-    The last one must be another and have them too: a single file that says so would hold everything back.
+    The last snapshot must be a different one and have them too: a single wrong file would block everything.
     """
     base = partition.base_offsets[0] if partition.segments else 0
     if base == 0:
@@ -407,7 +407,7 @@ def _carried_in(partition: PartitionLog, reading: _Reading) -> OpenTransactions:
 
 
 def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
-    """Open transactions of the snapshot that ends at an offset; None if there is none that can be of this log."""
+    """Open transactions of the snapshot that ends at an offset; None if there is none that can belong to this log."""
     states = _read_states(partition, offset)
     if states is None or any(state.last_offset >= offset for state in states.producers.values()):
         return None

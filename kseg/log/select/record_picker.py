@@ -1,4 +1,4 @@
-"""The records that a selection takes of a partition, as numbers: the batch of each, its offset, its time."""
+"""The selected records of a partition, as numbers: the batch of each, its offset, its time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ class SelectedRecord(NamedTuple):
 
 
 class SelectedPiece(NamedTuple):
-    """Selected records of some batches of a segment, in the log's order. is_valid: their batches' CRCs hold."""
+    """Selected records of some batches of a segment, in the log's order. is_valid: their batches' CRCs are right."""
 
     segment: SegmentFiles
     records: list[SelectedRecord]
@@ -68,13 +68,13 @@ class RecordPicker:
 def selected_pieces(
     directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> Iterator[SelectedPiece]:
-    """The selected records of a partition, in the order of its segments; of a tail only the last segments are read.
+    """The selected records of a partition, in the order of its segments; for a tail only the last segments are read.
 
     Args:
         directory: the partition's.
-        selection: what is wanted; following isn't done here.
-        say: takes which index wasn't trusted, and what was left out.
-        left: how many are wanted at most, in place of the selection's limit.
+        selection: what is wanted; this doesn't follow a growing log.
+        say: called with which index wasn't trusted, and what was left out.
+        left: the most records, instead of the selection's limit.
 
     Raises:
         OpenError: if the directory can't be listed, or a log not opened.
@@ -140,7 +140,7 @@ def count_selected(selector: Selector, log_file: LogFile, start: int) -> int:
 
 
 class SelectedSums:
-    """What is selected of a segment, in sums.
+    """Sums of what is selected in a segment.
 
     records, batches; size: bytes of these batches. first_offset, last_offset: of the records. first_timestamp,
     largest_timestamp: the least and the largest of their times, -1 if none has one.
@@ -154,7 +154,7 @@ class SelectedSums:
         self._last_position = -1
 
     def add(self, piece: SelectedPiece) -> None:
-        """Takes the next piece of the segment."""
+        """Adds the next piece of the segment."""
         records = piece.records
         self.records += len(records)
         for record in records:
@@ -175,7 +175,7 @@ class SelectedSums:
 def selected_sums(
     directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> dict[int, SelectedSums]:
-    """The sums of each segment that holds anything selected, by its base offset; arguments as in `selected_pieces`."""
+    """The sums of each segment with selected records, by its base offset; arguments as in `selected_pieces`."""
     found: dict[int, SelectedSums] = {}
     for piece in selected_pieces(directory, selection, say, left):
         found.setdefault(piece.segment.base_offset, SelectedSums()).add(piece)
@@ -183,7 +183,7 @@ def selected_sums(
 
 
 def first_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """The offset of the first intact record that is selected; None if none is."""
+    """The offset of the first intact selected record; None if there is none."""
     for piece in selected_pieces(directory, selection, say):
         if piece.is_valid:
             return piece.records[0].offset

@@ -1,6 +1,6 @@
-"""Chooses what of a partition's logs is read for a selection: files, then places in them by index, then batches.
+"""Chooses what to read in a partition's logs for a selection: files, then positions by index, then batches.
 
-What an index says is checked against the log, and said where it doesn't hold.
+Checks what an index says against the log, and reports where they differ.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ from kseg.reading.log_file import LogFile, Run
 from kseg.selection import LATE_SIZE, Selection
 
 _STEP = 8
-"""By how much more index entries each attempt to find a tail goes back."""
+"""The factor by which each attempt to find a tail goes further back in the index."""
 
 
 class Selector:
     """Reads the logs of one directory for a selection, in the order of their offsets.
 
-    is_done: nothing that follows can be wanted. Offsets are taken to rise from batch to batch, as Kafka writes them.
+    is_done: nothing that follows can be wanted. Offsets should increase from batch to batch, as Kafka writes them.
     """
 
     def __init__(self, selection: Selection, directory: Path, say: Callable[[str], None]) -> None:
@@ -33,8 +33,8 @@ class Selector:
 
         Args:
             selection: what is wanted.
-            directory: where the logs lie.
-            say: takes which index wasn't trusted, and why; and what was left out.
+            directory: the directory of the logs.
+            say: called with which index wasn't trusted and why, and with what was left out.
 
         Raises:
             OpenError: if the directory can't be listed.
@@ -48,7 +48,7 @@ class Selector:
         self.list_again()
 
     def start_over(self) -> None:
-        """Forgets what was read so far: logs are to be read again."""
+        """Forgets what was read so far, so that logs can be read again."""
         self.is_done = False
         self._late_size = 0
 
@@ -59,11 +59,11 @@ class Selector:
         self._isolation: ReadCommitted | None = None
 
     def segment(self, path: Path) -> SegmentFiles | None:
-        """The partition's segment of a log; None for a log that no broker would read."""
+        """The segment of a log file; None for a log that no broker would read."""
         return self._segments.get(path.name)
 
     def may_hold(self, path: Path) -> bool:
-        """Whether a log may hold anything wanted, by its name, its successor's, and its largest time."""
+        """Whether a log may have anything wanted, by its name, the next log's name, and its largest time."""
         segment = self.segment(path)
         if segment is None:
             return True
@@ -92,7 +92,7 @@ class Selector:
                 self._say(line)
 
     def start_position(self, log_file: LogFile) -> int:
-        """Where to begin in a log: at the batch of an index entry that the log bears out, or at 0."""
+        """Where to start in a log: at the batch of an index entry that matches the log, or at 0."""
         segment = self.segment(log_file.path)
         if segment is None:
             return 0
@@ -107,7 +107,7 @@ class Selector:
         return step.scan_position
 
     def isolation(self, path: Path) -> ReadCommitted:
-        """The transactions of the partition, read once; of a log that is no segment of it its own."""
+        """The transactions of the partition, read once; for a log that isn't one of its segments, those of the log."""
         segment = self.segment(path)
         if segment is None:
             status = path.stat()
@@ -120,16 +120,16 @@ class Selector:
         return self._isolation
 
     def last_offset(self, path: Path) -> int:
-        """The last offset of a log that may be wanted: below the last stable one, if only what is committed is."""
+        """The last offset of a log that may be wanted: below the last stable one if only committed records are."""
         if not self.selection.is_committed:
             return self.selection.last_offset
         stable = self.isolation(path).last_stable_offset
         return min(self.selection.last_offset, MOST if stable is None else stable - 1)
 
     def items(self, log_file: LogFile, start: int) -> Iterator[Run | Damage]:
-        """Runs of batches that may hold something wanted, from a position on, and damages.
+        """Runs of batches that may have something wanted, from a position on, and damages.
 
-        Sets `is_done` and ends where nothing wanted can follow.
+        Sets `is_done` and stops where nothing wanted can follow.
         """
         wanted = self.selection.batch_filter(self.last_offset(log_file.path))
         isolation = self.isolation(log_file.path) if self.selection.is_committed else None
@@ -154,7 +154,7 @@ class Selector:
 
 
 def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
-    """Positions to count from: of index entries, further and further from the end; at last where to begin anyway."""
+    """Positions to count from: those of index entries, further and further from the end, then the start."""
     first = selector.start_position(log_file)
     segment = selector.segment(log_file.path)
     if segment is not None and segment.offset_index is not None:
@@ -171,9 +171,9 @@ def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
 
 
 def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
-    """A run with the wanted rows alone, the least time of any header, and whether one is behind the last offset.
+    """A run with only the wanted rows, the least time of any header, and whether one is after the last offset.
 
-    A batch whose CRC is wrong leaves an empty run where it isn't wanted, so that its damage is told.
+    An unwanted batch with a wrong CRC leaves an empty run, so that its damage is reported.
     """
     count, codecs, earliest, is_behind = kernel.load().select(run.buffer, run.rows, run.row_count, wanted)
     return run._replace(row_count=count, codecs=codecs or 1 << Codec.NONE), earliest, is_behind

@@ -1,4 +1,4 @@
-"""A log's batches with everything that `verify` asks of them: header, checksums, offsets and times of the records."""
+"""A log's batches with everything that `verify` needs: header, checksums, offsets and times of the records."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

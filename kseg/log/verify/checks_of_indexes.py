@@ -1,7 +1,7 @@
-"""Checks of a segment's .index and .timeindex against its batches, as these go by.
+"""Checks a segment's .index and .timeindex against its batches.
 
-An .index entry is sound if a batch begins at its position, and its offset is neither below that batch's first one nor
-at or above the first one of the batch at the next entry: which offset of an append an entry names differs by release.
+An .index entry is right if a batch begins at its position, and its offset is neither below that batch's first one nor
+at or above the first one of the batch at the next entry: which offset of an append an entry has differs by release.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class OffsetIndexCheck:
         self._end = 0
 
     def take_damage(self, damage: Damage) -> None:
-        """Passes over the entries that point into what can't be read."""
+        """Skips the entries that point into what can't be read."""
         self._advance(damage.position)
         while self._entry is not None and self._entry.position < damage.position + damage.size:
             self._last_position, self._passed = self._entry.position, None
@@ -61,20 +61,20 @@ class OffsetIndexCheck:
             self._add(self._entry, f"points beyond the last batch, which ends at {self._end}")
             self._entry = next(self._entries, None)
         if self._passed is not None and self._passed.offset > self._last_offset:
-            self._add(self._passed, f"names an offset behind the log's last one, {self._last_offset}")
+            self._add(self._passed, f"has an offset after the log's last one, {self._last_offset}")
         self._check_stretch(self._end)
 
     def _advance(self, position: int) -> None:
-        """Tells of the entries that point at no batch before a position."""
+        """Reports the entries before a position that don't point at a batch."""
         while self._entry is not None and self._entry.position < position:
-            self._add(self._entry, "points at no batch")
+            self._add(self._entry, "doesn't point at a batch")
             self._entry = next(self._entries, None)
 
     def _take_entry(self, entry: OffsetIndexEntry, batch: CheckedBatch) -> None:
         if entry.offset < batch.base_offset:
             self._add(entry, f"points at a batch that begins with offset {batch.base_offset}")
         if self._passed is not None and self._passed.offset >= batch.base_offset:
-            self._add(self._passed, f"names an offset of the next entry's batch, which begins with {batch.base_offset}")
+            self._add(self._passed, f"has an offset of the next entry's batch, which begins with {batch.base_offset}")
         self._check_stretch(entry.position)
         self._passed, self._last_position = entry, entry.position
 
@@ -104,7 +104,7 @@ class TimeIndexCheck:
         self._has_all_times = True
 
     def take_damage(self, _: Damage) -> None:
-        """Tells that part of the log can't be read: the largest time isn't known from there on."""
+        """Records that a part of the log can't be read: the largest time isn't known from there on."""
         self._has_all_times = False
 
     def take(self, batch: CheckedBatch) -> None:
@@ -112,7 +112,7 @@ class TimeIndexCheck:
         while self._entry is not None and self._entry.offset < batch.base_offset:
             self._check(self._entry)
         self._largest = max(self._largest, batch.header.max_timestamp)
-        if batch.header.records_count != 0:  # the cleaner of 0.11 passed over times of batches that it had emptied
+        if batch.header.records_count != 0:  # the cleaner of 0.11 skipped times of batches that it had emptied
             self._largest_of_records = max(self._largest_of_records, batch.header.max_timestamp)
         if batch.header.magic == 0:
             self._has_all_times = False  # a broker that stored newer messages in format 0 indexed their times
@@ -131,7 +131,7 @@ class TimeIndexCheck:
         self._last_timestamp = entry.timestamp
         if entry.timestamp < self._largest_of_records or (self._has_all_times and entry.timestamp > self._largest):
             sentence = (
-                f"the entry {entry.timestamp} → {entry.offset} isn't true:"
+                f"the entry {entry.timestamp} → {entry.offset} is wrong:"
                 f" the largest time up to that offset is {self._largest}"
             )
             self._findings.add("time-index-entry", self._path, sentence, offsets=(entry.offset, entry.offset))
@@ -146,7 +146,7 @@ class ActiveIndexCheck:
     """
 
     def __init__(self, check: OffsetIndexCheck | TimeIndexCheck, found: Findings, findings: Findings) -> None:
-        """Takes a check that adds to `found`; what comes of that is added to `findings`."""
+        """Takes a check that adds to `found`; adds the result to `findings`."""
         self._check, self._found, self._findings = check, found, findings
 
     def take_damage(self, damage: Damage) -> None:
@@ -170,11 +170,11 @@ IndexCheck = OffsetIndexCheck | TimeIndexCheck | ActiveIndexCheck
 
 
 def _rising_offsets(index: OffsetIndex, findings: Findings) -> Iterator[OffsetIndexEntry]:
-    """The entries as long as they rise; where they don't is found, and ends the comparison."""
+    """The entries as long as they increase; reports where they don't, and ends the comparison there."""
     previous: OffsetIndexEntry | None = None
     for number, entry in enumerate(index.entries()):
         if entry.position < 0 or (previous is not None and not _is_above(entry, previous)):
-            before = "" if previous is None else f" behind {previous.offset} → {previous.position}"
+            before = "" if previous is None else f" after {previous.offset} → {previous.position}"
             sentence = f"entry {number} is {entry.offset} → {entry.position}{before}"
             findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
             return
@@ -191,7 +191,7 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
     for number, entry in enumerate(index.entries()):
         if previous is not None and (entry.timestamp <= previous.timestamp or entry.offset < previous.offset):
             before = f"{previous.timestamp} → {previous.offset}"
-            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} behind {before}"
+            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} after {before}"
             findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
             return
         yield entry
@@ -200,7 +200,7 @@ def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEnt
 
 @contextmanager
 def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
-    """Finds an index that can't be opened or read in the block; one that has gone meanwhile is none."""
+    """Reports an index that can't be opened or read in the block; ignores one that is gone meanwhile."""
     try:
         yield
     except OpenError as error:
@@ -209,21 +209,21 @@ def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
 
 
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
-    """The file as such: bytes behind its last whole entry, its zero tail, entries behind zeros.
+    """The file itself: bytes after its last whole entry, its zero tail, entries after zeros.
 
-    Raises UnreadableError if the disk can't give the entries, so that who reads them later needn't expect that.
+    Raises UnreadableError if the disk can't read the entries, so that later readers needn't expect that.
     """
     path = Path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
     file.check_readable(count)
     if file.trailing:
-        sentence = f"{file.size} bytes; the last {file.trailing} are no whole entry"
+        sentence = f"{file.size} bytes; the last {file.trailing} aren't a whole entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)
     if count == file.capacity:
         return
     written = count * entry_size
     if file.first_content(written, file.capacity * entry_size) is not None:
-        findings.add("index-unsorted", path, f"entries stand behind zeros at entry {count}", position=written)
+        findings.add("index-unsorted", path, f"there are entries after zeros at entry {count}", position=written)
     elif is_closed:
         sentence = f"{file.capacity - count} of {file.capacity} entries are zeros"
         findings.add("index-preallocated", path, sentence, position=written)

@@ -55,7 +55,7 @@ class LogChecks:
         self.is_compacted = partition.was_compacted()
 
     def begin(self, number: int) -> None:
-        """Goes on to segment `number` of the partition."""
+        """Continues with segment `number` of the partition."""
         segments = self._partition.segments
         self._segment = segments[number]
         self._is_last = number + 1 == len(segments)
@@ -105,10 +105,12 @@ class LogChecks:
         self._is_behind_damage = False
 
     def finish(self) -> None:
-        """Tells what can only be told at the end."""
+        """Reports what is only known at the end."""
         if self.is_compacted and self._first_gap is not None:
             file, position = self._first_gap
-            sentence = f"{self._missing} offsets are missing in {self._gaps} places from here on: compaction took them"
+            sentence = (
+                f"{self._missing} offsets are missing in {self._gaps} places from here on: compaction removed them"
+            )
             self._findings.add("offsets-compacted", file, sentence, position=position)
 
     def _check_order(self, batch: CheckedBatch) -> None:

@@ -1,4 +1,4 @@
-"""Checks of what a partition's batches say of their producers: sequences, transactions, .txnindex and .snapshot."""
+"""Checks what a partition's batches say about their producers: sequences, transactions, .txnindex and .snapshot."""
 
 from collections import deque
 from pathlib import Path
@@ -17,7 +17,7 @@ from kseg.reading.damage import Damage
 
 MAXIMUM_TRANSACTION_MS = 900_000
 """The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""
-MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have stood there"
+MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
 _SEQUENCES = 0x7FFFFFFF
 
 
@@ -45,7 +45,7 @@ class _Aborted(NamedTuple):
 class ProducerChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
 
-    What needs the whole log is told only while no damage was met: `forget` tells that there was one.
+    Reports what needs the whole log only while no damage was met: `forget` says that there was one.
     """
 
     def __init__(self, partition: PartitionLog, findings: Findings) -> None:
@@ -66,13 +66,13 @@ class ProducerChecks:
         self._file = partition.path
 
     def begin(self, segment: SegmentFiles) -> None:
-        """Goes on to a segment."""
+        """Continues with a segment."""
         self._file = segment.path
         self._aborted.clear()
         self._without_records.clear()
 
     def forget(self) -> None:
-        """Tells that part of the log can't be read."""
+        """Records that a part of the log can't be read."""
         self._is_whole = False
 
     def take_damage(self, damage: Damage) -> None:
@@ -122,7 +122,7 @@ class ProducerChecks:
             self._compare_transactions(segment)
 
     def finish(self) -> None:
-        """Tells what can only be told at the end."""
+        """Reports what is only known at the end."""
         self._compare_snapshots(None)
         for producer_id, transaction in self._open.items():
             self._tell_open(producer_id, transaction)
@@ -203,7 +203,7 @@ class ProducerChecks:
                 with TransactionIndex(path, segment.base_offset) as index:
                     indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
             except OpenError:
-                return  # which is a finding of its own
+                return  # another finding reports this
         for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:

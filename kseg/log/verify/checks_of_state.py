@@ -1,4 +1,4 @@
-"""Checks of what stands beside the segments: leader epochs, checkpoints, text files, leftovers, directories."""
+"""Checks the files next to the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,7 +39,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
         if stored is None:
             cleared.append(found)
         elif stored != found.epoch:
-            sentence = f"offset {found.offset} is of epoch {stored}, its batch says {found.epoch}"
+            sentence = f"offset {found.offset} has epoch {stored}, but {found.epoch} in its batch"
             findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
     if cleared:
         _add_cleared(partition, path, cleared, findings)
@@ -71,7 +71,7 @@ def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], 
 
 
 def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
-    """What the log directory's checkpoints say of the partition, against the log's end."""
+    """Compares what the log directory's checkpoints say about the partition with the log's end."""
     checkpoints = partition.checkpoints()
     end = end or 0
     for field in ("recovery_point", "high_watermark"):
@@ -129,7 +129,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
 
 
 def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
-    """Partitions that lie in two log directories of one broker; of different brokers they are replicas."""
+    """Partitions that are in two log directories of one broker; of different brokers they are replicas."""
     homes: dict[tuple[str, int, str], Path] = {}
     for log_dir in log_dirs:
         broker = _broker_of(log_dir)
@@ -142,7 +142,7 @@ def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
 
 
 def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
-    """The cluster's and the broker's ids; None if `meta.properties` doesn't tell."""
+    """The cluster's and the broker's ids; None if `meta.properties` doesn't have them."""
     try:
         cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
     except KsegError:

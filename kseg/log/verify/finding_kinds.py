@@ -406,7 +406,7 @@ def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
 def explained(name: str) -> str:
     """What `--explain` prints of a finding, or of `all`: meaning, risk, next step. Raises UsageError for others."""
     if name != "all" and name not in FINDINGS:
-        raise UsageError(f"--explain: no finding is called {name!r}; there are {', '.join(FINDINGS)}")
+        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(FINDINGS)}")
     kinds = FINDINGS if name == "all" else {name: FINDINGS[name]}
     return "\n".join(
         f"{each} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"

@@ -1,4 +1,4 @@
-"""Which of a partition's segments `verify` reads for a selection, and which findings are about what is selected."""
+"""Which segments `verify` reads for a selection, and which findings are about selected records."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +16,11 @@ from kseg.reading.log_file import LogFile
 from kseg.selection import Selection
 
 _WITHOUT_BATCH = frozenset({*map(str, DamageKind), "cut-segment", "offsets-lost", "offsets-missing"})
-"""Ids of findings about what isn't there or can't be read: no selected record can lie in such."""
+"""Ids of findings about what is missing or can't be read: no selected record can be there."""
 
 
-class Concern:
-    """What a selection takes of a partition.
+class SelectedScope:
+    """The part of a partition that a selection covers.
 
     Raises OpenError if a log can't be opened.
     """
@@ -49,10 +49,10 @@ class Concern:
         return segment.base_offset <= self._last and not (following and following[0] <= self._first)
 
     def takes(self, segment: SegmentFiles) -> bool:
-        """Whether a segment is to be checked: it may hold what is selected, or damage in its place."""
+        """Whether to check a segment: it may have selected records, or damage instead of them."""
         return segment.base_offset in self._segments
 
-    def is_about(self, finding: Finding) -> bool:
+    def covers(self, finding: Finding) -> bool:
         """Whether a finding is about a batch with a selected record, what may have been one, or their indexes.
 
         Damage has no key, no producer and no time: it counts wherever offsets don't rule it out.
@@ -70,7 +70,7 @@ class Concern:
 
 
 def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
-    """The offsets between which damage at a position lies: behind the batch before it, before the one behind it."""
+    """The offsets between which damage at a position is: after the batch before it, before the one after it."""
     first = None
     try:
         log_file = LogFile(path)

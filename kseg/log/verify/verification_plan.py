@@ -1,4 +1,4 @@
-"""What there is to verify at some paths: log directories, partitions, and what is passed over."""
+"""What to verify at some paths: log directories, partitions, and what is skipped."""
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class NothingToVerifyError(OpenError):
     """Partitions' directories are there, but no log, index or snapshot in them."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("nothing is there to verify: no log, index or snapshot", path)
+        super().__init__("there is nothing to verify: no log, index or snapshot", path)
 
 
 def plan_verification(paths: Iterable[Path], refuse: Refuse | None = None) -> VerificationPlan:
@@ -109,7 +109,7 @@ class _Planner:
             has_content |= partition.has_content
             self._pass_over(partition.path, _foreign_files(partition))
             if not partition.has_content and partition.state is None:
-                empty.append(f"{partition.path.name}/ (nothing of a log is in it)")
+                empty.append(f"{partition.path.name}/ (there is nothing of a log in it)")
         self._pass_over(log_dir.path, [*empty, *_foreign_entries(log_dir.path, taken)])
         return has_content
 

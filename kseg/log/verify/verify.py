@@ -34,7 +34,7 @@ from kseg.log.verify.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.verify.findings import Finding, Findings
-from kseg.log.verify.selected_batches import Concern
+from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
@@ -104,26 +104,26 @@ def verify_partition(
 
 
 def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
-    """The findings in a partition that are about what a selection takes: see `Concern`.
+    """The findings in a partition that are about a selection: see `SelectedScope`.
 
     Only segments that may hold it are read. What needs the whole partition isn't checked: sequences and transactions of
     producers, their snapshots, checkpoints, the directory itself. Raises OpenError if a log can't be opened.
     """
     notes: dict[str, None] = {}
-    concern = Concern(partition, selection, notes.setdefault)
+    scope = SelectedScope(partition, selection, notes.setdefault)
     findings = Findings()
     log, producers = LogChecks(partition, findings), ProducerChecks(partition, Findings())
     producers.pass_over()
     size = 0
     for number, segment in enumerate(partition.segments):
-        if not concern.takes(segment):
+        if not scope.takes(segment):
             log.pass_over()
             continue
         log.begin(number)
         producers.begin(segment)
         _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
         size += segment.size
-    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if concern.is_about(finding))
+    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if scope.covers(finding))
     return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
@@ -224,7 +224,7 @@ def verify_paths(
         selection: which records' batches; of a selection log directories as such aren't checked.
         keep_cache: leave what is read in the page cache.
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
-        on_read: is told how many bytes of logs were read since it was told last.
+        on_read: called with how many bytes of logs were read since the last call.
     """
     for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
         yield Verified(path, tuple(findings.all(is_compacted=False)))

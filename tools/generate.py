@@ -6,6 +6,7 @@ python tools/generate.py --man build/man    writes kseg.1, kseg-dump.1, … ther
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -24,8 +25,8 @@ FILES = {
 }
 """Each generated file, and the function that gives its text.
 
-A later one may need what an earlier one wrote: without kseg/formats/fixed.py most of kseg can't be imported. Therefore
-a generator is imported when its turn comes.
+A later one may need what an earlier one wrote: with an old kseg/formats/fixed.py most of kseg can't be imported.
+Therefore a generator is imported when its turn comes.
 """
 
 
@@ -47,7 +48,9 @@ def main() -> int:
             print(f"{name} is out of date: run python tools/generate.py")
         else:
             (ROOT / name).write_text(text, encoding="utf-8")
-            print(f"{name} written")
+            print(f"{name} written", flush=True)
+            if name.endswith(".py"):  # what was imported of kseg is out of date: begin again
+                os.execv(sys.executable, [sys.executable, *sys.argv])
     return int(arguments.check and stale > 0)
 
 

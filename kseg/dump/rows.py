@@ -72,7 +72,11 @@ def _program(path: str, context: "DumpContext") -> Program:
 
 
 class TableRows:
-    """Takes JSON lines as the kernel writes them, and puts them into a table."""
+    """Takes JSON lines as the kernel writes them, and puts them into a table.
+
+    Lines come in pieces, so that one of GiB needs little memory before it is left out: a record's values could be
+    judged only when all of them are there.
+    """
 
     def __init__(self, table: "GrowingTable", names: tuple[str, ...]) -> None:
         self.table = table

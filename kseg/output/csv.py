@@ -1,6 +1,5 @@
 """CSV as in RFC 4180; the first line has the names, and lines end with a line feed."""
 
-import csv
 import io
 from collections.abc import Iterable
 
@@ -25,6 +24,8 @@ class CsvWriter:
     """
 
     def __init__(self, names: Iterable[str], *, is_safe: bool = False) -> None:
+        import csv
+
         self._text = io.StringIO(newline="")
         self._writer = csv.writer(self._text, lineterminator="\n")
         self._is_safe = is_safe

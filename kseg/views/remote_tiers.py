@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError
-from kseg.log.lookup.lookup import SpecialTime
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier, remote_tier_of
@@ -12,6 +11,7 @@ from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside
 
 if TYPE_CHECKING:
     from kseg.formats.messages import Fields
+    from kseg.log.lookup.lookup import SpecialTime
 
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
 COPIED = 1
@@ -33,8 +33,10 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
 
 
-def tier_for_lookup(partition: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
+def tier_for_lookup(partition: PartitionLog, target: "int | SpecialTime") -> RemoteTier | None:
     """The tier as a lookup needs it: with the highest offset only if that is looked for. Large metadata aren't read."""
+    from kseg.log.lookup.lookup import SpecialTime
+
     tier = find_tier(partition, MetadataBeside(CHEAP_METADATA))
     if tier is None or target is not SpecialTime.LATEST_TIERED:
         return tier

@@ -99,12 +99,11 @@ class DumpOptions(NamedTuple):
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
-    `talk` takes a line for stderr; `show_progress` a file's name, bytes read, bytes in all. `several_files` tells if
-    rows must name their file. `given` are the paths of the user's. `found` is what is wrong:
-    damage, mismatches, files below these that couldn't be read; `failed` counts those of these that couldn't be opened;
-    `unread_batches` the batches whose records weren't looked at. `part` is what of the next log is selected, None for
-    all; `is_following` when only what is new is printed, without what stands around it. `table_output` is where tables
-    go, None for standard output.
+    `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
+    `several_files`: rows must name their file. `given`: the paths that the user gave. `found`: what is wrong, as
+    damage, mismatches and unreadable files below these paths. `failed`: how many of the paths couldn't be opened.
+    `unread_batches`: batches whose records weren't checked. `part`: what is selected in the next log, None for all.
+    `is_following`: print only new records. `table_output`: where tables go, None for standard output.
     """
 
     def __init__(

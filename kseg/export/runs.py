@@ -119,10 +119,9 @@ class Marker:
     is_over: bool | None
 
     def is_left_alone(self, latest: int) -> bool:
-        """Whether the run may still commit, or is at work, where the highest number taken is that one.
+        """Whether the run may still commit or is at work; `latest` is the highest number that is taken.
 
-        What can't be told of its process is told by numbers: if the one that it was to take is taken, it has committed
-        or lost.
+        If nothing is known about its process, numbers decide: a run whose number is taken has committed or lost.
         """
         if self.is_over is not None:
             return not self.is_over

@@ -41,7 +41,7 @@ cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
 
 
 cdef tuple left_row(Py_ssize_t row, Body body, const uint8_t* base):
-    """What is told of a row that the libraries' Python interfaces shall decompress."""
+    """What the Python interfaces of the libraries need to decompress a row."""
     if body.frame.at == NULL:
         return row, body.codec, body.magic, -1, -1
     return row, body.codec, body.magic, body.frame.at - base, body.frame.end - base

@@ -15,7 +15,7 @@ cdef class Output:
         self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
 
     def write(self, bytes text):
-        """Adds bytes behind what was rendered."""
+        """Adds bytes after what was rendered."""
         cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
         if size > self.capacity:
             self.flush()
@@ -125,7 +125,7 @@ cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
-    # unsafe: literals have SHORT bytes behind them, and the output has room for them
+    # unsafe: literals have SHORT bytes after them, and the output has room for them
     if size <= SHORT:
         memcpy(out, literal, SHORT)
     else:

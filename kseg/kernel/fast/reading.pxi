@@ -3,7 +3,7 @@
 cdef struct Cursor:
     const uint8_t* at
     const uint8_t* end
-    bint failed  # something was wanted that isn't there: what is read behind it means nothing
+    bint failed  # something was wanted that isn't there: what is read after it means nothing
 
 
 cdef struct Bytes:

@@ -141,7 +141,7 @@ cdef inline uint64_t zeros(uint64_t word) noexcept nogil:
     return ~(((word & each(0x7F)) + each(0x7F)) | word | each(0x7F))
 
 
-cdef uint8_t json_letters[256]  # what stands for a byte: itself, or the letter behind a backslash
+cdef uint8_t json_letters[256]  # what a byte is written as: itself, or the letter after a backslash
 cdef uint8_t json_escapes[256]  # 1 if a backslash comes before it, 2 if it takes the form \\u00xx
 for _byte in range(256):
     json_letters[_byte] = {ord("\n"): ord("n"), ord("\t"): ord("t"), ord("\r"): ord("r")}.get(_byte, _byte)
@@ -203,7 +203,7 @@ cdef uint8_t* put_json_control(uint8_t* out, const uint8_t* at, int size) noexce
 
 
 cdef Py_ssize_t put_json_controls(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
-    """As put_json_text, with characters beyond ASCII that control. Ends at `stop`, or behind a character across it."""
+    """Like put_json_text, with control characters beyond ASCII. Ends at `stop`, or after a character across it."""
     cdef uint8_t* start = out
     cdef const uint8_t* at = text[0]
     cdef bint good

@@ -6,6 +6,7 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h
+PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -107,7 +108,7 @@ test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
 REPEAT := 3
-bench: $(KERNEL) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
+bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
 	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
@@ -167,6 +168,11 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 	else \
 	    echo twin >$@; $(call no_kernel); \
 	fi
+
+$(PEERS): $(KERNEL)
+	@echo 'Installing what kseg is compared with'
+	@$(VENV_PYTHON) -m pip install -q --group bench
+	@touch $@
 
 $(SPARK): $(KERNEL)
 	@echo 'Installing Spark: some 700 MB'

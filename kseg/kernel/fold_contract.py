@@ -21,7 +21,7 @@ class Event(IntFlag):
     """
 
     LEGACY = 1
-    "It's a v0 or v1 entry."
+    "It's a v0 or v1 entry, and these aren't passed."
     INVALID = 2
     "Its CRC is wrong."
     BOUND = 4
@@ -135,6 +135,8 @@ class HeaderFold(Protocol):
     end: position after the last batch. batches, records: how many. codecs: bit n is set if a batch uses codec n.
 
     offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it.
+    passes_legacy: whether v0 and v1 entries are passed too, unless RECORDS is watched; a wrapper counts as without
+    records then, and its last offset as its base offset.
     producers: known ones; updated where PRODUCER is watched. offset_entries, time_entries: compared where INDEX is.
     """
 
@@ -153,6 +155,7 @@ class HeaderFold(Protocol):
     offset_bound: int
     timestamp_bound: int
     position_bound: int
+    passes_legacy: bool
     offset_entries: OffsetEntries | None
     time_entries: TimeEntries | None
 

@@ -216,7 +216,7 @@ class TimeEntries:
 
 
 class _Header(NamedTuple):
-    """The facts of a v2 header that a fold looks at."""
+    """The facts of a header that a fold looks at."""
 
     position: int
     size: int
@@ -240,6 +240,18 @@ class _Header(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
 
 
+def _batch_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
+    return _Header(position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others)
+
+
+def _entry_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    """Of a v0 or v1 entry; a wrapper's own base offset and records aren't known here."""
+    _, _, _, magic, crc, attributes, offset, _, timestamp, *_, count = _entry_values(buffer, at, size)
+    attributes &= CODEC_MASK | TIMESTAMP_TYPE_MASK if magic == 1 else CODEC_MASK
+    return _Header(position, size, offset, 0, offset, -1, crc, attributes, timestamp, -1, -1, -1, max(count, 0))
+
+
 class HeaderFold:
     """See the contract."""
 
@@ -250,6 +262,7 @@ class HeaderFold:
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
         self.largest_size = self.end = self.batches = self.records = self.codecs = 0
         self.ends_keyed: bool | None = None
+        self.passes_legacy = False
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
@@ -285,12 +298,12 @@ class HeaderFold:
 
     def _step(self, buffer: memoryview | bytes, at: int, size: int, position: int, body: bytes | None) -> int:
         """Passes a row if nothing happens in it; else the events."""
-        if not 2 <= buffer[at + MAGIC_POSITION] < 128:
+        if 2 <= buffer[at + MAGIC_POSITION] < 128:
+            header = _batch_header(buffer, at, size, position)
+        elif not self.passes_legacy or self._watched & Event.RECORDS:
             return Event.LEGACY
-        base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
-        header = _Header(
-            position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others
-        )
+        else:
+            header = _entry_header(buffer, at, size, position)
         events = self._events(header) & self._watched
         has_producer = header.producer_id >= 0 and bool(self._watched & Event.PRODUCER)
         if not events and has_producer:

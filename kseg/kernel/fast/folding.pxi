@@ -208,10 +208,36 @@ cdef class TimeEntries:
 # --- the fold -------------------------------------------------------------------------------------------------------
 
 cdef struct HeaderView:
-    # the facts of a v2 header that a fold looks at
+    # the facts of a header that a fold looks at
     int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
     uint32_t crc
     int attributes, last_offset_delta
+
+
+cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: a v2 header is there."""
+    header.base_offset = batch_base_offset(at)
+    header.last_offset_delta = batch_last_offset_delta(at)
+    header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
+    header.leader_epoch = batch_partition_leader_epoch(at)
+    header.attributes = batch_attributes(at)
+    header.max_timestamp = batch_max_timestamp(at)
+    header.producer_id = batch_producer_id(at)
+    header.records_count = batch_records_count(at)
+    header.crc = batch_crc(at)
+
+
+cdef void view_entry(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: the header of a v0 or v1 entry is there."""
+    header.base_offset = header.last_offset = entry_v0_offset(at)
+    header.last_offset_delta = 0
+    header.leader_epoch = header.max_timestamp = header.producer_id = -1
+    header.attributes = entry_v0_attributes(at) & CODEC_MASK
+    header.records_count = header.attributes == 0
+    header.crc = entry_v0_crc(at)
+    if at[MAGIC_AT] == 1:
+        header.attributes = entry_v0_attributes(at) & (CODEC_MASK | TIMESTAMP_TYPE_MASK)
+        header.max_timestamp = entry_v1_timestamp(at)
 
 
 @cython.final
@@ -220,6 +246,7 @@ cdef class HeaderFold:
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
     cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
+    cdef public bint passes_legacy
     cdef int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
@@ -299,18 +326,13 @@ cdef class HeaderFold:
         cdef HeaderView header
         cdef Producer* producer = NULL
         cdef int events
-        if at[MAGIC_AT] < 2 or at[MAGIC_AT] > 127:
-            return EVENT_LEGACY
         header.position, header.size = position, size
-        header.base_offset = batch_base_offset(at)
-        header.last_offset_delta = batch_last_offset_delta(at)
-        header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
-        header.leader_epoch = batch_partition_leader_epoch(at)
-        header.attributes = batch_attributes(at)
-        header.max_timestamp = batch_max_timestamp(at)
-        header.producer_id = batch_producer_id(at)
-        header.records_count = batch_records_count(at)
-        header.crc = batch_crc(at)
+        if 2 <= at[MAGIC_AT] <= 127:
+            view_batch(&header, at)
+        elif not self.passes_legacy or self.watched & EVENT_RECORDS:
+            return EVENT_LEGACY
+        else:
+            view_entry(&header, at)
         events = self.events_of(&header) & self.watched
         if not events and header.producer_id >= 0 and self.watched & EVENT_PRODUCER:
             producer = self.producers.find(header.producer_id)

@@ -123,6 +123,12 @@ class ProducerStates:
     def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
         """Starts with the entries of a snapshot that ends where the batches begin."""
         self.producers = Producers()
+        self.open_transactions: dict[int, int] = {}
+        self._begun: list[tuple[int, int]] = []
+        self.start_with(entries)
+
+    def start_with(self, entries: Iterable[ProducerState]) -> None:
+        """Takes the entries of the snapshot that ends where the first batch begins."""
         for entry in entries:
             self.producers.put(entry)
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]

@@ -193,6 +193,12 @@ class HeaderFold(Protocol):
     def take(self, header: Any) -> None:
         """Passes a batch, a BatchHeader, whatever happens in it; producers and index entries stay as they are."""
 
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers of whose open transactions batches were passed since this was last asked.
+
+        With the time of the last one, if it's a LogAppendTime; else None.
+        """
+
     def recent(self) -> list[tuple[int, int, int]]:
         """Base offset, last offset and CRC of the last batches, at most RECENT."""
 

@@ -252,6 +252,7 @@ class HeaderFold:
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
+        self._continued: dict[int, bool] = {}
         self._recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
 
     def fold(
@@ -338,6 +339,14 @@ class HeaderFold:
         if known is not None:
             of_batch = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
             self.producers.put((known[0], known[1], *of_batch, known[6], known[7]))
+            if known[7] >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self._continued[known[0]] = bool(header.attributes & TIMESTAMP_TYPE_MASK)
+
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers with batches of open transactions since this was last asked; see the contract."""
+        continued, self._continued = self._continued, {}
+        known = [(self.producers.get(producer_id), by_broker) for producer_id, by_broker in continued.items()]
+        return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
         """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""

@@ -81,11 +81,12 @@ def _history(fold: Any, content: bytes, rows: Any, count: int) -> list[Any]:
         row, events = fold.fold(content, rows, row, count, 7)
         history.append((row, int(events), _state(fold)))
         if row == count:
-            return history
+            return [*history, fold.continued(), fold.continued()]
         header = parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START])
         if header.producer_id >= 0:
             of_batch = header.last_sequence, header.last_offset, 0, header.max_timestamp
-            fold.producers.put((header.producer_id, header.producer_epoch, *of_batch, -1, -1))
+            first_offset = header.first_offset if header.is_transactional else -1
+            fold.producers.put((header.producer_id, header.producer_epoch, *of_batch, -1, first_offset))
         fold.take(header)
         row += 1
 

@@ -226,10 +226,12 @@ cdef class HeaderFold:
     cdef OffsetEntries offsets
     cdef TimeEntries times
     cdef int64_t recent_batches[3 * RECENT]
+    cdef Growing continued_ids
     cdef RecordView view
 
     def __cinit__(self, int watched, ProducerTable producers=None):
         self.watched = watched
+        self.continued_ids = Growing()
         self.producers = ProducerTable() if producers is None else producers
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
@@ -294,7 +296,7 @@ cdef class HeaderFold:
                 raise IndexError("a row outside the buffer")
         return 0
 
-    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
+    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) except -1 nogil:
         """Passes a row if nothing happens in it; else the events. unsafe: its header is there."""
         cdef HeaderView header
         cdef Producer* producer = NULL
@@ -326,8 +328,31 @@ cdef class HeaderFold:
             producer.last_offset = header.last_offset
             producer.offset_delta = header.last_offset_delta
             producer.timestamp = header.max_timestamp
+            if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
         self.pass_header(&header)
         return 0
+
+    cdef int note_continued(self, Producer* producer, bint has_append_time) except -1 nogil:
+        if producer.continued == NOT_CONTINUED:
+            add_int64(self.continued_ids, producer.id)
+        producer.continued = CONTINUED_BY_BROKER if has_append_time else CONTINUED
+        return 0
+
+    def continued(self):
+        cdef Growing ids = self.continued_ids
+        cdef Producer* producer
+        cdef Py_ssize_t i
+        if ids.used == 0:
+            return []
+        result = []
+        self.continued_ids = Growing()
+        for i in range(ids.used // 8):
+            producer = self.producers.find((<int64_t*>ids.memory)[i])
+            has_append_time = producer.continued == CONTINUED_BY_BROKER
+            producer.continued = NOT_CONTINUED
+            result.append((producer.id, producer.timestamp if has_append_time else None))
+        return result
 
     cdef int events_of(self, HeaderView* header) noexcept nogil:
         cdef int events = 0

@@ -10,7 +10,6 @@ from kseg.reading.log_file import LogFile
 
 JUDGED = (
     Event.CONTROL
-    | Event.TRANSACTIONAL
     | Event.PRODUCER
     | Event.SEQUENCE
     | Event.OFFSET

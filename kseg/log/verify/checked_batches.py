@@ -53,7 +53,7 @@ def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
         if isinstance(item, Damage):
             yield item
         else:
-            yield from _batches_of(log_file, item)
+            yield from checked_rows(log_file, item, item.first, item.last)
 
 
 class InnerProblem(NamedTuple):
@@ -76,7 +76,7 @@ def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
         is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
         is_falling = any(map(ge, offsets, offsets[1:]))
         if is_suspicious or b"\1" in bytes(columns.control) or is_falling or _holds_strays(piece, columns):
-            for batch in _batches_of(log_file, piece):
+            for batch in checked_rows(log_file, piece, piece.first, piece.last):
                 if isinstance(batch, CheckedBatch):
                     yield from _problem_inside(batch)
 
@@ -128,11 +128,11 @@ def _holds_strays(piece: Slice, columns: Columns) -> bool:
     return False
 
 
-def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
-    run, first, last = piece.run, piece.first, piece.last
-    records = _RecordColumns(
-        kernel.load().columns(run.buffer, run.rows, first, last, run.position, piece.bodies), piece
-    )
+def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iterator[CheckedBatch | Damage]:
+    """The batches of a slice's rows first … last - 1; one whose CRC is wrong is a damage of its size."""
+    run, bodies = piece.run, piece.bodies
+    columns = kernel.load().columns(run.buffer, run.rows, first, last, run.position, bodies, first_body=piece.first)
+    records = _RecordColumns(columns, piece)
     for row in range(first, last):
         start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
         if not valid:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
-from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.batch_events import JUDGED
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
@@ -48,12 +50,13 @@ class ProducerChecks:
     Reports what needs the whole log only while no damage was met: `forget` says that there was one.
     """
 
-    def __init__(self, partition: PartitionLog, findings: Findings) -> None:
+    def __init__(self, partition: PartitionLog, fold: HeaderFold, known: KnownProducers, findings: Findings) -> None:
+        self._fold = fold
         self._findings = findings
         self._partition = partition
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
         self._log_start = partition.log_start_offset()
-        self._known = KnownProducers(self._first_offset, self._log_start)
+        self._known = known
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
         self._first_readable: dict[int, int] = {}
@@ -86,10 +89,25 @@ class ProducerChecks:
         self._snapshots.clear()
         self._doubt_open()
 
+    @property
+    def offset_bound(self) -> int:
+        """Where the next snapshot was taken."""
+        return min(self._snapshots[0][0], MOST) if self._snapshots else MOST
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed: batches of known producers that follow on, and others."""
+        self._next_offset = max(self._next_offset, self._fold.next_offset)
+        if self._fold.append_time > self._clock:
+            self._read_clock(self._fold.append_time)
+
     def take(self, batch: CheckedBatch) -> None:
         """Takes the next batch."""
         self._compare_snapshots(batch.base_offset)
         self._next_offset = max(self._next_offset, batch.last_offset + 1)
+        self._take_producer(batch)
+        self._fold.watched = JUDGED | Event.APPEND_TIME if self._unseen else JUDGED
+
+    def _take_producer(self, batch: CheckedBatch) -> None:
         header = batch.header
         if batch.marker is not None or header.is_log_append_time:
             self._read_clock(header.max_timestamp)
@@ -243,7 +261,7 @@ class ProducerChecks:
         try:
             with ProducerSnapshot(path) as snapshot:
                 if end_offset == self._first_offset and self._next_offset == end_offset:
-                    self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+                    self._known.states.start_with(snapshot.entries())  # what was before the log begins
                 for sentence in self._known.contradictions(snapshot.entries(), end_offset):
                     self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
         except KsegError as error:

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import HeaderFold
+from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.log_dir import (
     LogDir,
 )
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import checked_batches
 from kseg.log.verify.checks_of_indexes import (
     ActiveIndexCheck,
@@ -71,8 +76,7 @@ def verify_partition(
     """
     findings = Findings()
     problems: list[KsegError] = []
-    log = LogChecks(partition, findings)
-    producers = ProducerChecks(partition, findings)
+    log, producers = _checks(partition, findings, findings)
     check_directory(partition, findings)
     for number, segment in enumerate(partition.segments):
         log.begin(number)
@@ -110,7 +114,7 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
     notes: dict[str, None] = {}
     scope = SelectedScope(partition, selection, notes.setdefault)
     findings = Findings()
-    log, producers = LogChecks(partition, findings), ProducerChecks(partition, Findings())
+    log, producers = _checks(partition, findings, Findings())
     producers.pass_over()
     size = 0
     for number, segment in enumerate(partition.segments):
@@ -125,6 +129,15 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
     return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
+def _checks(
+    partition: PartitionLog, findings: Findings, findings_of_producers: Findings
+) -> tuple[LogChecks, ProducerChecks]:
+    """The checks of a partition's batches, which share a fold over them."""
+    known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    fold = kernel.load().HeaderFold(JUDGED, known.states.producers.table)
+    return LogChecks(partition, fold, findings), ProducerChecks(partition, fold, known, findings_of_producers)
+
+
 def _check_segment(
     partition: PartitionLog,
     segment: SegmentFiles,
@@ -137,9 +150,13 @@ def _check_segment(
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
-        checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
+        fold = log.fold
+        checks = _index_checks(partition, segment, fold, findings, stack, is_closed=is_closed)
         log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
-        for item in checked_batches(log_file):
+        fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
+        for item in eventful_batches(log_file, fold):
+            log.notice_passed()
+            producers.notice_passed()
             if isinstance(item, Damage):
                 log.take_damage(item)
                 producers.take_damage(item)
@@ -152,16 +169,34 @@ def _check_segment(
             producers.take(item)
             for check in checks:
                 check.take(item)
+            log.pass_batch(item)
+            fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
+        log.notice_passed()
+        producers.notice_passed()
         for check in checks:
             check.finish()
     producers.end(segment)
 
 
+def _bounds(log: LogChecks, producers: ProducerChecks, checks: list[IndexCheck]) -> tuple[int, int]:
+    """The offset and the position from which on a batch has to be looked at."""
+    offsets = (log.offset_bound, producers.offset_bound, *(check.offset_bound for check in checks))
+    return min(offsets), min((check.position_bound for check in checks), default=MOST)
+
+
 def _index_checks(
-    partition: PartitionLog, segment: SegmentFiles, findings: Findings, stack: ExitStack, *, is_closed: bool
+    partition: PartitionLog,
+    segment: SegmentFiles,
+    fold: HeaderFold,
+    findings: Findings,
+    stack: ExitStack,
+    *,
+    is_closed: bool,
 ) -> list[IndexCheck]:
     """The comparisons to be made while a segment is read, after a look at its indexes as files."""
     checks: list[IndexCheck] = []
+    fold.offset_entries = fold.time_entries = None
+    fold.last_offset, fold.end, fold.largest_size = -1, 0, 0
     base = segment.base_offset
     path = segment.path
     is_missing = segment.offset_index is None and partition.has_indexes
@@ -173,19 +208,19 @@ def _index_checks(
             index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
             check_index_file(index.file, index.count, findings, is_closed=is_closed)
             if is_closed or index.count == index.capacity:
-                checks.append(OffsetIndexCheck(index, findings))
+                checks.append(OffsetIndexCheck(index, fold, findings))
             else:
                 found = Findings()
-                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, found), found, findings))
+                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, fold, found), found, findings))
     if segment.time_index is not None:
         with unreadable_index(segment.time_index.path, findings):
             times = stack.enter_context(TimeIndex(segment.time_index.path, base))
             check_index_file(times.file, times.count, findings, is_closed=is_closed)
             if is_closed or times.count == times.capacity:
-                checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+                checks.append(TimeIndexCheck(times, fold, findings, is_closed=is_closed))
             else:
                 found = Findings()
-                checks.append(ActiveIndexCheck(TimeIndexCheck(times, found, is_closed=False), found, findings))
+                checks.append(ActiveIndexCheck(TimeIndexCheck(times, fold, found, is_closed=False), found, findings))
     if segment.transaction_index is not None:
         with (
             unreadable_index(segment.transaction_index.path, findings),

@@ -1,9 +1,9 @@
 """`verify`: every check of a partition's files in one pass over its logs."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kseg import kernel
@@ -44,9 +44,7 @@ from kseg.log.verify.verification_plan import Order, VerificationPlan
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
-
-WORTH_PROCESSES = 256 << 20
-"""Bytes of logs below which starting processes costs more than it gains."""
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +248,7 @@ def verify_paths(
     *,
     keep_cache: bool = False,
     processes: int | None = None,
-    on_read: Callable[[int], None] | None = None,
+    on_read: OnRead | None = None,
 ) -> Iterator[Verified]:
     """What was found in each partition and log directory, one at a time, in order.
 
@@ -263,23 +261,10 @@ def verify_paths(
     """
     for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
         yield Verified(path, tuple(findings.all(is_compacted=False)))
-    wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
-    if wanted < 2:
-        for order in plan.orders:
-            yield _verify(order, selection, keep_cache, on_read)
-        return
-    from kseg.system.processes import results_by_processes
-
-    shown = 0
-    done: dict[int, Verified] = {}
-    orders = [(order, selection, keep_cache) for order in plan.orders]
-    for number, verified in results_by_processes(wanted, _verify, orders, "fork"):
-        if on_read is not None:
-            on_read(verified.size)
-        done[number] = verified
-        while (following := done.pop(shown, None)) is not None:
-            shown += 1
-            yield following
+    work = partial(_verify, selection, keep_cache)
+    with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
+        for _, verified in results:
+            yield verified
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
@@ -291,19 +276,19 @@ def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Finding
         yield log_dir.path, findings
 
 
-def _verify(
-    order: Order, selection: Selection, keep_cache: bool, on_read: Callable[[int], None] | None = None
-) -> Verified:
+def _cost_of(order: Order) -> int:
+    return order.size + SMALLEST_COST
+
+
+def _verify(selection: Selection, keep_cache: bool, order: Order, on_read: OnRead) -> Iterator[Verified]:
     try:
         partition = PartitionLog(order.path, order.checkpoints)
         if selection.is_everything:
-            return verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
-        return verify_selected(partition, selection, keep_cache=keep_cache)
+            yield verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
+            return
+        verified = verify_selected(partition, selection, keep_cache=keep_cache)
     except OpenError as error:
-        return Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
-
-
-def _worth_processes(plan: VerificationPlan) -> int:
-    if plan.size < WORTH_PROCESSES:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        yield Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
+        return
+    on_read(verified.size)
+    yield verified

@@ -127,7 +127,7 @@ class TimeEntries(Protocol):
 class HeaderFold(Protocol):
     """Goes over batches by their headers: passes those in which nothing happens, and stops at the others.
 
-    What is passed leaves this behind (a caller may set any of it):
+    watched: the events to stop at. What is passed leaves this behind (a caller may set any of it):
 
     next_offset: after the largest offset. last_offset: of the last batch. ends_keyed: whether its last record has a
     key; None if nobody looked. leader_epoch: the largest. max_timestamp, offset_of_max_timestamp: the largest time, and
@@ -138,6 +138,7 @@ class HeaderFold(Protocol):
     producers: known ones; updated where PRODUCER is watched. offset_entries, time_entries: compared where INDEX is.
     """
 
+    watched: int
     next_offset: int
     last_offset: int
     leader_epoch: int

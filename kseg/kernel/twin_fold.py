@@ -35,7 +35,6 @@ _OFFSET_ENTRY = OFFSET_INDEX_ENTRY_FIELDS.struct
 _TIME_ENTRY = TIME_INDEX_ENTRY_FIELDS.struct
 _HEADER_SIZES = {0: _ENTRY_V0.size, 1: _ENTRY_V1.size, 2: BATCH_HEADER_SIZE}
 _LARGEST_SEQUENCE = 2**31 - 1
-_ALWAYS = Event.LEGACY | Event.INVALID | Event.BOUND
 _LEAST = -(2**63)
 
 
@@ -244,7 +243,7 @@ class HeaderFold:
     """See the contract."""
 
     def __init__(self, watched: int, producers: ProducerTable | None = None) -> None:
-        self._watched = watched | _ALWAYS
+        self.watched = watched
         self.producers = ProducerTable() if producers is None else producers
         self.next_offset, self.last_offset, self.leader_epoch = 0, -1, -1
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
@@ -272,7 +271,7 @@ class HeaderFold:
             raise IndexError("fewer bodies than rows")
         for row in range(first, last):
             start, size, is_valid = (rows[row * ROW + column] for column in (START, SIZE, VALID))
-            if self._watched & Event.RECORDS and not (start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start):
+            if self.watched & Event.RECORDS and not (start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start):
                 raise IndexError("a row outside the buffer")
             if is_valid == 0:
                 return row, Event.INVALID
@@ -291,13 +290,13 @@ class HeaderFold:
         header = _Header(
             position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others
         )
-        events = self._events(header) & self._watched
-        has_producer = header.producer_id >= 0 and bool(self._watched & Event.PRODUCER)
+        events: int = self._events(header) & (self.watched | Event.BOUND)
+        has_producer = header.producer_id >= 0 and bool(self.watched & Event.PRODUCER)
         if not events and has_producer:
-            events = self._events_of_producer(header) & self._watched
-        if not events and self._watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
+            events = self._events_of_producer(header) & self.watched
+        if not events and self.watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
             events = Event.RECORDS
-        if not events and self._watched & Event.INDEX and not self._indexes_agree(header):
+        if not events and self.watched & Event.INDEX and not self._indexes_agree(header):
             events = Event.INDEX
         if events:
             return events

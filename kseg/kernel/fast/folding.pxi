@@ -220,7 +220,7 @@ cdef class HeaderFold:
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
     cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
-    cdef int watched
+    cdef public int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
     cdef OffsetEntries offsets
@@ -229,7 +229,7 @@ cdef class HeaderFold:
     cdef RecordView view
 
     def __cinit__(self, int watched, ProducerTable producers=None):
-        self.watched = watched | EVENT_LEGACY | EVENT_INVALID | EVENT_BOUND
+        self.watched = watched
         self.producers = ProducerTable() if producers is None else producers
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
@@ -311,7 +311,7 @@ cdef class HeaderFold:
         header.producer_id = batch_producer_id(at)
         header.records_count = batch_records_count(at)
         header.crc = batch_crc(at)
-        events = self.events_of(&header) & self.watched
+        events = self.events_of(&header) & (self.watched | EVENT_BOUND)
         if not events and header.producer_id >= 0 and self.watched & EVENT_PRODUCER:
             producer = self.producers.find(header.producer_id)
             events = self.events_of_producer(at, &header, producer) & self.watched

@@ -228,6 +228,12 @@ class FoldingKernel(Kernel, Protocol):
             within the room. If not, the table is full, or the next header doesn't lie in the buffer.
         """
 
+    def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:
+        """Type, coordinator epoch and timestamp of the marker in the bytes of a control batch.
+
+        None for whatever isn't an uncompressed v2 batch of one record that is a transaction's end.
+        """
+
     def header_columns(
         self, buffer: memoryview | bytes, rows: Rows, first: int, last: int, position: int
     ) -> HeaderColumns:

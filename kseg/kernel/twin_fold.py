@@ -25,8 +25,9 @@ from kseg.formats.fixed import (
 from kseg.formats.positions import size_field
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, Bodies, Buffer, RecordProblem, Rows
 from kseg.kernel.fold_contract import RECENT, UNCHECKED, Event, ProducerValues
-from kseg.kernel.twin_records import batch_pieces, read_batch
-from kseg.kernel.twin_values import int64, key_of, offset_of, timestamp_of
+from kseg.kernel.program import Slot
+from kseg.kernel.twin_records import MARKERS, batch_pieces, read_batch, read_control
+from kseg.kernel.twin_values import CODEC, COUNT, OFFSET, int64, key_of, offset_of, timestamp_of
 
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
@@ -56,6 +57,24 @@ def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple
         count += 1
         at += size
     return count, at, False
+
+
+def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
+    """The marker in a control batch of the usual form; see the contract."""
+    if len(raw) < BATCH_HEADER_SIZE or raw[MAGIC_POSITION] != 2:
+        return None
+    buffer = memoryview(raw)
+    batch = read_batch(buffer, 0, len(raw), 1, 0)
+    if batch[CODEC] or batch[COUNT] != 1:
+        return None
+    pieces = list(batch_pieces(buffer, 0, batch, None))
+    if len(pieces) != 1 or isinstance(pieces[0], RecordProblem) or len(pieces[0]) != 1:
+        return None
+    control = read_control(pieces[0][0])
+    if control is None or control[0] not in MARKERS:
+        return None
+    kind, record = control
+    return kind, cast("int", record[Slot.COORDINATOR_EPOCH - OFFSET]), timestamp_of(record)
 
 
 class HeaderColumns(NamedTuple):

@@ -27,6 +27,33 @@ def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t
     return count, at, bool(is_stuck)
 
 
+def end_marker(const uint8_t[::1] raw):
+    """The marker in a control batch of the usual form; see the contract."""
+    cdef const uint8_t* at
+    cdef RecordView view
+    cdef Walk walk
+    cdef Bytes body
+    cdef int kind
+    if raw.shape[0] < BATCH_HEADER_SIZE or raw[MAGIC_AT] != 2:
+        return None
+    at = &raw[0]
+    if batch_attributes(at) & CODEC_MASK or batch_records_count(at) != 1:
+        return None
+    fill_batch(at, raw.shape[0], True, 0, &view)
+    body.at, body.size = at + BATCH_HEADER_SIZE, raw.shape[0] - BATCH_HEADER_SIZE
+    start_walk(&walk, body, 1)
+    if not next_record(&walk, &view) or walk.body.at != walk.body.end:
+        return None
+    if view.texts[KEY].size < CONTROL_RECORD_KEY_SIZE or view.texts[VALUE].size < END_TXN_MARKER_SIZE:
+        return None
+    kind = control_key_type(view.texts[KEY].at)
+    if not 0 <= kind <= 1 or control_key_version(view.texts[KEY].at) < 0:
+        return None
+    if marker_version(view.texts[VALUE].at) < 0:
+        return None
+    return kind, marker_coordinator_epoch(view.texts[VALUE].at), view.slots[TIMESTAMP]
+
+
 @cython.final
 cdef class HeaderColumns:
     """See the contract."""

@@ -163,7 +163,7 @@ class ProducerChecks:
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
         header = batch.header
-        known = self._known.states.producers.get(header.producer_id)
+        known = self._known.states.producers.known(header.producer_id)
         if known is None:
             return
         if header.producer_epoch < known.epoch:

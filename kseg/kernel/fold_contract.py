@@ -33,7 +33,7 @@ class Event(IntFlag):
     SEQUENCE = 64
     "Its base sequence doesn't follow the last one of its producer."
     OFFSET = 128
-    "Its base offset isn't the next one."
+    "Its base offset isn't the next one, or its last offset is below it."
     SPARSE = 256
     "It has fewer records than offsets: compaction removes some."
     DELETE_HORIZON = 512
@@ -45,6 +45,8 @@ class Event(IntFlag):
     "Its records can't all be read, their offsets don't follow one another, or the largest time isn't the header's."
     INDEX = 16384
     "An index entry up to here is wrong."
+    TRANSACTION = 32768
+    "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
 
 
 class HeaderColumns(Protocol):
@@ -84,6 +86,9 @@ class ProducerTable(Protocol):
 
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that folds have passed since it was put in last."""
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -127,19 +132,22 @@ class TimeEntries(Protocol):
 class HeaderFold(Protocol):
     """Goes over batches by their headers: passes those in which nothing happens, and stops at the others.
 
-    What is passed leaves this behind (a caller may set any of it):
+    watched: the events to stop at. What is passed leaves this behind (a caller may set any of it):
 
     next_offset: after the largest offset. last_offset: of the last batch. ends_keyed: whether its last record has a
     key; None if nobody looked. leader_epoch: the largest. max_timestamp, offset_of_max_timestamp: the largest time, and
     the last offset of the first batch that has it. append_time: the largest LogAppendTime. largest_size: of a batch.
     end: position after the last batch. batches, records: how many. codecs: bit n is set if a batch uses codec n.
 
-    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it.
+    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it;
+    offset_floor: one that ends below it.
     passes_legacy: whether v0 and v1 entries are passed too, unless RECORDS is watched; a wrapper counts as without
     records then, and its last offset as its base offset.
-    producers: known ones; updated where PRODUCER is watched. offset_entries, time_entries: compared where INDEX is.
+    producers: known ones; updated where PRODUCER is watched, by transactional
+    batches where TRANSACTION is. offset_entries, time_entries: compared where INDEX is.
     """
 
+    watched: int
     next_offset: int
     last_offset: int
     leader_epoch: int
@@ -152,6 +160,7 @@ class HeaderFold(Protocol):
     records: int
     codecs: int
     ends_keyed: bool | None
+    offset_floor: int
     offset_bound: int
     timestamp_bound: int
     position_bound: int
@@ -195,6 +204,12 @@ class HeaderFold(Protocol):
     def take(self, header: Any) -> None:
         """Passes a batch, a BatchHeader, whatever happens in it; producers and index entries stay as they are."""
 
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers of whose open transactions batches were passed since this was last asked.
+
+        With the time of the last one, if it's a LogAppendTime; else None.
+        """
+
     def recent(self) -> list[tuple[int, int, int]]:
         """Base offset, last offset and CRC of the last batches, at most RECENT."""
 
@@ -222,6 +237,12 @@ class FoldingKernel(Kernel, Protocol):
         Returns:
             The count of rows; where the next batch would start; whether what stands there is no header, or doesn't end
             within the room. If not, the table is full, or the next header doesn't lie in the buffer.
+        """
+
+    def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:
+        """Type, coordinator epoch and timestamp of the marker in the bytes of a control batch.
+
+        None for whatever isn't an uncompressed v2 batch of one record that is a transaction's end.
         """
 
     def header_columns(

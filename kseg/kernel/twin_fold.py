@@ -25,8 +25,9 @@ from kseg.formats.fixed import (
 from kseg.formats.positions import size_field
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, Bodies, Buffer, RecordProblem, Rows
 from kseg.kernel.fold_contract import RECENT, UNCHECKED, Event, ProducerValues
-from kseg.kernel.twin_records import batch_pieces, read_batch
-from kseg.kernel.twin_values import int64, key_of, offset_of, timestamp_of
+from kseg.kernel.program import Slot
+from kseg.kernel.twin_records import MARKERS, batch_pieces, read_batch, read_control
+from kseg.kernel.twin_values import CODEC, COUNT, OFFSET, int64, key_of, offset_of, timestamp_of
 
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
@@ -35,7 +36,6 @@ _OFFSET_ENTRY = OFFSET_INDEX_ENTRY_FIELDS.struct
 _TIME_ENTRY = TIME_INDEX_ENTRY_FIELDS.struct
 _HEADER_SIZES = {0: _ENTRY_V0.size, 1: _ENTRY_V1.size, 2: BATCH_HEADER_SIZE}
 _LARGEST_SEQUENCE = 2**31 - 1
-_ALWAYS = Event.LEGACY | Event.INVALID | Event.BOUND
 _LEAST = -(2**63)
 
 
@@ -57,6 +57,24 @@ def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple
         count += 1
         at += size
     return count, at, False
+
+
+def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
+    """The marker in a control batch of the usual form; see the contract."""
+    if len(raw) < BATCH_HEADER_SIZE or raw[MAGIC_POSITION] != 2:
+        return None
+    buffer = memoryview(raw)
+    batch = read_batch(buffer, 0, len(raw), 1, 0)
+    if batch[CODEC] or batch[COUNT] != 1:
+        return None
+    pieces = list(batch_pieces(buffer, 0, batch, None))
+    if len(pieces) != 1 or isinstance(pieces[0], RecordProblem) or len(pieces[0]) != 1:
+        return None
+    control = read_control(pieces[0][0])
+    if control is None or control[0] not in MARKERS:
+        return None
+    kind, record = control
+    return kind, cast("int", record[Slot.COORDINATOR_EPOCH - OFFSET]), timestamp_of(record)
 
 
 class HeaderColumns(NamedTuple):
@@ -128,6 +146,7 @@ class ProducerTable:
 
     def __init__(self) -> None:
         self._values: dict[int, ProducerValues] = {}
+        self._passed: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -139,6 +158,17 @@ class ProducerTable:
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
         self._values[values[0]] = cast("ProducerValues", tuple(map(int64, values)))
+        self._passed.pop(values[0], None)
+
+    def pass_batch(self, values: ProducerValues, records: int) -> None:
+        """Sets the values of a producer after one more of its batches."""
+        batches, records_before = self.passed(values[0])
+        self.put(values)
+        self._passed[values[0]] = batches + 1, int64(records_before + records)
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that were passed since it was put in."""
+        return self._passed.get(producer_id, (0, 0))
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -256,16 +286,18 @@ class HeaderFold:
     """See the contract."""
 
     def __init__(self, watched: int, producers: ProducerTable | None = None) -> None:
-        self._watched = watched | _ALWAYS
+        self.watched = watched
         self.producers = ProducerTable() if producers is None else producers
         self.next_offset, self.last_offset, self.leader_epoch = 0, -1, -1
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
         self.largest_size = self.end = self.batches = self.records = self.codecs = 0
         self.ends_keyed: bool | None = None
         self.passes_legacy = False
+        self.offset_floor = _LEAST
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
+        self._continued: dict[int, bool] = {}
         self._recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
 
     def fold(
@@ -285,7 +317,7 @@ class HeaderFold:
             raise IndexError("fewer bodies than rows")
         for row in range(first, last):
             start, size, is_valid = (rows[row * ROW + column] for column in (START, SIZE, VALID))
-            if self._watched & Event.RECORDS and not (start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start):
+            if self.watched & Event.RECORDS and not (start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start):
                 raise IndexError("a row outside the buffer")
             if is_valid == 0:
                 return row, Event.INVALID
@@ -300,17 +332,17 @@ class HeaderFold:
         """Passes a row if nothing happens in it; else the events."""
         if 2 <= buffer[at + MAGIC_POSITION] < 128:
             header = _batch_header(buffer, at, size, position)
-        elif not self.passes_legacy or self._watched & Event.RECORDS:
+        elif not self.passes_legacy or self.watched & Event.RECORDS:
             return Event.LEGACY
         else:
             header = _entry_header(buffer, at, size, position)
-        events = self._events(header) & self._watched
-        has_producer = header.producer_id >= 0 and bool(self._watched & Event.PRODUCER)
+        events: int = self._events(header) & (self.watched | Event.BOUND)
+        has_producer = self._is_of_producer(header)
         if not events and has_producer:
-            events = self._events_of_producer(header) & self._watched
-        if not events and self._watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
+            events = self._events_of_producer(header) & self.watched
+        if not events and self.watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
             events = Event.RECORDS
-        if not events and self._watched & Event.INDEX and not self._indexes_agree(header):
+        if not events and self.watched & Event.INDEX and not self._indexes_agree(header):
             events = Event.INDEX
         if events:
             return events
@@ -328,17 +360,32 @@ class HeaderFold:
         for mask, event in _FLAGS:
             if attributes & mask:
                 events |= event
-        if header.base_offset != self.next_offset:
+        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
             events |= Event.OFFSET
         if span != header.records_count or span < 1:
             events |= Event.SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= Event.EPOCH
-        is_bound = header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-        return events | Event.BOUND if is_bound or header.position > self.position_bound else events
+        if (
+            not self.offset_floor <= header.last_offset < self.offset_bound
+            or header.max_timestamp >= self.timestamp_bound
+            or header.position > self.position_bound
+        ):
+            events |= Event.BOUND
+        return events
+
+    def _is_of_producer(self, header: _Header) -> bool:
+        """Whether the state of the header's producer is looked at."""
+        if header.producer_id >= 0 and self.watched & Event.PRODUCER:
+            return True
+        kind = header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+        return kind == TRANSACTIONAL_MASK and bool(self.watched & Event.TRANSACTION)
 
     def _events_of_producer(self, header: _Header) -> int:
         known = self.producers.get(header.producer_id)
+        if header.producer_id < 0 or not self.watched & Event.PRODUCER:
+            continues = known is not None and known[1] == header.producer_epoch and known[-1] >= 0
+            return 0 if continues else Event.TRANSACTION
         if known is None or known[1] != header.producer_epoch:
             return Event.PRODUCER
         if header.attributes & CONTROL_MASK or (header.attributes & TRANSACTIONAL_MASK and known[-1] < 0):
@@ -351,7 +398,15 @@ class HeaderFold:
         known = self.producers.get(header.producer_id)
         if known is not None:
             of_batch = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-            self.producers.put((known[0], known[1], *of_batch, known[6], known[7]))
+            self.producers.pass_batch((known[0], known[1], *of_batch, known[6], known[7]), header.records_count)
+            if known[7] >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self._continued[known[0]] = bool(header.attributes & TIMESTAMP_TYPE_MASK)
+
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers with batches of open transactions since this was last asked; see the contract."""
+        continued, self._continued = self._continued, {}
+        known = [(self.producers.get(producer_id), by_broker) for producer_id, by_broker in continued.items()]
+        return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
         """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""

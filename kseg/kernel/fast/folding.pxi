@@ -27,6 +27,33 @@ def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t
     return count, at, bool(is_stuck)
 
 
+def end_marker(const uint8_t[::1] raw):
+    """The marker in a control batch of the usual form; see the contract."""
+    cdef const uint8_t* at
+    cdef RecordView view
+    cdef Walk walk
+    cdef Bytes body
+    cdef int kind
+    if raw.shape[0] < BATCH_HEADER_SIZE or raw[MAGIC_AT] != 2:
+        return None
+    at = &raw[0]
+    if batch_attributes(at) & CODEC_MASK or batch_records_count(at) != 1:
+        return None
+    fill_batch(at, raw.shape[0], True, 0, &view)
+    body.at, body.size = at + BATCH_HEADER_SIZE, raw.shape[0] - BATCH_HEADER_SIZE
+    start_walk(&walk, body, 1)
+    if not next_record(&walk, &view) or walk.body.at != walk.body.end:
+        return None
+    if view.texts[KEY].size < CONTROL_RECORD_KEY_SIZE or view.texts[VALUE].size < END_TXN_MARKER_SIZE:
+        return None
+    kind = control_key_type(view.texts[KEY].at)
+    if not 0 <= kind <= 1 or control_key_version(view.texts[KEY].at) < 0:
+        return None
+    if marker_version(view.texts[VALUE].at) < 0:
+        return None
+    return kind, marker_coordinator_epoch(view.texts[VALUE].at), view.slots[TIMESTAMP]
+
+
 @cython.final
 cdef class HeaderColumns:
     """See the contract."""
@@ -246,21 +273,25 @@ cdef class HeaderFold:
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
     cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
+    cdef public int64_t offset_floor
     cdef public bint passes_legacy
-    cdef int watched
+    cdef public int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
     cdef OffsetEntries offsets
     cdef TimeEntries times
     cdef int64_t recent_batches[3 * RECENT]
+    cdef Growing continued_ids
     cdef RecordView view
 
     def __cinit__(self, int watched, ProducerTable producers=None):
-        self.watched = watched | EVENT_LEGACY | EVENT_INVALID | EVENT_BOUND
+        self.watched = watched
+        self.continued_ids = Growing()
         self.producers = ProducerTable() if producers is None else producers
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST_INT64
+        self.offset_floor = -MOST_INT64 - 1
 
     @property
     def ends_keyed(self):
@@ -321,7 +352,7 @@ cdef class HeaderFold:
                 raise IndexError("a row outside the buffer")
         return 0
 
-    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
+    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) except -1 nogil:
         """Passes a row if nothing happens in it; else the events. unsafe: its header is there."""
         cdef HeaderView header
         cdef Producer* producer = NULL
@@ -333,10 +364,15 @@ cdef class HeaderFold:
             return EVENT_LEGACY
         else:
             view_entry(&header, at)
-        events = self.events_of(&header) & self.watched
+        events = self.events_of(&header) & (self.watched | EVENT_BOUND)
         if not events and header.producer_id >= 0 and self.watched & EVENT_PRODUCER:
             producer = self.producers.find(header.producer_id)
             events = self.events_of_producer(at, &header, producer) & self.watched
+        elif not events and header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK \
+                and self.watched & EVENT_TRANSACTION:
+            producer = self.producers.find(header.producer_id)
+            if producer == NULL or producer.epoch != batch_producer_epoch(at) or producer.first_offset < 0:
+                events = EVENT_TRANSACTION
         if not events and self.watched & EVENT_RECORDS and not self.records_agree(at, &header, body):
             events = EVENT_RECORDS
         if not events and self.watched & EVENT_INDEX and not self.indexes_agree(&header):
@@ -348,8 +384,33 @@ cdef class HeaderFold:
             producer.last_offset = header.last_offset
             producer.offset_delta = header.last_offset_delta
             producer.timestamp = header.max_timestamp
+            producer.batches += 1
+            producer.records = sum_of(producer.records, header.records_count)
+            if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
         self.pass_header(&header)
         return 0
+
+    cdef int note_continued(self, Producer* producer, bint has_append_time) except -1 nogil:
+        if producer.continued == NOT_CONTINUED:
+            add_int64(self.continued_ids, producer.id)
+        producer.continued = CONTINUED_BY_BROKER if has_append_time else CONTINUED
+        return 0
+
+    def continued(self):
+        cdef Growing ids = self.continued_ids
+        cdef Producer* producer
+        cdef Py_ssize_t i
+        if ids.used == 0:
+            return []
+        result = []
+        self.continued_ids = Growing()
+        for i in range(ids.used // 8):
+            producer = self.producers.find((<int64_t*>ids.memory)[i])
+            has_append_time = producer.continued == CONTINUED_BY_BROKER
+            producer.continued = NOT_CONTINUED
+            result.append((producer.id, producer.timestamp if has_append_time else None))
+        return result
 
     cdef int events_of(self, HeaderView* header) noexcept nogil:
         cdef int events = 0
@@ -364,14 +425,14 @@ cdef class HeaderFold:
             events |= EVENT_APPEND_TIME
         if header.attributes & CODEC_MASK:
             events |= EVENT_COMPRESSED
-        if header.base_offset != self.next_offset:
+        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
             events |= EVENT_OFFSET
         if span != header.records_count or span < 1:
             events |= EVENT_SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= EVENT_EPOCH
-        if (header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-                or header.position > self.position_bound):
+        if (header.last_offset >= self.offset_bound or header.last_offset < self.offset_floor
+                or header.max_timestamp >= self.timestamp_bound or header.position > self.position_bound):
             events |= EVENT_BOUND
         return events
 

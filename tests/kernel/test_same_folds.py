@@ -26,7 +26,7 @@ CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".joi
 WATCHED = st.sets(st.sampled_from(list(Event))).map(lambda events: reduce(or_, events, 0))
 STATE = [
     *("next_offset", "last_offset", "leader_epoch", "max_timestamp", "offset_of_max_timestamp", "append_time"),
-    *("largest_size", "end", "batches", "records", "codecs", "ends_keyed"),
+    *("largest_size", "end", "batches", "records", "gaps", "missing", "codecs", "ends_keyed"),
 ]
 INT32 = st.integers(-(2**31), 2**31 - 1)
 

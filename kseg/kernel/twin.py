@@ -29,6 +29,7 @@ from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_objects import records
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -67,6 +68,7 @@ __all__ = [
     "columns",
     "crc32c",
     "find_header",
+    "records",
     "replace_header_values",
     "scan",
     "select",

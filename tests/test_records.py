@@ -10,10 +10,8 @@ import pytest
 
 import kseg
 from kseg.formats.codes import TimestampType
-from tests import golden
 from tests.kernel.made import BatchHeader, Message, Record, batch
 
-SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
 HEADERS = [(b"name", b"1"), (b"\xff", None), (b"name", b"")]
 # Of one record; its numbers are as large as they can be.
 CONTENT = batch(
@@ -125,12 +123,3 @@ def test_record_without_headers_has_none_and_messages_have_no_sequence(tmp_path:
     assert (second.headers, second.key, second.value, second.sequence) == ((), None, b"v", -1)
     assert (second.timestamp, second.timestamp_type) == (-1, TimestampType.NO_TIMESTAMP_TYPE)
     assert second.position == len(plain)
-
-
-@pytest.mark.usefixtures("kernel")
-def test_bare_record_of_a_reader_says_that_it_is_empty() -> None:
-    with kseg.open_segment(SAMPLE) as segment:
-        kind = type(next(segment.records()))
-    bare = kind.__new__(kind)
-    assert not hasattr(bare, "offset")
-    assert not hasattr(bare, "value_size")

@@ -65,13 +65,14 @@ def columns(
     position: int,
     bodies: Sequence[bytes | None] | None,
     record_filter: RecordFilter | None = None,
+    first_body: int = -1,
 ) -> Columns:
     """The records of rows first … last - 1, control records too; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
     table = _Table(record_filter)
-    taken = take_pieces(buffer, rows, first, last, position, bodies, first)
+    taken = take_pieces(buffer, rows, first, last, position, bodies, first_body)
     for row, (batch, pieces) in enumerate(taken, first):
         if table.is_full:
             break

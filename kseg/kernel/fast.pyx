@@ -24,8 +24,13 @@ cdef extern from "crc.h" nogil:
     uint32_t crc32_of(const uint8_t* at, size_t size)
     uint32_t crc32c_of(const uint8_t* at, size_t size)
 
+cdef extern from "escape.h" nogil:
+    void escape_prepare()
+    void escape_words(uint8_t** out, const uint8_t** at, const uint8_t* stop)
+
 NAME = "fast"
 crc_prepare()
+escape_prepare()
 
 include "fast/contract.pxi"
 include "fast/numbers.pxi"

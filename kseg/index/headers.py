@@ -96,7 +96,7 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
             continue
         for item in log_file.runs(position):
             yield item
-            position = _end(item)
+            position = end_of(item)
             break
         else:
             return
@@ -144,7 +144,8 @@ def _plausible_header(log_file: LogFile, position: int) -> BatchHeader | None:
     return parse_header(window, 0, position) if count else None
 
 
-def _end(item: Run | Damage) -> int:
+def end_of(item: Run | Damage) -> int:
+    """Position after a run's last batch, or after a damage."""
     if isinstance(item, Damage):
         return item.position + item.size
     last = (item.row_count - 1) * ROW

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.codes import DamageKind
-from kseg.log.salvage.extents import Extent, FoundLoss
+from kseg.log.salvage.extents import Extent
+from kseg.log.salvage.inner_problems import InnerProblem
+from kseg.log.salvage.replica import FoundLoss
 from kseg.log.salvage.salvage_plan import Hole, Salvage
 from kseg.log.salvage.salvage_writer import Written, WrittenFile
-from kseg.log.verify.checked_batches import InnerProblem
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line, write_lines
 from kseg.times import iso_time, now_ms

@@ -10,7 +10,6 @@ from kseg.reading.log_file import LogFile
 
 JUDGED = (
     Event.CONTROL
-    | Event.TRANSACTIONAL
     | Event.PRODUCER
     | Event.SEQUENCE
     | Event.OFFSET
@@ -21,6 +20,8 @@ JUDGED = (
     | Event.INDEX
 )
 """What no check has an opinion about may happen without it."""
+FEW = 3
+"""Events in turn after which the next batches are expected to have one too."""
 MOST_TOGETHER = 256
 """Batches that are looked at together where something happens in every one: one by one costs more."""
 
@@ -38,9 +39,10 @@ def eventful_batches(log_file: LogFile, fold: HeaderFold) -> Iterator[CheckedBat
 
 
 def _eventful_rows(log_file: LogFile, piece: Slice, fold: HeaderFold) -> Iterator[CheckedBatch | Damage]:
-    run, row, together = piece.run, piece.first, 1
+    run, row, together, stops_in_turn = piece.run, piece.first, 1, 0
     while row < piece.last:
         stop, _ = fold.fold(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
-        together = min(2 * together, MOST_TOGETHER) if stop == row else 1
+        stops_in_turn = stops_in_turn + 1 if stop == row else 0
+        together = min(2 * together, MOST_TOGETHER) if stops_in_turn > FEW else 1
         row = min(stop + together, piece.last)
         yield from checked_rows(log_file, piece, stop, row)

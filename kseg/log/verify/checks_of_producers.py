@@ -97,15 +97,31 @@ class ProducerChecks:
     def notice_passed(self) -> None:
         """Takes over what the fold has passed: batches of known producers that follow on, and others."""
         self._next_offset = max(self._next_offset, self._fold.next_offset)
-        if self._fold.append_time > self._clock:
-            self._read_clock(self._fold.append_time)
+        for producer_id, seen_at in self._fold.continued():
+            self._see(producer_id, seen_at, self._open[producer_id])
+        self._clock = max(self._clock, self._fold.append_time)
 
     def take(self, batch: CheckedBatch) -> None:
         """Takes the next batch."""
         self._compare_snapshots(batch.base_offset)
         self._next_offset = max(self._next_offset, batch.last_offset + 1)
         self._take_producer(batch)
-        self._fold.watched = JUDGED | Event.APPEND_TIME if self._unseen else JUDGED
+        self._fold.watched = self._watched
+
+    @property
+    def _watched(self) -> int:
+        """The events that matter now: the broker's times while a batch waits for one, beginnings that can be read."""
+        watched = JUDGED
+        if self._unseen:
+            watched |= Event.APPEND_TIME
+        if len(self._first_readable) < len(self._known.states.open_transactions):
+            watched |= Event.TRANSACTIONAL
+        return watched
+
+    def _see(self, producer_id: int, seen_at: int | None, opened: _OpenTransaction) -> None:
+        """Takes a batch of an open transaction, with the broker's time if it has one."""
+        self._open[producer_id] = opened._replace(seen_at=seen_at)
+        (self._unseen.add if seen_at is None else self._unseen.discard)(producer_id)
 
     def _take_producer(self, batch: CheckedBatch) -> None:
         header = batch.header
@@ -122,9 +138,7 @@ class ProducerChecks:
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
-            seen_at = header.max_timestamp if header.is_log_append_time else None
-            self._open[header.producer_id] = opened._replace(seen_at=seen_at)
-            (self._unseen.add if seen_at is None else self._unseen.discard)(header.producer_id)
+            self._see(header.producer_id, header.max_timestamp if header.is_log_append_time else None, opened)
             if batch.last_offset >= self._log_start:
                 self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
         if batch.marker is not None:
@@ -149,7 +163,7 @@ class ProducerChecks:
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
         header = batch.header
-        known = self._known.states.producers.get(header.producer_id)
+        known = self._known.states.producers.known(header.producer_id)
         if known is None:
             return
         if header.producer_epoch < known.epoch:

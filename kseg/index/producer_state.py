@@ -60,6 +60,9 @@ class CompletedTransaction(NamedTuple):
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
+    usual = kernel.load().end_marker(raw)
+    if usual is not None:
+        return EndMarker(_MARKERS[usual[0]], *usual[1:])
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None
@@ -97,10 +100,15 @@ class Producers(Mapping[int, ProducerState]):
         self.table = kernel.load().ProducerTable()
 
     def __getitem__(self, producer_id: int) -> ProducerState:
-        values = self.table.get(producer_id)
-        if values is None:
+        state = self.known(producer_id)
+        if state is None:
             raise KeyError(producer_id)
-        return ProducerState._make(values)
+        return state
+
+    def known(self, producer_id: int) -> ProducerState | None:
+        """The state of a producer; None if it isn't there. Quicker than `get`."""
+        values = self.table.get(producer_id)
+        return None if values is None else ProducerState._make(values)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.table.ids())
@@ -123,6 +131,12 @@ class ProducerStates:
     def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
         """Starts with the entries of a snapshot that ends where the batches begin."""
         self.producers = Producers()
+        self.open_transactions: dict[int, int] = {}
+        self._begun: list[tuple[int, int]] = []
+        self.start_with(entries)
+
+    def start_with(self, entries: Iterable[ProducerState]) -> None:
+        """Takes the entries of the snapshot that ends where the first batch begins."""
         for entry in entries:
             self.producers.put(entry)
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
@@ -134,7 +148,7 @@ class ProducerStates:
         """Adds a batch; returns the transaction that it ended, if it is a control batch with that marker."""
         if header.producer_id < 0:
             return None
-        known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
+        known = self.producers.known(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
         if known.epoch != header.producer_epoch:  # sequences start again
             known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
         if not header.is_control:

@@ -193,6 +193,12 @@ class HeaderFold(Protocol):
     def take(self, header: Any) -> None:
         """Passes a batch, a BatchHeader, whatever happens in it; producers and index entries stay as they are."""
 
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers of whose open transactions batches were passed since this was last asked.
+
+        With the time of the last one, if it's a LogAppendTime; else None.
+        """
+
     def recent(self) -> list[tuple[int, int, int]]:
         """Base offset, last offset and CRC of the last batches, at most RECENT."""
 
@@ -220,6 +226,12 @@ class FoldingKernel(Kernel, Protocol):
         Returns:
             The count of rows; where the next batch would start; whether what stands there is no header, or doesn't end
             within the room. If not, the table is full, or the next header doesn't lie in the buffer.
+        """
+
+    def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:
+        """Type, coordinator epoch and timestamp of the marker in the bytes of a control batch.
+
+        None for whatever isn't an uncompressed v2 batch of one record that is a transaction's end.
         """
 
     def header_columns(

@@ -34,6 +34,7 @@ from kseg.kernel.twin_fold import (
     OffsetEntries,
     ProducerTable,
     TimeEntries,
+    end_marker,
     header_columns,
     walk,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "TimeEntries",
     "columns",
     "crc32c",
+    "end_marker",
     "find_header",
     "header_columns",
     "replace_header_values",

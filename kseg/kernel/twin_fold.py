@@ -25,8 +25,9 @@ from kseg.formats.fixed import (
 from kseg.formats.positions import size_field
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, Bodies, Buffer, RecordProblem, Rows
 from kseg.kernel.fold_contract import RECENT, UNCHECKED, Event, ProducerValues
-from kseg.kernel.twin_records import batch_pieces, read_batch
-from kseg.kernel.twin_values import int64, key_of, offset_of, timestamp_of
+from kseg.kernel.program import Slot
+from kseg.kernel.twin_records import MARKERS, batch_pieces, read_batch, read_control
+from kseg.kernel.twin_values import CODEC, COUNT, OFFSET, int64, key_of, offset_of, timestamp_of
 
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
@@ -56,6 +57,24 @@ def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple
         count += 1
         at += size
     return count, at, False
+
+
+def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
+    """The marker in a control batch of the usual form; see the contract."""
+    if len(raw) < BATCH_HEADER_SIZE or raw[MAGIC_POSITION] != 2:
+        return None
+    buffer = memoryview(raw)
+    batch = read_batch(buffer, 0, len(raw), 1, 0)
+    if batch[CODEC] or batch[COUNT] != 1:
+        return None
+    pieces = list(batch_pieces(buffer, 0, batch, None))
+    if len(pieces) != 1 or isinstance(pieces[0], RecordProblem) or len(pieces[0]) != 1:
+        return None
+    control = read_control(pieces[0][0])
+    if control is None or control[0] not in MARKERS:
+        return None
+    kind, record = control
+    return kind, cast("int", record[Slot.COORDINATOR_EPOCH - OFFSET]), timestamp_of(record)
 
 
 class HeaderColumns(NamedTuple):
@@ -252,6 +271,7 @@ class HeaderFold:
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
+        self._continued: dict[int, bool] = {}
         self._recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
 
     def fold(
@@ -338,6 +358,14 @@ class HeaderFold:
         if known is not None:
             of_batch = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
             self.producers.put((known[0], known[1], *of_batch, known[6], known[7]))
+            if known[7] >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self._continued[known[0]] = bool(header.attributes & TIMESTAMP_TYPE_MASK)
+
+    def continued(self) -> list[tuple[int, int | None]]:
+        """Producers with batches of open transactions since this was last asked; see the contract."""
+        continued, self._continued = self._continued, {}
+        known = [(self.producers.get(producer_id), by_broker) for producer_id, by_broker in continued.items()]
+        return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
         """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""

@@ -17,6 +17,7 @@ from kseg.kernel.fold_contract import RECENT, Event
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.header import parse_header
 from kseg.reading.log_file import LogFile
+from kseg.reading.segment import open_segment
 from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
 
@@ -81,11 +82,12 @@ def _history(fold: Any, content: bytes, rows: Any, count: int) -> list[Any]:
         row, events = fold.fold(content, rows, row, count, 7)
         history.append((row, int(events), _state(fold)))
         if row == count:
-            return history
+            return [*history, fold.continued(), fold.continued()]
         header = parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START])
         if header.producer_id >= 0:
             of_batch = header.last_sequence, header.last_offset, 0, header.max_timestamp
-            fold.producers.put((header.producer_id, header.producer_epoch, *of_batch, -1, -1))
+            first_offset = header.first_offset if header.is_transactional else -1
+            fold.producers.put((header.producer_id, header.producer_epoch, *of_batch, -1, first_offset))
         fold.take(header)
         row += 1
 
@@ -97,6 +99,32 @@ def _state(fold: Any) -> list[Any]:
         state += [offsets.next, offsets.passed_offset, offsets.last_position]
         state += [times.next, times.last_timestamp, times.largest, times.largest_of_records, times.has_all_times]
     return [*state, fold.recent(), [fold.producers.get(each) for each in fold.producers.ids()]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS)
+def test_markers_are_equal(content: bytes) -> None:
+    rows = new_rows(len(content) // 17 + 1)
+    count, _, _ = fast.walk(content, 0, rows, len(content))
+    for row in range(count):
+        raw = content[rows[row * ROW] : rows[row * ROW] + rows[row * ROW + 1]]
+        assert fast.end_marker(raw) == twin.end_marker(raw)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_markers_of_golden_logs_are_read(kernel: Any) -> None:
+    found = set()
+    for path in [*golden.files(".log"), *golden.damaged_files(".log")]:
+        with open_segment(path) as segment:
+            for batch in segment.batches():
+                usual = kernel.end_marker(batch.raw)
+                record = next(batch.records(on_damage="skip"), None) if batch.is_control else None
+                if usual is not None and record is not None:
+                    assert record.key is not None
+                    assert record.value is not None
+                    assert usual == (record.key[3], int.from_bytes(record.value[2:6], "big"), record.timestamp)
+                    found.add(usual[0])
+    assert found == {0, 1}
 
 
 @pytest.mark.parametrize("files", [golden.files, golden.damaged_files], ids=["healthy", "damaged"])

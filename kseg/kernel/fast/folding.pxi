@@ -27,6 +27,33 @@ def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t
     return count, at, bool(is_stuck)
 
 
+def end_marker(const uint8_t[::1] raw):
+    """The marker in a control batch of the usual form; see the contract."""
+    cdef const uint8_t* at
+    cdef RecordView view
+    cdef Walk walk
+    cdef Bytes body
+    cdef int kind
+    if raw.shape[0] < BATCH_HEADER_SIZE or raw[MAGIC_AT] != 2:
+        return None
+    at = &raw[0]
+    if batch_attributes(at) & CODEC_MASK or batch_records_count(at) != 1:
+        return None
+    fill_batch(at, raw.shape[0], True, 0, &view)
+    body.at, body.size = at + BATCH_HEADER_SIZE, raw.shape[0] - BATCH_HEADER_SIZE
+    start_walk(&walk, body, 1)
+    if not next_record(&walk, &view) or walk.body.at != walk.body.end:
+        return None
+    if view.texts[KEY].size < CONTROL_RECORD_KEY_SIZE or view.texts[VALUE].size < END_TXN_MARKER_SIZE:
+        return None
+    kind = control_key_type(view.texts[KEY].at)
+    if not 0 <= kind <= 1 or control_key_version(view.texts[KEY].at) < 0:
+        return None
+    if marker_version(view.texts[VALUE].at) < 0:
+        return None
+    return kind, marker_coordinator_epoch(view.texts[VALUE].at), view.slots[TIMESTAMP]
+
+
 @cython.final
 cdef class HeaderColumns:
     """See the contract."""
@@ -226,10 +253,12 @@ cdef class HeaderFold:
     cdef OffsetEntries offsets
     cdef TimeEntries times
     cdef int64_t recent_batches[3 * RECENT]
+    cdef Growing continued_ids
     cdef RecordView view
 
     def __cinit__(self, int watched, ProducerTable producers=None):
         self.watched = watched
+        self.continued_ids = Growing()
         self.producers = ProducerTable() if producers is None else producers
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
@@ -294,7 +323,7 @@ cdef class HeaderFold:
                 raise IndexError("a row outside the buffer")
         return 0
 
-    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
+    cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) except -1 nogil:
         """Passes a row if nothing happens in it; else the events. unsafe: its header is there."""
         cdef HeaderView header
         cdef Producer* producer = NULL
@@ -326,8 +355,31 @@ cdef class HeaderFold:
             producer.last_offset = header.last_offset
             producer.offset_delta = header.last_offset_delta
             producer.timestamp = header.max_timestamp
+            if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
+                self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
         self.pass_header(&header)
         return 0
+
+    cdef int note_continued(self, Producer* producer, bint has_append_time) except -1 nogil:
+        if producer.continued == NOT_CONTINUED:
+            add_int64(self.continued_ids, producer.id)
+        producer.continued = CONTINUED_BY_BROKER if has_append_time else CONTINUED
+        return 0
+
+    def continued(self):
+        cdef Growing ids = self.continued_ids
+        cdef Producer* producer
+        cdef Py_ssize_t i
+        if ids.used == 0:
+            return []
+        result = []
+        self.continued_ids = Growing()
+        for i in range(ids.used // 8):
+            producer = self.producers.find((<int64_t*>ids.memory)[i])
+            has_append_time = producer.continued == CONTINUED_BY_BROKER
+            producer.continued = NOT_CONTINUED
+            result.append((producer.id, producer.timestamp if has_append_time else None))
+        return result
 
     cdef int events_of(self, HeaderView* header) noexcept nogil:
         cdef int events = 0

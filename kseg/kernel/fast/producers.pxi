@@ -7,6 +7,7 @@ cdef extern from "Python.h":
 cdef struct Producer:
     # index.producer_state.ProducerState
     int64_t id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset
+    int continued  # whether a fold has passed a batch of its open transaction: NOT_CONTINUED, or who set the time
 
 
 @cython.final
@@ -74,6 +75,7 @@ cdef class ProducerTable:
         (producer.id, producer.epoch, producer.last_sequence, producer.last_offset, producer.offset_delta,
          producer.timestamp, producer.coordinator_epoch, producer.first_offset) = [wrapped(value) for value in values]
         known = self.find(producer.id)
+        producer.continued = NOT_CONTINUED if known == NULL else known.continued
         if known != NULL:
             known[0] = producer
             return

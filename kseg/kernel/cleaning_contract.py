@@ -15,8 +15,8 @@ class OffsetTable(Protocol):
     """Maps the digests of keys to offsets from 0 on, in memory that is given.
 
     latest_offset: it has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
-    kept, superseded, without_key: records that `keep` has judged. producers: known ones; the batch in which one's last
-    record is isn't left out, nor is the batch before end_offset.
+    kept, superseded, without_key: records that `keep` and `rest` have judged. producers: active ones; the batch with the
+    last record of one isn't left out, nor is the batch before end_offset.
     """
 
     latest_offset: int
@@ -99,6 +99,25 @@ class OffsetTable(Protocol):
         Returns:
             The row where it stopped: `last`, or the first that has to be looked at, since it loses some records or
             has none, since its header stays, or since its records can't all be read; and the count of copies.
+        """
+
+    def rest(
+        self, buffer: memoryview, rows: Rows, row: int, bodies: Bodies | None, first_body: int
+    ) -> tuple[bytes, int, int, int] | None:
+        """What is left of a v2 batch that loses some of its records.
+
+        Args:
+            buffer: where the row lies.
+            rows: the table.
+            row: the row.
+            bodies: of the rows, as for Renderer.render.
+            first_body: the row of the first body.
+
+        Returns:
+            The bytes of the records that stay, how many they are, the base timestamp to which theirs are relative now,
+            and the largest of theirs. That base is the batch's delete horizon if it has one, else the first timestamp
+            left. None, and nothing is counted, if no record stays, one of those that do has a null value, not all can
+            be read, or it isn't a v2 batch.
         """
 
 

@@ -6,6 +6,9 @@ from enum import Enum, auto
 from struct import Struct
 from typing import NamedTuple
 
+from kseg.formats.codes import BATCH_HEADER_SIZE
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint
+from kseg.formats.varint_writing import varint
 from kseg.kernel.cleaning_contract import DIGEST_SIZE, ENTRY_SIZE
 from kseg.kernel.contract import MOST, ROW, VALID, Buffer, RecordProblem, Rows
 from kseg.kernel.twin_fold import ProducerTable
@@ -13,6 +16,9 @@ from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import batch_pieces, read_batch
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
 from kseg.kernel.twin_values import (
+    BASE_TIMESTAMP,
+    CODEC,
+    HAS_DELETE_HORIZON,
     LAST_OFFSET,
     MAGIC,
     PRODUCER_ID,
@@ -21,6 +27,7 @@ from kseg.kernel.twin_values import (
     int64,
     key_of,
     offset_of,
+    timestamp_of,
     validity_of,
     value_of,
 )
@@ -36,6 +43,14 @@ class _Fate(Enum):
     LOOK = auto()
     WHOLE = auto()
     NOTHING_LEFT = auto()
+
+
+class _Record(Enum):
+    """What becomes of a record."""
+
+    KEPT = auto()
+    SUPERSEDED = auto()
+    WITHOUT_KEY = auto()
 
 
 class _Row(NamedTuple):
@@ -148,30 +163,55 @@ class OffsetTable:
                 copies += 1
         return last, copies
 
+    def rest(
+        self, buffer: memoryview, rows: Rows, row: int, bodies: Bodies | None, first_body: int
+    ) -> tuple[bytes, int, int, int] | None:
+        """What is left of a v2 batch that loses some of its records; see the contract."""
+        start, size, is_valid = rows[row * ROW : (row + 1) * ROW]
+        (read,) = _rows(buffer, rows, row, row + 1, bodies, first_body)
+        judged = self._judged(read.records)
+        left = [record for record, fate in zip(read.records, judged, strict=True) if fate is _Record.KEPT]
+        if read.batch[MAGIC] < 2 or not is_valid or not read.is_whole or not left or None in map(value_of, left):
+            return None
+        body = bodies[row - first_body] if bodies is not None and read.batch[CODEC] else None
+        pieces = _cut(buffer[start + BATCH_HEADER_SIZE : start + size].tobytes() if body is None else body)
+        has_horizon = read.batch[HAS_DELETE_HORIZON]
+        base: int = read.batch[BASE_TIMESTAMP] if has_horizon else timestamp_of(left[0])
+        kept = [
+            _timed(piece, int64(timestamp_of(record) - base))
+            for piece, record, fate in zip(pieces, read.records, judged, strict=True)
+            if fate is _Record.KEPT
+        ]
+        self._note(judged)
+        return b"".join(kept), len(left), base, max(map(timestamp_of, left))
+
     def _fate(self, row: _Row) -> _Fate:
         """What becomes of a batch; counts its records unless it has to be looked at."""
-        superseded = without_key = 0
-        left: list[RecordValues] = []
-        for record in row.records:
-            key, offset = key_of(record), offset_of(record)
-            if offset > self.latest_offset:
-                left.append(record)
-            elif key is None:
-                without_key += 1
-            elif offset < self.get(key):
-                superseded += 1
-            else:
-                left.append(record)
-        gone = superseded + without_key
+        judged = self._judged(row.records)
+        left = [record for record, fate in zip(row.records, judged, strict=True) if fate is _Record.KEPT]
         is_bad = not row.is_whole or not all(map(validity_of, row.records))
-        if is_bad or (left and gone) or any(value_of(record) is None for record in left):
+        is_mixed = 0 < len(left) < len(judged)
+        if is_bad or is_mixed or any(value_of(record) is None for record in left):
             return _Fate.LOOK
-        if not left and (not gone or self._header_stays(row.batch)):
+        if not left and (not judged or self._header_stays(row.batch)):
             return _Fate.LOOK
-        self.kept += len(left)
-        self.superseded += superseded
-        self.without_key += without_key
+        self._note(judged)
         return _Fate.WHOLE if left else _Fate.NOTHING_LEFT
+
+    def _judged(self, records: list[RecordValues]) -> list["_Record"]:
+        return [self._record_fate(key_of(record), offset_of(record)) for record in records]
+
+    def _record_fate(self, key: bytes | None, offset: int) -> "_Record":
+        if offset > self.latest_offset:
+            return _Record.KEPT
+        if key is None:
+            return _Record.WITHOUT_KEY
+        return _Record.SUPERSEDED if offset < self.get(key) else _Record.KEPT
+
+    def _note(self, judged: list["_Record"]) -> None:
+        self.kept += judged.count(_Record.KEPT)
+        self.superseded += judged.count(_Record.SUPERSEDED)
+        self.without_key += judged.count(_Record.WITHOUT_KEY)
 
     def _header_stays(self, batch: BatchValues) -> bool:
         """Whether a batch stays without its records."""
@@ -201,3 +241,21 @@ def _rows(
             else:
                 records += piece
         yield _Row(batch, records, is_whole and not is_empty)
+
+
+def _cut(body: bytes) -> Iterator[bytes]:
+    """The records of a v2 body, each with its length; they could be read."""
+    at = 0
+    while at < len(body):
+        start = at
+        number, at = read_uvarint(body, at, LONGEST_VARINT)
+        at += number >> 1  # lengths aren't negative
+        yield body[start:at]
+
+
+def _timed(piece: bytes, timestamp_delta: int) -> bytes:
+    """A record with another timestamp delta. Its attributes become 0, as Kafka writes them."""
+    _, start = read_uvarint(piece, 0, LONGEST_VARINT)
+    _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)
+    body = b"".join((b"\0", varint(timestamp_delta), piece[rest:]))
+    return varint(len(body)) + body

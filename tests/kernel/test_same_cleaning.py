@@ -93,7 +93,9 @@ def _history(table: Any, run: Run, bodies: Any, first_offset: int) -> list[Any]:
     while row < run.row_count:
         copies, copied = bytearray(len(run.buffer)), new_rows(run.row_count)
         row, count = table.keep(run.buffer, run.rows, row, run.row_count, bodies, 0, copies, copied)
-        history.append((row, count, bytes(copies), copied, table.kept, table.superseded, table.without_key))
+        rest = table.rest(run.buffer, run.rows, row, bodies, 0) if row < run.row_count else None
+        counted = table.kept, table.superseded, table.without_key
+        history.append((row, count, bytes(copies), copied, rest, counted))
         row += 1
     return history
 

@@ -186,6 +186,38 @@ cdef class OffsetTable:
         self.without_key += without_key
         return NOTHING_LEFT
 
+    def rest(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t row, Bodies bodies, Py_ssize_t first_body):
+        cdef RecordView* view = &self.view
+        cdef Growing left = Growing()
+        cdef int64_t kept = 0, superseded = 0, without_key = 0, base = 0, largest = 0
+        cdef const uint8_t* at
+        check_range(rows, row, row + 1, bodies, first_body)
+        start_row(&self.walk, view, buffer, rows, row, bodies, row - first_body)
+        if view.slots[MAGIC] < 2 or rows[row * ROW + 2] == 0:
+            return None
+        at = self.walk.records.body.at
+        while next_of_row(&self.walk, view):
+            if view.slots[OFFSET] <= self.latest_offset and view.texts[KEY].size < 0:
+                without_key += 1
+            elif view.slots[OFFSET] <= self.latest_offset and view.slots[OFFSET] < self.offset_of(view.texts[KEY]):
+                superseded += 1
+            elif view.texts[VALUE].size < 0:
+                return None
+            else:
+                if kept == 0:
+                    base = view.slots[BASE_TIMESTAMP if view.slots[HAS_DELETE_HORIZON] else TIMESTAMP]
+                    largest = view.slots[TIMESTAMP]
+                largest = max(largest, view.slots[TIMESTAMP])
+                add_timed(left, at, self.walk.records.body.at, <int64_t>(<uint64_t>view.slots[TIMESTAMP] - <uint64_t>base))
+                kept += 1
+            at = self.walk.records.body.at
+        if self.walk.records.problem != NO_PROBLEM or kept == 0:
+            return None
+        self.kept += kept
+        self.superseded += superseded
+        self.without_key += without_key
+        return (<const char*>left.memory)[:left.used], kept, base, largest
+
     cdef bint header_stays(self) noexcept nogil:
         """Whether the batch in the view stays without its records."""
         cdef Producer* known
@@ -194,6 +226,26 @@ cdef class OffsetTable:
             return False
         known = self.producers.find(slots[PRODUCER_ID])
         return sum_of(slots[LAST_OFFSET], 1) == self.end_offset or (known != NULL and slots[LAST_OFFSET] == known.last_offset)
+
+
+cdef int add_timed(Growing target, const uint8_t* at, const uint8_t* end, int64_t timestamp_delta) except -1:
+    """Adds a record that could be read, with another timestamp delta. Its attributes become 0, as Kafka writes them."""
+    cdef Cursor record
+    cdef uint8_t* out
+    cdef uint8_t* start
+    cdef int64_t size
+    record.at, record.end, record.failed = at, end, False
+    varint(&record)
+    take(&record, 1)
+    varlong(&record, 10)
+    size = 1 + varint_size(timestamp_delta) + (end - record.at)
+    out = start = target.add(size + LONGEST_VARINT)
+    out = put_varint(out, size)
+    out[0] = 0
+    out = put_varint(out + 1, timestamp_delta)
+    memcpy(out, record.at, end - record.at)
+    target.used -= size + LONGEST_VARINT - (out - start + (end - record.at))
+    return 0
 
 
 cdef inline uint64_t stored_offset(const uint8_t* slot) noexcept nogil:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kseg.errors import KsegError
+from kseg.index.headers import header_of
 from kseg.index.producer_state import ProducerState
 from kseg.kernel.contract import ROW, SIZE, new_rows
 from kseg.log.compact.cleaned_transactions import CleanedTransactions
@@ -16,7 +17,10 @@ from kseg.reading.batch import Batch, Record
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Run
 from kseg.reading.segment import batch_of
-from kseg.writer.rebuilt_batch import cleaned_batch, empty_batch
+from kseg.writer.rebuilt_batch import batch_of_rest, cleaned_batch, empty_batch
+
+_ANY_CODEC = 0
+"""Runs that are only written needn't tell their codecs."""
 
 
 class Gone(StrEnum):
@@ -91,9 +95,9 @@ class BatchCleaner:
                     run.buffer, run.rows, first, last, piece.bodies, piece.first, self._copies, self._rows
                 )
                 if count:
-                    yield Run(memoryview(self._copies), 0, self._rows, count, run.codecs)
+                    yield Run(memoryview(self._copies), 0, self._rows, count, _ANY_CODEC)
                 if stop < last:
-                    yield from self._one(run, stop)
+                    yield from self._rest(piece, stop) or self._one(run, stop)
                 first = stop + 1
 
     def _make_room(self, piece: Slice) -> None:
@@ -104,12 +108,19 @@ class BatchCleaner:
         if (piece.last - piece.first) * ROW > len(self._rows):
             self._rows = new_rows(piece.last - piece.first)
 
+    def _rest(self, piece: Slice, row: int) -> list[Run]:
+        """What is left of a batch that loses some records, if the kernel can tell that alone; else nothing."""
+        run = piece.run
+        left = self._table.rest(run.buffer, run.rows, row, piece.bodies, piece.first)
+        if left is None:
+            return []
+        return [_run_of(batch_of_rest(header_of(run, row), *left))]
+
     def _one(self, run: Run, row: int) -> Iterator[Run]:
         """What is left of a batch that isn't kept or removed as a whole."""
-        batch = batch_of(run, row)
-        raw = self.clean(batch)
+        raw = self.clean(batch_of(run, row))
         if raw:
-            yield Run(memoryview(raw), 0, array("q", (0, len(raw), 1)), 1, 1 << batch.codec)
+            yield _run_of(raw)
 
     def clean(self, batch: Batch) -> bytes:
         """The batch after cleaning; empty if it is removed. Raises KsegError if its records can't be read."""
@@ -168,3 +179,8 @@ class BatchCleaner:
             return None
         keeps = self.keeps_deletes if batch.is_legacy else not self._is_past(batch.delete_horizon_ms)
         return None if keeps else Gone.TOMBSTONE
+
+
+def _run_of(raw: bytes) -> Run:
+    """A run of one batch."""
+    return Run(memoryview(raw), 0, array("q", (0, len(raw), 1)), 1, _ANY_CODEC)

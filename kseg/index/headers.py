@@ -75,12 +75,12 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     rows stay as they are until the next run is taken. Source: FileLogInputStream.
     """
     position, wanted = start, WINDOW_SIZE
-    rows = new_rows(_WINDOW_ROWS)
+    rows, walk = new_rows(_WINDOW_ROWS), kernel.load().walk
     while position < log_file.size:
         window = log_file.read(position, wanted)
         if not window:
             return  # the file was cut while it was read
-        count, end, _ = kernel.load().walk(window, 0, rows, log_file.size - position)
+        count, end, _ = walk(window, 0, rows, log_file.size - position)
         if not log_file.is_readable(position, len(window)):
             count, end = _readable_headers(log_file, position, rows, count, end)
         if count:

@@ -21,7 +21,7 @@ class Event(IntFlag):
     """
 
     LEGACY = 1
-    "It's a v0 or v1 entry."
+    "It's a v0 or v1 entry, and these aren't passed."
     INVALID = 2
     "Its CRC is wrong."
     BOUND = 4
@@ -33,7 +33,7 @@ class Event(IntFlag):
     SEQUENCE = 64
     "Its base sequence doesn't follow the last one of its producer."
     OFFSET = 128
-    "Its base offset isn't the next one."
+    "Its base offset isn't the next one, or its last offset is below it."
     SPARSE = 256
     "It has fewer records than offsets: compaction removes some."
     DELETE_HORIZON = 512
@@ -45,6 +45,8 @@ class Event(IntFlag):
     "Its records can't all be read, their offsets don't follow one another, or the largest time isn't the header's."
     INDEX = 16384
     "An index entry up to here is wrong."
+    TRANSACTION = 32768
+    "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
 
 
 class HeaderColumns(Protocol):
@@ -84,6 +86,9 @@ class ProducerTable(Protocol):
 
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that folds have passed since it was put in last."""
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -134,8 +139,12 @@ class HeaderFold(Protocol):
     the last offset of the first batch that has it. append_time: the largest LogAppendTime. largest_size: of a batch.
     end: position after the last batch. batches, records: how many. codecs: bit n is set if a batch uses codec n.
 
-    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it.
-    producers: known ones; updated where PRODUCER is watched. offset_entries, time_entries: compared where INDEX is.
+    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it;
+    offset_floor: one that ends below it.
+    passes_legacy: whether v0 and v1 entries are passed too, unless RECORDS is watched; a wrapper counts as without
+    records then, and its last offset as its base offset.
+    producers: known ones; updated where PRODUCER is watched, by transactional
+    batches where TRANSACTION is. offset_entries, time_entries: compared where INDEX is.
     """
 
     watched: int
@@ -151,9 +160,11 @@ class HeaderFold(Protocol):
     records: int
     codecs: int
     ends_keyed: bool | None
+    offset_floor: int
     offset_bound: int
     timestamp_bound: int
     position_bound: int
+    passes_legacy: bool
     offset_entries: OffsetEntries | None
     time_entries: TimeEntries | None
 

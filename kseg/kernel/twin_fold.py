@@ -146,6 +146,7 @@ class ProducerTable:
 
     def __init__(self) -> None:
         self._values: dict[int, ProducerValues] = {}
+        self._passed: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -157,6 +158,17 @@ class ProducerTable:
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
         self._values[values[0]] = cast("ProducerValues", tuple(map(int64, values)))
+        self._passed.pop(values[0], None)
+
+    def pass_batch(self, values: ProducerValues, records: int) -> None:
+        """Sets the values of a producer after one more of its batches."""
+        batches, records_before = self.passed(values[0])
+        self.put(values)
+        self._passed[values[0]] = batches + 1, int64(records_before + records)
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that were passed since it was put in."""
+        return self._passed.get(producer_id, (0, 0))
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -234,7 +246,7 @@ class TimeEntries:
 
 
 class _Header(NamedTuple):
-    """The facts of a v2 header that a fold looks at."""
+    """The facts of a header that a fold looks at."""
 
     position: int
     size: int
@@ -258,6 +270,18 @@ class _Header(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
 
 
+def _batch_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
+    return _Header(position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others)
+
+
+def _entry_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    """Of a v0 or v1 entry; a wrapper's own base offset and records aren't known here."""
+    _, _, _, magic, crc, attributes, offset, _, timestamp, *_, count = _entry_values(buffer, at, size)
+    attributes &= CODEC_MASK | TIMESTAMP_TYPE_MASK if magic == 1 else CODEC_MASK
+    return _Header(position, size, offset, 0, offset, -1, crc, attributes, timestamp, -1, -1, -1, max(count, 0))
+
+
 class HeaderFold:
     """See the contract."""
 
@@ -268,6 +292,8 @@ class HeaderFold:
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
         self.largest_size = self.end = self.batches = self.records = self.codecs = 0
         self.ends_keyed: bool | None = None
+        self.passes_legacy = False
+        self.offset_floor = _LEAST
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
@@ -304,14 +330,14 @@ class HeaderFold:
 
     def _step(self, buffer: memoryview | bytes, at: int, size: int, position: int, body: bytes | None) -> int:
         """Passes a row if nothing happens in it; else the events."""
-        if not 2 <= buffer[at + MAGIC_POSITION] < 128:
+        if 2 <= buffer[at + MAGIC_POSITION] < 128:
+            header = _batch_header(buffer, at, size, position)
+        elif not self.passes_legacy or self.watched & Event.RECORDS:
             return Event.LEGACY
-        base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
-        header = _Header(
-            position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others
-        )
+        else:
+            header = _entry_header(buffer, at, size, position)
         events: int = self._events(header) & (self.watched | Event.BOUND)
-        has_producer = header.producer_id >= 0 and bool(self.watched & Event.PRODUCER)
+        has_producer = self._is_of_producer(header)
         if not events and has_producer:
             events = self._events_of_producer(header) & self.watched
         if not events and self.watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
@@ -334,17 +360,32 @@ class HeaderFold:
         for mask, event in _FLAGS:
             if attributes & mask:
                 events |= event
-        if header.base_offset != self.next_offset:
+        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
             events |= Event.OFFSET
         if span != header.records_count or span < 1:
             events |= Event.SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= Event.EPOCH
-        is_bound = header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-        return events | Event.BOUND if is_bound or header.position > self.position_bound else events
+        if (
+            not self.offset_floor <= header.last_offset < self.offset_bound
+            or header.max_timestamp >= self.timestamp_bound
+            or header.position > self.position_bound
+        ):
+            events |= Event.BOUND
+        return events
+
+    def _is_of_producer(self, header: _Header) -> bool:
+        """Whether the state of the header's producer is looked at."""
+        if header.producer_id >= 0 and self.watched & Event.PRODUCER:
+            return True
+        kind = header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+        return kind == TRANSACTIONAL_MASK and bool(self.watched & Event.TRANSACTION)
 
     def _events_of_producer(self, header: _Header) -> int:
         known = self.producers.get(header.producer_id)
+        if header.producer_id < 0 or not self.watched & Event.PRODUCER:
+            continues = known is not None and known[1] == header.producer_epoch and known[-1] >= 0
+            return 0 if continues else Event.TRANSACTION
         if known is None or known[1] != header.producer_epoch:
             return Event.PRODUCER
         if header.attributes & CONTROL_MASK or (header.attributes & TRANSACTIONAL_MASK and known[-1] < 0):
@@ -357,7 +398,7 @@ class HeaderFold:
         known = self.producers.get(header.producer_id)
         if known is not None:
             of_batch = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-            self.producers.put((known[0], known[1], *of_batch, known[6], known[7]))
+            self.producers.pass_batch((known[0], known[1], *of_batch, known[6], known[7]), header.records_count)
             if known[7] >= 0 and header.attributes & TRANSACTIONAL_MASK:
                 self._continued[known[0]] = bool(header.attributes & TIMESTAMP_TYPE_MASK)
 

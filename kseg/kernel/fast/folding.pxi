@@ -235,10 +235,36 @@ cdef class TimeEntries:
 # --- the fold -------------------------------------------------------------------------------------------------------
 
 cdef struct HeaderView:
-    # the facts of a v2 header that a fold looks at
+    # the facts of a header that a fold looks at
     int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
     uint32_t crc
     int attributes, last_offset_delta
+
+
+cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: a v2 header is there."""
+    header.base_offset = batch_base_offset(at)
+    header.last_offset_delta = batch_last_offset_delta(at)
+    header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
+    header.leader_epoch = batch_partition_leader_epoch(at)
+    header.attributes = batch_attributes(at)
+    header.max_timestamp = batch_max_timestamp(at)
+    header.producer_id = batch_producer_id(at)
+    header.records_count = batch_records_count(at)
+    header.crc = batch_crc(at)
+
+
+cdef void view_entry(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: the header of a v0 or v1 entry is there."""
+    header.base_offset = header.last_offset = entry_v0_offset(at)
+    header.last_offset_delta = 0
+    header.leader_epoch = header.max_timestamp = header.producer_id = -1
+    header.attributes = entry_v0_attributes(at) & CODEC_MASK
+    header.records_count = header.attributes == 0
+    header.crc = entry_v0_crc(at)
+    if at[MAGIC_AT] == 1:
+        header.attributes = entry_v0_attributes(at) & (CODEC_MASK | TIMESTAMP_TYPE_MASK)
+        header.max_timestamp = entry_v1_timestamp(at)
 
 
 @cython.final
@@ -247,6 +273,8 @@ cdef class HeaderFold:
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
     cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
+    cdef public int64_t offset_floor
+    cdef public bint passes_legacy
     cdef public int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
@@ -263,6 +291,7 @@ cdef class HeaderFold:
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST_INT64
+        self.offset_floor = -MOST_INT64 - 1
 
     @property
     def ends_keyed(self):
@@ -328,22 +357,22 @@ cdef class HeaderFold:
         cdef HeaderView header
         cdef Producer* producer = NULL
         cdef int events
-        if at[MAGIC_AT] < 2 or at[MAGIC_AT] > 127:
-            return EVENT_LEGACY
         header.position, header.size = position, size
-        header.base_offset = batch_base_offset(at)
-        header.last_offset_delta = batch_last_offset_delta(at)
-        header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
-        header.leader_epoch = batch_partition_leader_epoch(at)
-        header.attributes = batch_attributes(at)
-        header.max_timestamp = batch_max_timestamp(at)
-        header.producer_id = batch_producer_id(at)
-        header.records_count = batch_records_count(at)
-        header.crc = batch_crc(at)
+        if 2 <= at[MAGIC_AT] <= 127:
+            view_batch(&header, at)
+        elif not self.passes_legacy or self.watched & EVENT_RECORDS:
+            return EVENT_LEGACY
+        else:
+            view_entry(&header, at)
         events = self.events_of(&header) & (self.watched | EVENT_BOUND)
         if not events and header.producer_id >= 0 and self.watched & EVENT_PRODUCER:
             producer = self.producers.find(header.producer_id)
             events = self.events_of_producer(at, &header, producer) & self.watched
+        elif not events and header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK \
+                and self.watched & EVENT_TRANSACTION:
+            producer = self.producers.find(header.producer_id)
+            if producer == NULL or producer.epoch != batch_producer_epoch(at) or producer.first_offset < 0:
+                events = EVENT_TRANSACTION
         if not events and self.watched & EVENT_RECORDS and not self.records_agree(at, &header, body):
             events = EVENT_RECORDS
         if not events and self.watched & EVENT_INDEX and not self.indexes_agree(&header):
@@ -355,6 +384,8 @@ cdef class HeaderFold:
             producer.last_offset = header.last_offset
             producer.offset_delta = header.last_offset_delta
             producer.timestamp = header.max_timestamp
+            producer.batches += 1
+            producer.records = sum_of(producer.records, header.records_count)
             if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
                 self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
         self.pass_header(&header)
@@ -394,14 +425,14 @@ cdef class HeaderFold:
             events |= EVENT_APPEND_TIME
         if header.attributes & CODEC_MASK:
             events |= EVENT_COMPRESSED
-        if header.base_offset != self.next_offset:
+        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
             events |= EVENT_OFFSET
         if span != header.records_count or span < 1:
             events |= EVENT_SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= EVENT_EPOCH
-        if (header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-                or header.position > self.position_bound):
+        if (header.last_offset >= self.offset_bound or header.last_offset < self.offset_floor
+                or header.max_timestamp >= self.timestamp_bound or header.position > self.position_bound):
             events |= EVENT_BOUND
         return events
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg import kernel
 from kseg.errors import KsegError, OpenError
-from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
-from kseg.index.headers import intact_header, walk_headers
+from kseg.index.folding import pass_all
+from kseg.index.headers import header_of, header_runs, intact_header
 from kseg.index.offset_index import OffsetIndex
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
@@ -342,13 +343,16 @@ def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
 
 
 def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
-    last, damage, largest = None, None, NO_TIMESTAMP
-    for item in walk_headers(log_file, start):
+    last, damage = None, None
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy = True
+    for item in header_runs(log_file, start):
         if isinstance(item, Damage):
             damage = item
         else:
-            last, largest = item, max(largest, item.max_timestamp)
-    return Tail(start, last, largest, damage, problem)
+            pass_all(fold, item)
+            last = header_of(item, item.row_count - 1)
+    return Tail(start, last, fold.max_timestamp, damage, problem)
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:

@@ -61,8 +61,8 @@ def open_context(
         UsageError: if there is no Java that can run Spark.
         KsegError: if Spark can't start; with its own last lines.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with scratch_directory() as scratch, (scratch / "spark.err").open("w+b") as log:
+    with scratch_directory() as scratch, _own_variables(), (scratch / "spark.err").open("w+b") as log:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         own = {"spark.app.name": "kseg", f"spark.executorEnv.{SAFE_PATH}": "1"} | QUIET
         home = None
         if master is not None:
@@ -110,6 +110,20 @@ def open_server(url: str) -> "Iterator[SparkSession]":
 def parallelism_of(session: "SparkSession") -> int:
     """Tasks that a Spark Connect server runs at once, as far as it says."""
     return int(session.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+
+
+@contextmanager
+def _own_variables() -> Iterator[None]:
+    """Undoes at the end what Spark's start sets: a spark-submit from this process would take it for the user's wish."""
+    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME")}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _spark_home(archive: ClassArchive | None, scratch: Path) -> Path | None:

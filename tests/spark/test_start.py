@@ -106,6 +106,16 @@ def test_where_spark_cannot_start_one_line_has_its_words() -> None:
     assert ran.stderr.rstrip().endswith(b"Too small maximum heap")
 
 
+def test_after_spark_the_variables_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kseg.spark.session import open_context
+
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME", "SPARK_HOME", "PYTHONSAFEPATH")}
+    with open_context("local[1]") as context:
+        assert context.parallelize([1, 2], 1).sum() == 3
+    assert {name: os.environ.get(name) for name in before} == before
+
+
 @pytest.mark.parametrize(
     ("before", "after", "status"),
     [

@@ -9,15 +9,16 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.building import Speed, build_speeds
-from bench.datasets import DATA_SETS, MIB, SMALL, DataSet, make_segment
+from bench.datasets import DATA, DATA_SETS, MIB, SMALL, DataSet, Segment, make_segment
 from bench.imports import import_times
 from bench.machine import describe, kseg_version, load_average
 from bench.measure import Command, CommandFailed, measure
-from bench.peers import TOOLS, fetch_jars
+from bench.peers import TOOLS, compile_header_walk, fetch_jars
 from bench.report import DataSetResult, report
-from bench.works import COMPARISONS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
+from bench.works import COMPARISONS, GROUPS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
 
 BUILD = "build"
 FUZZING = "\n## Fuzzing\n"
@@ -30,7 +31,8 @@ def main() -> None:
     load = load_average()
     for release in TOOLS:
         fetch_jars(release)
-    comparisons = [comparison for comparison in COMPARISONS if _is_asked(comparison.divisor.work, options.work)]
+    compile_header_walk()
+    comparisons = [comparison for comparison in COMPARISONS if _is_chosen(comparison, options.work)]
     results = [
         _measure_data_set(data_set, comparisons, options)
         for data_set in DATA_SETS
@@ -39,7 +41,7 @@ def main() -> None:
     is_building = _is_asked(BUILD, options.work) and not options.data_set
     speeds: list[Speed] = build_speeds(options.repeat) if is_building else []
     small = make_segment(SMALL, 0)
-    imports = {str(run): import_times(command(run, small.path).arguments) for run in (HELP, TEXT)}
+    imports = {str(run): import_times(command(run, small, DATA).arguments) for run in (HELP, TEXT)}
     circumstances = [
         f"Command: `{shlex.join(['python', '-m', 'bench', *sys.argv[1:]])}`",
         f"Date: {datetime.now(UTC):%Y-%m-%d}",
@@ -61,13 +63,15 @@ def _kept(page: Path) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--size", type=int, default=256, help="MiB of log in each data set (default 256)")
+    parser.add_argument("--size", type=int, default=128, help="MiB of log in each data set (default 128)")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions (default 3)")
-    parser.add_argument("--only", action="append", default=[], help="a data set or a work; may be repeated")
+    parser.add_argument(
+        "--only", action="append", default=[], help="a data set, a work, or a group of works; may be repeated"
+    )
     parser.add_argument("--markdown", type=Path, help="write the tables into this file too")
     options = parser.parse_args()
     names = {data_set.name for data_set in DATA_SETS}
-    works = {comparison.divisor.work for comparison in COMPARISONS} | {BUILD}
+    works = {BUILD, *GROUPS}.union(*(comparison.names() for comparison in COMPARISONS))
     options.data_set = names.intersection(options.only)
     options.work = works.intersection(options.only)
     if unknown := set(options.only) - names - works:
@@ -77,6 +81,11 @@ def _options() -> argparse.Namespace:
 
 def _is_asked(name: str, asked: set[str]) -> bool:
     return not asked or name in asked
+
+
+def _is_chosen(comparison: Comparison, asked: set[str]) -> bool:
+    groups = {name for name, comparisons in GROUPS.items() if comparison in comparisons}
+    return not asked or bool(asked & (groups | comparison.names()))
 
 
 def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options: argparse.Namespace) -> DataSetResult:
@@ -92,7 +101,7 @@ def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options:
     is_text_measured = result.measurements.get(TEXT) and result.measurements.get(KAFKA_TEXT)
     return result._replace(
         limits=_measure_limits(result) if data_set.size is None else {},
-        comparison=_compare(segment.path) if is_text_measured else "not compared",
+        comparison=_compare(segment) if is_text_measured else "not compared",
     )
 
 
@@ -100,7 +109,8 @@ def _measure_run(run: Run, result: DataSetResult) -> None:
     if run in result.failures:
         return
     try:
-        result.measurements[run].append(measure(command(run, result.segment.path), run.sink))
+        with TemporaryDirectory(dir=DATA) as scratch:
+            result.measurements[run].append(measure(command(run, result.segment, Path(scratch)), run.sink))
     except (CommandFailed, OSError) as failure:
         result.failures[run] = str(failure)
 
@@ -115,10 +125,10 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
     return {"cat": cat.cpu_seconds, **limits}
 
 
-def _compare(path: Path) -> str:
+def _compare(segment: Segment) -> str:
     """Whether kseg's dump and the real tool's are the same bytes. If a tool fails, this says so instead."""
     try:
-        return "yes" if _digest(command(TEXT, path)) == _digest(command(KAFKA_TEXT, path)) else "no"
+        return "yes" if _digest(command(TEXT, segment, DATA)) == _digest(command(KAFKA_TEXT, segment, DATA)) else "no"
     except CommandFailed as failure:
         return f"failed: {failure}"
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +43,7 @@ DATA_SETS = (
     DataSet("v1-gzip", magic=1, codec="gzip"),
     DataSet("headers", header_count=5),
     DataSet("large-values", value_sizes=(100 * KIB, 100 * KIB)),
+    DataSet("1g-none", size=1024 * MIB),
     SMALL,
 )
 
@@ -53,6 +56,10 @@ class Segment(NamedTuple):
     records: int
     batches: int
     largest_batch: int
+
+    def partition(self) -> Path:
+        """A partition's directory, without indexes, in which this segment is closed: an empty one follows."""
+        return self.path.parent / "topic-0"
 
 
 def make_segment(data_set: DataSet, size: int) -> Segment:
@@ -67,8 +74,19 @@ def make_segment(data_set: DataSet, size: int) -> Segment:
         counts = json.loads(
             subprocess.run(program, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         )
+        os.sync()  # so that its writing back meets no measurement
         made.write_text(json.dumps({"recipe": recipe, "counts": counts}))
-    return Segment(path, **json.loads(made.read_text())["counts"])
+    segment = Segment(path, **json.loads(made.read_text())["counts"])
+    _make_partition(segment)
+    return segment
+
+
+def _make_partition(segment: Segment) -> None:
+    partition = segment.partition()
+    shutil.rmtree(partition, ignore_errors=True)
+    partition.mkdir()
+    (partition / segment.path.name).hardlink_to(segment.path)
+    (partition / f"{segment.records:020}.log").touch()
 
 
 def _arguments(data_set: DataSet, size: int) -> list[str]:

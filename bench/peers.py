@@ -1,10 +1,12 @@
-"""Kafka's releases as peers: their jars by Maven, and the command that runs their dump tool."""
+"""What kseg is compared with: Kafka's releases by Maven, and a C program that only checks headers and CRCs."""
 
+import os
 import subprocess
 from pathlib import Path
 
 HOME = Path(__file__).parent
 JARS = HOME / "jars"
+HEADER_WALK = HOME / "data" / "walk"
 TOOLS = {"4.3.1": "org.apache.kafka.tools.DumpLogSegments", "3.9.1": "kafka.tools.DumpLogSegments"}
 # What kafka-run-class.sh gives the JVM, and no logging.
 JVM_FLAGS = [
@@ -33,6 +35,13 @@ def fetch_jars(release: str) -> None:
             "-DincludeScope=runtime",
         ]
         subprocess.run([*goal, f"-Dkafka.release={release}", f"-DoutputDirectory={folder}"], check=True)
+
+
+def compile_header_walk() -> None:
+    """By the C compiler that `CC` names, or `cc`."""
+    HEADER_WALK.parent.mkdir(exist_ok=True)
+    program = [os.environ.get("CC", "cc"), "-O2", "-o", str(HEADER_WALK), str(HOME / "walk.c")]
+    subprocess.run(program, check=True)
 
 
 def class_path(release: str) -> str:

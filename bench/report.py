@@ -8,7 +8,7 @@ from bench.building import Speed, speed_rows
 from bench.datasets import MIB, DataSet, Segment
 from bench.imports import ImportTime
 from bench.measure import Measurement
-from bench.works import PEAK_BATCHES, PEAK_SIZE, PRINTING, Comparison, Run
+from bench.works import BOUNDED, PEAK_BATCHES, PEAK_SIZE, Comparison, Run
 
 SHOWN_IMPORTS = 8
 LIMITS = ("cat", "memcpy", "CRC", "codec", "codec, isal", "write")
@@ -41,18 +41,19 @@ def report(
     with_target = [comparison for comparison in comparisons if comparison.target]
     others = [comparison for comparison in comparisons if not comparison.target]
     sections = (
-        ("Targets", RATIO_NOTE, _table(RATIO_COLUMNS, _ratio_rows(results, with_target))),
-        ("Other ratios", "", _table(RATIO_COLUMNS[:-2], (row[:-2] for row in _ratio_rows(results, others)))),
-        ("Peak memory", PEAK_NOTE, _table(PEAK_COLUMNS, _peak_rows(results))),
-        ("Data sets", DATA_NOTE, _table(DATA_COLUMNS, map(_data_row, results))),
-        ("Physical limits", LIMIT_NOTE, _table(("data set", *LIMITS), map(_limit_row, results))),
-        ("Measurements", RUN_NOTE, _table(RUN_COLUMNS, _run_rows(results))),
-        ("Building", BUILD_NOTE, _table(BUILD_COLUMNS, iter(speed_rows(speeds)))),
-        ("Imports", IMPORT_NOTE, _table(IMPORT_COLUMNS, _import_rows(imports))),
+        ("Targets", RATIO_NOTE, (RATIO_COLUMNS, *_ratio_rows(results, with_target))),
+        ("Other ratios", "", (RATIO_COLUMNS[:-2], *(row[:-2] for row in _ratio_rows(results, others)))),
+        ("Peak memory", PEAK_NOTE, (PEAK_COLUMNS, *_peak_rows(results))),
+        ("Data sets", DATA_NOTE, (DATA_COLUMNS, *map(_data_row, results))),
+        ("Physical limits", LIMIT_NOTE, (("data set", *LIMITS), *map(_limit_row, filter(_has_limits, results)))),
+        ("Measurements", RUN_NOTE, (RUN_COLUMNS, *_run_rows(results))),
+        ("Building", BUILD_NOTE, (BUILD_COLUMNS, *speed_rows(speeds))),
+        ("Imports", IMPORT_NOTE, (IMPORT_COLUMNS, *_import_rows(imports))),
     )
     page = ["# Benchmarks", "\n".join(f"- {line}" for line in circumstances)]
-    for title, note, table in sections:
-        page += [f"## {title}", *filter(None, (note, table))]
+    for title, note, (columns, *rows) in sections:
+        if rows:
+            page += [f"## {title}", *filter(None, (note, _table(columns, rows)))]
     return "\n\n".join(page) + "\n"
 
 
@@ -83,7 +84,7 @@ def _ratio_row(result: DataSetResult, comparison: Comparison) -> Row:
 
 
 PEAK_NOTE = (
-    f"Bound: {PEAK_SIZE // MIB} MiB + {PEAK_BATCHES} times the file's largest batch, for the commands that print. "
+    f"Bound: {PEAK_SIZE // MIB} MiB + {PEAK_BATCHES} times the file's largest batch, for all commands but `compact`. "
     "A figure can't be lower than the benchmark's own memory, which `python pass` shows."
 )
 PEAK_COLUMNS = ("data set", "run", "largest batch KiB", "peak MiB", "bound MiB", "reached")
@@ -92,7 +93,7 @@ PEAK_COLUMNS = ("data set", "run", "largest batch KiB", "peak MiB", "bound MiB",
 def _peak_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
     for result in results:
         bound = PEAK_SIZE + PEAK_BATCHES * result.segment.largest_batch
-        for run in PRINTING:
+        for run in BOUNDED:
             if measurements := result.measurements.get(run):
                 peak = max(measurement.peak_size for measurement in measurements)
                 largest = f"{result.segment.largest_batch / 1024:.1f}"
@@ -113,6 +114,10 @@ def _data_row(result: DataSetResult) -> Row:
 
 
 LIMIT_NOTE = "CPU seconds that every reader needs at least; `bench/limits.py` says what each one is."
+
+
+def _has_limits(result: DataSetResult) -> bool:
+    return bool(result.limits)
 
 
 def _limit_row(result: DataSetResult) -> Row:
@@ -157,7 +162,7 @@ def _import_rows(imports: dict[str, list[ImportTime]]) -> Iterator[Row]:
         yield program, f"{sum(each.microseconds for each in times) / 1000:.1f}", slowest
 
 
-def _table(columns: Row, rows: Iterator[Row]) -> str:
+def _table(columns: Row, rows: Sequence[Row]) -> str:
     lines = [columns, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, tuple("-" * width for width in widths))

@@ -5,13 +5,16 @@ import sys
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from bench.datasets import Segment
 from bench.measure import Command, Measurement, Sink
-from bench.peers import dump_tool
+from bench.peers import HEADER_WALK, dump_tool
 
 HOME = Path(__file__).parent
 PYTHON = sys.executable
 KSEG = str(Path(PYTHON).with_name("kseg"))
-FILE = "FILE"  # stands for the segment's path in a command
+# What stands in a command for the segment's path, its partition's, an offset near its end, and a directory to be made.
+FILE, PARTITION, LATE_OFFSET, NEW = "FILE", "PARTITION", "LATE OFFSET", "NEW"
+FROM_END = 10  # that offset's distance to the end
 
 MIB = 1024 * 1024
 PEAK_SIZE = 48 * MIB  # target for kseg's peak memory: this and …
@@ -27,7 +30,7 @@ class Run(NamedTuple):
 
     def reads_file(self) -> bool:
         """Whether all records pass."""
-        return self.work not in ("help", "pass")
+        return self.work not in ("help", "pass", "import click")
 
     def __str__(self) -> str:
         return f"{self.reader} {self.work}" + ("" if self.sink == "null" else f" ({self.sink})")
@@ -56,6 +59,10 @@ class Comparison(NamedTuple):
     target: Target | None = None
     unit: Literal["CPU", "wall"] = "CPU"
 
+    def names(self) -> set[str]:
+        """What `--only` may say to choose it."""
+        return {self.divisor.work, *([self.dividend.work] if self.dividend.reader == "kseg" else [])}
+
     def seconds(self, measurement: Measurement) -> float:
         """Of one run, in the comparison's unit."""
         return measurement.cpu_seconds if self.unit == "CPU" else measurement.wall_seconds
@@ -67,6 +74,16 @@ KSEG_WORKS = {
     "text": ("dump", "--like", "4.3", "--print-data-log", "--files", FILE),
     "json": ("dump", "-o", "json", "--files", FILE),
     "help": ("--help",),
+    "shallow": ("dump", "--shallow", "--files", FILE),
+    "verify": ("verify", PARTITION),
+    "salvage": ("salvage", "--dry-run", PARTITION),
+    "reindex": ("reindex", "--dry-run", PARTITION),
+    "compact": ("compact", "--dry-run", PARTITION),
+    "ls": ("ls", PARTITION),
+    "retain": ("retain", PARTITION),
+    "txns": ("txns", PARTITION),
+    "lookup": ("lookup", PARTITION, "--offset", LATE_OFFSET),
+    "slice": ("slice", PARTITION, "-o", NEW),
 }
 KAFKA_WORKS = {
     "batches": ("--files", FILE),
@@ -86,23 +103,40 @@ PYTHON_READERS = {
     ("aiokafka", "iterate"): (str(HOME / "iterate.py"), "aiokafka", FILE),
     ("kafka-python", "iterate"): (str(HOME / "iterate.py"), "kafka-python", FILE),
     ("python", "pass"): ("-c", "pass"),
+    ("python", "import click"): ("-c", "import click"),
     ("python -S", "pass"): ("-S", "-c", "pass"),  # without what installed packages hook into each start
 }
 
 
-def command(run: Run, path: Path) -> Command:
-    """The run's command on that file."""
+# Programs that know nothing of Kafka, and the one that reads all headers and checks all CRCs.
+OTHER_READERS = {
+    ("C", "headers and CRC"): (str(HEADER_WALK), FILE),
+    ("cp", "slice"): ("sh", "-c", 'mkdir "$1" && cp --reflink=never "$0" "$1/0.log" && sync "$1/0.log"', FILE, NEW),
+}
+
+
+def command(run: Run, segment: Segment, scratch: Path) -> Command:
+    """The run's command on that segment; what it makes goes to a directory that it makes itself, within `scratch`."""
+    places = {
+        FILE: str(segment.path),
+        PARTITION: str(segment.partition()),
+        LATE_OFFSET: str(segment.records - FROM_END),
+        NEW: str(scratch / "topic-0"),
+    }
+    program = _program(run)
+    return program._replace(arguments=tuple(places.get(argument, argument) for argument in program.arguments))
+
+
+def _program(run: Run) -> Command:
     if run.reader.startswith("Kafka "):
         arguments = (*dump_tool(run.reader.removeprefix("Kafka ")), *KAFKA_WORKS[run.work])
-        return Command(_on(path, arguments), exit_status=1 if run.work == "help" else 0)
+        return Command(arguments, exit_status=1 if run.work == "help" else 0)
     if (run.reader, run.work) in PYTHON_READERS:
-        return Command(_on(path, (PYTHON, *PYTHON_READERS[run.reader, run.work])))
+        return Command((PYTHON, *PYTHON_READERS[run.reader, run.work]))
+    if (run.reader, run.work) in OTHER_READERS:
+        return Command(OTHER_READERS[run.reader, run.work])
     prefix, environment = KSEG_READERS[run.reader]
-    return Command(_on(path, (*prefix, KSEG, *KSEG_WORKS[run.work])), environment)
-
-
-def _on(path: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(str(path) if argument == FILE else argument for argument in arguments)
+    return Command((*prefix, KSEG, *KSEG_WORKS[run.work]), environment)
 
 
 SIXTEEN_KIB = ("16k-none", "16k-gzip", "16k-snappy", "16k-lz4", "16k-zstd")
@@ -117,20 +151,25 @@ TWIN, ZLIB, ONE_CORE = Run("kseg, twin", "text"), Run("kseg, zlib", "text"), Run
 KAFKA_BATCHES, KAFKA_TEXT = Run("Kafka 4.3.1", "batches"), Run("Kafka 4.3.1", "text")
 KAFKA_39_BATCHES, KAFKA_39_TEXT = Run("Kafka 3.9.1", "batches"), Run("Kafka 3.9.1", "text")
 AIOKAFKA = Run("aiokafka", "iterate")
-PASS = Run("python", "pass")
+PASS, IMPORT_CLICK = Run("python", "pass"), Run("python", "import click")
+SHALLOW, SLICE = Run("kseg", "shallow"), Run("kseg", "slice")
+HEADERS = Run("C", "headers and CRC")
+WALKED = ("16k-none", "single-none")
+SEARCHING = tuple(Run("kseg", work) for work in ("verify", "salvage", "reindex", "ls", "retain", "txns", "lookup"))
+COMPACT = Run("kseg", "compact")
 # The runs whose memory has a bound.
-PRINTING = (BATCHES, TEXT, JSON)
+BOUNDED = (BATCHES, TEXT, JSON, SHALLOW, *SEARCHING, SLICE)
 
-COMPARISONS = (
+READING = (
     Comparison(SIXTEEN_KIB, KAFKA_BATCHES, BATCHES, Target(at_least=5)),
     Comparison(SINGLE, KAFKA_BATCHES, BATCHES, Target(at_least=12)),
     Comparison(OTHER, KAFKA_BATCHES, BATCHES),
     Comparison(ALL, KAFKA_39_BATCHES, BATCHES),
-    Comparison(("16k-none", "16k-lz4"), KAFKA_TEXT, TEXT, Target(at_least=15)),
+    Comparison(("16k-lz4",), KAFKA_TEXT, TEXT, Target(at_least=15)),
     Comparison(("16k-snappy", "16k-zstd"), KAFKA_TEXT, TEXT, Target(at_least=10)),
     Comparison(("16k-gzip",), KAFKA_TEXT, TEXT, Target(at_least=8)),
     Comparison(("16k-gzip",), KAFKA_TEXT, ZLIB, Target(at_least=5)),
-    Comparison(SINGLE, KAFKA_TEXT, TEXT, Target(at_least=20)),
+    Comparison(("single-lz4",), KAFKA_TEXT, TEXT, Target(at_least=20)),
     Comparison(OTHER, KAFKA_TEXT, TEXT),
     Comparison(ALL, KAFKA_39_TEXT, TEXT),
     Comparison(("16k-none",), Run("Kafka 4.3.1", "text", "pipe"), Run("kseg", "text", "pipe")),
@@ -143,9 +182,23 @@ COMPARISONS = (
     Comparison(("16k-zstd", "single-none", "v1-none", "headers"), AIOKAFKA, COLUMNS),
     Comparison(ITERATED, AIOKAFKA, ITERATE),
     Comparison(("16k-none", "v1-none"), Run("kafka-python", "iterate"), ITERATE),
+)
+# What goes through a log batch by batch, beside a program that only checks headers and CRCs, and beside peers.
+WALKS = (
+    *(Comparison(WALKED, run, HEADERS) for run in (*SEARCHING, COMPACT, SHALLOW, TEXT, JSON)),
+    Comparison(WALKED, KAFKA_BATCHES, SHALLOW),
+    Comparison(("16k-none",), KAFKA_TEXT, TEXT, Target(at_least=15)),
+    Comparison(("single-none",), KAFKA_TEXT, TEXT, Target(at_least=20)),
+    Comparison(("1g-none",), SLICE, Run("cp", "slice"), unit="wall"),
+)
+START = (
     Comparison(("small",), KAFKA_TEXT, TEXT, Target(at_least=4)),
     Comparison(("small",), TEXT, PASS, Target(below=6)),
+    Comparison(("small",), TEXT, IMPORT_CLICK),
     Comparison(("small",), Run("Kafka 4.3.1", "help"), HELP),
     Comparison(("small",), HELP, PASS),
+    Comparison(("small",), HELP, IMPORT_CLICK),
     Comparison(("small",), TEXT, Run("python -S", "pass")),
 )
+GROUPS = {"walks": WALKS, "start": START}
+COMPARISONS = tuple(dict.fromkeys((*READING, *WALKS, *START)))

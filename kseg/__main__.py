@@ -24,6 +24,9 @@ def main() -> int:
     """Runs the process's own command line; gives its exit status."""
     leave_at_interrupt()
     gc.disable()  # until the command begins: what a start makes stays, and looking for garbage in it takes long
+    from kseg.system.late_inspect import put_off_inspect
+
+    put_off_inspect()
     from kseg.cli import main as run
 
     try:
@@ -35,5 +38,17 @@ def main() -> int:
     return status
 
 
+def run() -> int:
+    """Does what `main` does, and ends the process without taking it apart, unless something waits for that."""
+    status = main()
+    import atexit
+    import threading
+
+    if atexit._ncallbacks() == 0 and threading.active_count() == 1:
+        sys.stdout.flush()
+        os._exit(status)
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

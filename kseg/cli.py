@@ -78,8 +78,8 @@ def _name_variables(command: click.Command, name: str) -> None:
     """Lets `KSEG_COMMAND_OPTION` set an option, named as the user writes it: click would use the parameter's name."""
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
-            long_name = next(each for each in option.opts if each.startswith("--"))
-            option.envvar = f"KSEG_{name}{long_name[1:]}".replace("-", "_").upper()
+            long_name = next((each for each in option.opts if each.startswith("--")), option.opts[0])
+            option.envvar = f"KSEG_{name}_{long_name.lstrip('-')}".replace("-", "_").upper()
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 RANGES = (
     (0x00, 0x08),  # C0, but tab and line feed
@@ -21,7 +22,6 @@ RANGES = (
 
 CHARACTER_CLASS = "".join(f"{chr(first)}-{chr(last)}" for first, last in RANGES)
 """The same inside the brackets of a regular expression."""
-_FOUND = re.compile(f"[{CHARACTER_CLASS}]")
 
 
 def control_characters() -> Iterator[str]:
@@ -32,9 +32,9 @@ def control_characters() -> Iterator[str]:
 
 def json_escaped(text: str) -> str:
     r"""JSON with these characters as `\u009b`, of which it means the same; above U+FFFF as two halves."""
-    if (text.isascii() and "\x7f" not in text) or _FOUND.search(text) is None:
+    if (text.isascii() and "\x7f" not in text) or re.search(f"[{CHARACTER_CLASS}]", text) is None:
         return text
-    return text.translate(_JSON_ESCAPES)
+    return text.translate(_json_escapes())
 
 
 def json_bytes_escaped(content: bytes) -> bytes:
@@ -44,9 +44,12 @@ def json_bytes_escaped(content: bytes) -> bytes:
     return json_escaped(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
+@cache
+def _json_escapes() -> dict[int, str]:
+    """By the character's number."""
+    return {ord(character): _json_escape(character) for character in control_characters()}
+
+
 def _json_escape(character: str) -> str:
     halves = character.encode("utf-16-be").hex()
     return "".join(f"\\u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
-
-
-_JSON_ESCAPES = {ord(character): _json_escape(character) for character in control_characters()}

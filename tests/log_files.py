@@ -28,6 +28,8 @@ class NewBatch(NamedTuple):
     producer_epoch: int = -1
     is_transactional: bool = False
     is_control: bool = False
+    partition_leader_epoch: int = 0
+    base_sequence: int = 0
 
     @property
     def next_offset(self) -> int:
@@ -36,7 +38,7 @@ class NewBatch(NamedTuple):
 
 def batch_bytes(batch: NewBatch) -> bytes:
     """The batch as it stands in a log."""
-    sequence = -1 if batch.producer_id < 0 or batch.is_control else 0
+    sequence = -1 if batch.producer_id < 0 or batch.is_control else batch.base_sequence
     builder = _DefaultRecordBatchBuilderPy(
         2, 0, int(batch.is_transactional), batch.producer_id, batch.producer_epoch, sequence, 1 << 20
     )
@@ -44,6 +46,7 @@ def batch_bytes(batch: NewBatch) -> bytes:
         builder.append(number, record.timestamp, record.key, record.value, list(record.headers))
     data = bytearray(builder.build())
     data[0:8] = batch.base_offset.to_bytes(8, "big")
+    data[12:16] = batch.partition_leader_epoch.to_bytes(4, "big", signed=True)
     if batch.is_control:
         data[22] |= 0x20
         data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")

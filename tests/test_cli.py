@@ -302,7 +302,7 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
 
 
 def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
-    command = [Path(sys.executable).with_name("kseg"), "verify", "-q", "-o", "json", "--processes", "2", "damaged"]
+    command = [Path(sys.executable).with_name("kseg"), "verify", "-q", "-o", "json", "-j", "2", "damaged"]
     with started(command, golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it waits for the rest to be read, which a pipe doesn't hold
@@ -321,8 +321,8 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
     found = []
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
-            long_name = next(each for each in option.opts if each.startswith("--"))
-            found.append((f"KSEG_{name}_{long_name[2:]}".upper().replace("-", "_"), option))
+            known = next((each for each in option.opts if each.startswith("--")), option.opts[0])
+            found.append((f"KSEG_{name}_{known.lstrip('-')}".upper().replace("-", "_"), option))
     return found
 
 

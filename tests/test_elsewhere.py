@@ -24,9 +24,9 @@ from tests.run import KERNELS, Run
 ROOT = golden.ROOT.parent
 DUMP = "dump -o json sparse-0"
 CACHE = "ls --cache -o csv orders-0"
-VERIFY = "verify --processes 2 --gentle ."
+VERIFY = "verify -j 2 --gentle ."
 SALVAGE = "salvage damaged-0 -o ../new"
-EXPORT = "export --processes 1 orders-0 ../exported"
+EXPORT = "export -j 1 orders-0 ../exported"
 TAKEN_AWAY = {
     "`posix_fadvise`, `mincore`": (VERIFY, "del os.posix_fadvise"),
     "`cachestat`": (

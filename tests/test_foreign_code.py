@@ -27,7 +27,7 @@ COMMANDS = {
     "dump test-1-0 --value-decoder ./decoders:decode -o json": 2,
     "ls . --deep": 0,
     "lookup test-1-0 --offset 203500": 0,
-    "verify test-1-0 codecs-0 --processes 2": 0,
+    "verify test-1-0 codecs-0 -j 2": 0,
     "salvage test-1-0 -o saved": 0,
     "reindex test-1-0 -o indexes": 0,
     "explain test-1-0/00000000000000203000.log --offset 203500": 0,
@@ -41,7 +41,7 @@ COMMANDS = {
     "metadata __cluster_metadata-0": 0,
     "protocol clients.pcap": 0,
     "completion bash": 0,
-    "export big-0 exported --processes 2": 0,
+    "export big-0 exported -j 2": 0,
 }
 
 
@@ -95,7 +95,7 @@ def test_nor_what_lies_in_a_given_one(line: str, directory: Path) -> None:
     assert sprung == set(), stderr
 
 
-BY_MODULE = ["--version", "verify test-1-0 codecs-0 --processes 2", "export big-0 exported --processes 2"]
+BY_MODULE = ["--version", "verify test-1-0 codecs-0 -j 2", "export big-0 exported -j 2"]
 
 
 @pytest.mark.parametrize("line", BY_MODULE)

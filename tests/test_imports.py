@@ -170,3 +170,18 @@ def test_public_api_is_listed_before_it_is_imported() -> None:
     code = "import kseg; print(set(kseg.__all__) - set(dir(kseg)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert ran.stdout == "set()\n"
+
+
+def test_a_process_of_kseg_imports_inspect_only_when_something_of_it_is_asked_for() -> None:
+    code = """
+import sys
+from kseg.__main__ import main
+main()
+loaded = list(sys.modules)
+import inspect
+print("tokenize" in loaded, inspect.cleandoc("  a\\n    b"), inspect.signature(main), file=sys.stderr)
+"""
+    sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
+    program = [sys.executable, "-c", code, "dump", str(sample)]
+    ran = subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stderr.endswith("False a\nb () -> int\n")

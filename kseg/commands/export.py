@@ -1,6 +1,5 @@
 """`kseg export`: exports whole topics to Parquet files, with processes on this machine."""
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -8,16 +7,16 @@ import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.export_options import export_options
-from kseg.commands.options import redact_options, redaction_of
-from kseg.commands.parameters import int_number
+from kseg.commands.options import processes_option, redact_options, redaction_of
 from kseg.commands.requested_export import export_of
 from kseg.errors import UsageError
+from kseg.system.shared_work import processors
 
 
 @click.command()
 @export_options
 @redact_options
-@click.option("--processes", type=int_number(1), help="So many at once; as many as processors by default.")
+@processes_option
 @reads_archives("paths")
 @click.pass_context
 def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
@@ -46,7 +45,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     from kseg.output.export import write_plan, write_report
     from kseg.output.progress import ProgressBar
 
-    count = processes or os.cpu_count() or 1
+    count = processes or processors()
     redaction = redaction_of(options)
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))

@@ -15,6 +15,8 @@ from kseg.commands.options import (
     gentle_options,
     output_option,
     paths_argument,
+    processes_beside_others,
+    processes_option,
     progress_option,
     quiet_option,
     raw_option,
@@ -25,12 +27,11 @@ from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.listing import ListingColumns, Totals, write_listings
-from kseg.output.progress import ProgressBar
+from kseg.output.progress import Count, ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless, talk
-from kseg.system.gentle import give_way
 from kseg.system.page_cache import tells_cache
 from kseg.times import parse_zone
 from kseg.views.listings import Lister
@@ -58,6 +59,7 @@ SORT_KEYS = {
 @raw_option
 @quiet_option
 @color_option
+@processes_option
 @gentle_options
 @progress_option
 @reads_archives("paths")
@@ -72,6 +74,7 @@ def ls(
     csv_safe: bool,
     quiet: bool,
     color: bool | None,
+    processes: int | None,
     gentle: bool,
     progress: bool | None,
     **options: Any,
@@ -103,8 +106,7 @@ def ls(
     writer = RowWriter(output, color, csv_safe=csv_safe)
     settings = listing_settings(options)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    if gentle:
-        give_way()
+    processes = processes_beside_others(processes, gentle=gentle)
     if options["cache"] and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
     zone, selection = parse_zone(options["zone"]), selection_of(options)
@@ -112,17 +114,19 @@ def ls(
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, totals = Refusals(), Totals(has_selection=columns.selected)
 
+    def chosen(count: Count) -> Iterator[PartitionLog]:
+        for place in find_partitions(paths, lister.in_turn(refuse)):
+            if topic is None or fnmatchcase(place.topic or place.path.name, topic):
+                count.expect(place.size)
+                yield place
+
     def listings() -> Iterator[PartitionListing]:
-        chosen = (place for place in find_partitions(paths, refuse) if _is_chosen(place, topic))
         with ProgressBar(progress) as bar:
-            for listing in lister.listings(chosen, lambda place: bar.counting(place.path.name, place.size)):
+            count = bar.counting("ls")
+            for listing in lister.listings(chosen(count), processes, count):
                 totals.add(listing)
                 yield listing
 
     write_listings(listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort]), totals, columns, writer)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
-
-
-def _is_chosen(place: PartitionLog, topic: str | None) -> bool:
-    return topic is None or fnmatchcase(place.topic or place.path.name, topic)

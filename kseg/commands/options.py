@@ -100,9 +100,30 @@ def gentle_options(command: Command) -> Command:
     command = click.option(
         "--keep-cache", is_flag=True, help="Leave what is read in the page cache; by default the cache stays as it was."
     )(command)
-    return click.option("--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when idle.")(
-        command
-    )
+    return click.option(
+        "--gentle", is_flag=True, help="Give way to others: lowest priority, disk only when idle, one process."
+    )(command)
+
+
+def processes_option(command: Command) -> Command:
+    """`-j`: how many processes share the work; None where nobody says."""
+    return click.option(
+        "-j",
+        "processes",
+        metavar="N",
+        type=int_number(1),
+        help="How many processes share the work; as many as processors by default, if there is enough to do.",
+    )(command)
+
+
+def processes_beside_others(processes: int | None, *, gentle: bool) -> int | None:
+    """How many processes may share the work of a run, which lets others go first if it is to be gentle."""
+    if not gentle:
+        return processes
+    from kseg.system.gentle import give_way
+
+    give_way()
+    return 1 if processes is None else processes
 
 
 def redact_options(command: Command) -> Command:

@@ -1,24 +1,35 @@
 """`kseg reindex`: rebuilds indexes and other missing or wrong files from the logs, in a new directory."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.new_directories import new_directory_of
-from kseg.commands.options import cluster_metadata_option, gentle_options, new_directory_option, progress_option
+from kseg.commands.options import (
+    cluster_metadata_option,
+    gentle_options,
+    new_directory_option,
+    processes_beside_others,
+    processes_option,
+    progress_option,
+)
 from kseg.commands.parameters import int_number
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.reindex import partition_folder, reindex_partition
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.reindex import reindexed_lines, side_file_line
-from kseg.output.stdout import flush_stdout, write_line, write_lines
+from kseg.output.stdout import flush_stdout, write_lines
 from kseg.output.talk import talk
-from kseg.system.gentle import give_way
-from kseg.views.index_intervals import IndexIntervals
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.views.index_intervals import IndexInterval, IndexIntervals
 from kseg.views.topic_ids import TopicIds
 
 
@@ -31,6 +42,7 @@ from kseg.views.topic_ids import TopicIds
     type=int_number(),
     help=f"The topic's index.interval.bytes; by default from metadata or entries there, else {INDEX_INTERVAL_BYTES}.",
 )
+@processes_option
 @gentle_options
 @progress_option
 @cluster_metadata_option
@@ -42,6 +54,7 @@ def reindex(
     directory: Path | None,
     dry_run: bool,
     index_interval_bytes: int | None,
+    processes: int | None,
     keep_cache: bool,
     gentle: bool,
     progress: bool | None,
@@ -61,24 +74,59 @@ def reindex(
     are missing or broken, or contradict the log.
     """
     target = new_directory_of(directory, dry_run=dry_run, beside=(path, cluster_metadata))
-    if gentle:
-        give_way()
+    processes = processes_beside_others(processes, gentle=gentle)
     refuse = Refusals()
     partitions = list(partitions_at(path, refuse))
     intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
     topic_ids, is_damaged = TopicIds(cluster_metadata), False
     with target as unfinished, ProgressBar(progress) as bar:
+        orders = (
+            _Order(
+                partition,
+                partition_folder(unfinished, partition, len(partitions)),
+                intervals.of(partition),
+                topic_ids.lost_by(partition),
+            )
+            for partition in partitions
+        )
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
-        for partition in partitions:
-            folder = partition_folder(unfinished, partition, len(partitions))
-            interval = intervals.of(partition)
-            if interval.source is not None:
-                talk(f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}")
-            for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
-                write_lines(reindexed_lines(each))
-                is_damaged |= each.damage is not None
-                on_read(each.segment.size)
-            for file in rebuilt_side_files(partition, topic_ids.lost_by(partition), folder):
-                write_line(side_file_line(partition, file))
+        work = partial(_reindexed, keep_cache)
+        with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
+            for _, report in reports:
+                talk(*report.notes)
+                write_lines(report.lines)
+                is_damaged |= report.is_damaged
     flush_stdout()
     command.exit(max(refuse.status, int(is_damaged)))
+
+
+class _Order(NamedTuple):
+    """A partition to reindex: where to, with which interval, and its topic's id if it has lost it."""
+
+    partition: PartitionLog
+    folder: Path | None
+    interval: IndexInterval
+    topic_id: str | None
+
+
+class _Report(NamedTuple):
+    """What is said of a piece of the work: on stderr, on stdout; and whether a log is damaged."""
+
+    notes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    is_damaged: bool = False
+
+
+def _cost_of(order: _Order) -> int:
+    return order.partition.size + SMALLEST_COST
+
+
+def _reindexed(keep_cache: bool, order: _Order, on_read: OnRead) -> Iterator[_Report]:
+    partition, folder, interval, topic_id = order
+    if interval.source is not None:
+        yield _Report((f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}",))
+    for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
+        yield _Report(lines=tuple(reindexed_lines(each)), is_damaged=each.damage is not None)
+        on_read(each.segment.size)
+    for file in rebuilt_side_files(partition, topic_id, folder):
+        yield _Report(lines=(side_file_line(partition, file),))

@@ -1,6 +1,9 @@
 """`kseg salvage`: saves the intact batches of damaged partitions into a new directory."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -11,16 +14,19 @@ from kseg.commands.options import (
     gentle_options,
     new_directory_option,
     paths_argument,
+    processes_beside_others,
+    processes_option,
     progress_option,
     report_form_option,
 )
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import find_replicas
 from kseg.log.salvage.salvage_writer import salvage_partition
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
-from kseg.output.salvage import write_run, write_salvaged
+from kseg.output.salvage import SalvageReport, salvage_report, write_report, write_run
 from kseg.output.stdout import flush_stdout
-from kseg.system.gentle import give_way
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.views.topic_ids import TopicIds
 
 
@@ -34,6 +40,7 @@ from kseg.views.topic_ids import TopicIds
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @report_form_option("text", "json")
+@processes_option
 @gentle_options
 @progress_option
 @cluster_metadata_option
@@ -46,6 +53,7 @@ def salvage(
     drop_unreadable: bool,
     dry_run: bool,
     form: str,
+    processes: int | None,
     keep_cache: bool,
     gentle: bool,
     progress: bool | None,
@@ -71,8 +79,7 @@ def salvage(
     them as lost.
     """
     target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
-    if gentle:
-        give_way()
+    processes = processes_beside_others(processes, gentle=gentle)
     refuse = Refusals()
     replicas = find_replicas(paths, refuse)
     if refuse.status > 1 and not replicas:
@@ -81,17 +88,47 @@ def salvage(
     with target as unfinished, ProgressBar(progress) as bar:
         if unfinished is not None:
             write_run(command.find_root().obj or (), form)
-        for name, partitions in replicas.items():
-            plan, written = salvage_partition(
-                name,
-                partitions,
-                unfinished,
-                keep_cache=keep_cache,
-                drop_unreadable=drop_unreadable,
-                topic_id=None if unfinished is None else topic_ids.lost_by(partitions[0]),
-                on_read=bar.counting(name, sum(partition.size for partition in partitions)),
-            )
-            is_whole &= plan.is_whole
-            write_salvaged(plan, written, form)
+            flush_stdout()
+        orders = (
+            _Order(name, partitions, None if unfinished is None else topic_ids.lost_by(partitions[0]))
+            for name, partitions in replicas.items()
+        )
+        work = partial(_salvaged, unfinished, form, keep_cache, drop_unreadable)
+        on_read = bar.counting("salvage", sum(_size_of(partitions) for partitions in replicas.values()))
+        with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
+            for _, report in reports:
+                is_whole &= report.is_whole
+                write_report(report)
     flush_stdout()
     command.exit(max(refuse.status, int(not is_whole)))
+
+
+class _Order(NamedTuple):
+    """A partition to salvage: its new directory's name, its replicas, and its topic's id if they may have lost it."""
+
+    name: str
+    partitions: list[PartitionLog]
+    topic_id: str | None
+
+
+def _size_of(partitions: list[PartitionLog]) -> int:
+    return sum(partition.size for partition in partitions)
+
+
+def _cost_of(order: _Order) -> int:
+    return _size_of(order.partitions) + SMALLEST_COST
+
+
+def _salvaged(
+    directory: Path | None, form: str, keep_cache: bool, drop_unreadable: bool, order: _Order, on_read: OnRead
+) -> Iterator[SalvageReport]:
+    salvage, written = salvage_partition(
+        order.name,
+        order.partitions,
+        directory,
+        keep_cache=keep_cache,
+        drop_unreadable=drop_unreadable,
+        topic_id=order.topic_id,
+        on_read=on_read,
+    )
+    yield salvage_report(salvage, written, form)

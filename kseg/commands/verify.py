@@ -11,10 +11,11 @@ from kseg.commands.options import (
     gentle_options,
     output_option,
     paths_argument,
+    processes_beside_others,
+    processes_option,
     progress_option,
     quiet_option,
 )
-from kseg.commands.parameters import int_number
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.log.verify.verify import verify_paths
@@ -23,15 +24,14 @@ from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
-from kseg.system.gentle import give_way
 from kseg.views.judged_findings import FindingsJudge
 
 
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
-@click.option("--processes", type=int_number(1), help="How many partitions to read at once.")
 @selection_options("is_followed")
+@processes_option
 @gentle_options
 @click.option("-v", "--verbose", is_flag=True, help="List the notes too: what is worth knowing, and not wrong.")
 @output_option("text", "json")
@@ -77,8 +77,7 @@ def verify(
     if explain is not None:
         write_explanation(explain)
         return
-    if gentle:
-        give_way()
+    processes = processes_beside_others(processes, gentle=gentle)
     selection = selection_of(options)
     refuse, note = Refusals(), note_unless(quiet=quiet)
     plan = plan_verification(paths, refuse)

@@ -24,14 +24,12 @@ from kseg.export.runs import HERE, ExportRun, Processes
 from kseg.export.seams import joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.system.interrupts import Uninterrupted
+from kseg.system.shared_work import OnRead, are_worth_processes
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
-
-WORTH_PROCESSES = 32 << 20
-"""Bytes of log below which starting processes costs more than it gains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +236,19 @@ def in_processes(count: int) -> Execute:
     """Executes orders in a pool of processes, the largest first; in this process if there is little to do."""
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-        if count <= 1 or len(orders) <= 1 or sum(order.size for order in orders) < WORTH_PROCESSES:
+        if count < 2 or not are_worth_processes([order.size for order in orders]):
             yield from execute_here(orders, job)
             return
         from kseg.system.processes import results_by_processes
 
         started = [(order, job) for order in orders]
-        for _, result in results_by_processes(min(count, len(orders)), execute_one, started, "spawn"):
-            yield result
+        yield from results_by_processes(min(count, len(orders)), _execute_started, started)
 
     return execute
+
+
+def _execute_started(started: tuple[WorkOrder, Job], _: OnRead) -> Iterator[Result]:
+    yield execute_one(*started)
 
 
 def execute_one(order: WorkOrder, job: Job) -> Result:

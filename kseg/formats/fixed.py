@@ -98,8 +98,16 @@ MARKER_COORDINATOR_EPOCH = FixedField(2, 4, "i")
 """Epoch of the transaction coordinator that ended the transaction."""
 OFFSET_INDEX_ENTRY_FIELDS = FixedFields(Struct(">ii"), ("relative_offset", "position"))
 """Entry of an .index. 8 bytes."""
+OFFSET_ENTRY_RELATIVE_OFFSET = FixedField(0, 4, "i")
+"""Offset minus the segment's base offset."""
+OFFSET_ENTRY_POSITION = FixedField(4, 4, "i")
+"""Byte position in the .log of the batch to scan from."""
 TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_offset"))
 """Entry of a .timeindex. 12 bytes."""
+TIME_ENTRY_TIMESTAMP = FixedField(0, 8, "q")
+"""Milliseconds; no record up to the offset has a later time."""
+TIME_ENTRY_RELATIVE_OFFSET = FixedField(8, 4, "i")
+"""Offset minus the segment's base offset."""
 TRANSACTION_INDEX_ENTRY_FIELDS = FixedFields(
     Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
 )

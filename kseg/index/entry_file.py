@@ -19,8 +19,8 @@ ENTRIES_IN_VIEW = 256
 class EntryFile:
     """One such file, open for reading; a context manager.
 
-    name: its path as it was given. size: bytes of the file at opening. capacity: whole entries, including unwritten
-    (zero) ones. trailing: bytes after the last whole entry.
+    name: its path as it was given. size: bytes of the file at opening. entry_size: of an entry. capacity: whole
+    entries, including unwritten (zero) ones. trailing: bytes after the last whole entry.
     """
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
@@ -28,6 +28,7 @@ class EntryFile:
         self.name = os.fspath(path)
         self._start = start
         self._struct = fields.struct
+        self.entry_size = self._struct.size
         self._descriptor, self.size = open_regular(path)
         self.capacity, self.trailing = divmod(max(self.size - start, 0), self._struct.size)
 

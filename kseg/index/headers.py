@@ -2,35 +2,51 @@
 
 from collections.abc import Iterator
 
+from kseg import kernel
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    MINIMUM_SIZE_FIELD,
 )
-from kseg.formats.fixed import (
-    LOG_ENTRY_HEADER_V0_FIELDS,
-    LOG_ENTRY_HEADER_V1_FIELDS,
-)
-from kseg.kernel.contract import ROW, SIZE, START, VALID
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Rows, new_rows
+from kseg.kernel.fold_contract import UNCHECKED
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 WINDOW_SIZE = 1 << 14
+"""Bytes read at first, and after a large batch."""
+LARGEST_WINDOW = 1 << 18
 """Bytes read at once while batches are small."""
 LARGE_BATCH = 1 << 12
 """After a batch of this size, only the next header is read."""
-SMALLEST_HEADER = LOG_ENTRY_HEADER_V0_FIELDS.struct.size
+_WINDOW_ROWS = 1 << 12
+_HEADERS_FIRST, _HEADERS_MOST = 4, 256
+"""Headers made at once: few at first, often one is all that is wanted."""
+_VALIDITY = {0: False, 1: True, UNCHECKED: None}
 
 
 def headers_of(run: Run) -> Iterator[BatchHeader]:
     """The headers of a run's batches."""
-    rows = run.rows
-    for row in range(0, run.row_count * ROW, ROW):
-        start = rows[row + START]
-        yield parse_header(run.buffer, start, run.position + start, bool(rows[row + VALID]))
+    first, count = 0, _HEADERS_FIRST
+    while first < run.row_count:
+        last = min(first + count, run.row_count)
+        yield from _headers_between(run, first, last)
+        first, count = last, min(4 * count, _HEADERS_MOST)
+
+
+def _headers_between(run: Run, first: int, last: int) -> Iterator[BatchHeader]:
+    columns = kernel.load().header_columns(run.buffer, run.rows, first, last, run.position)
+    if columns.has_wrappers:
+        return (header_of(run, row) for row in range(first, last))
+    values = [memoryview(getattr(columns, name)).cast("B").cast("q") for name in BatchHeader._fields[:-1]]
+    are_valid = map(_VALIDITY.__getitem__, run.rows[first * ROW + VALID : last * ROW : ROW])
+    return map(BatchHeader._make, zip(*values, are_valid, strict=True))
+
+
+def header_of(run: Run, row: int) -> BatchHeader:
+    """The header of one of a run's batches."""
+    start = run.rows[row * ROW + START]
+    return parse_header(run.buffer, start, run.position + start, _VALIDITY[run.rows[row * ROW + VALID]])
 
 
 def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
@@ -43,37 +59,57 @@ def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader |
 
 
 def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
-    """Headers from a batch's position on, CRCs unchecked (`is_valid` None); reads little but headers.
+    """The headers of `header_runs`, one by one (`is_valid` None)."""
+    for item in header_runs(log_file, start):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from headers_of(item)
+
+
+def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
+    """Runs of batches by their headers from a batch's position on, CRCs unchecked; reads little but headers.
 
     As in Kafka, a length is trusted up to the end of the file. Where there can't be a header, LogFile reads carefully
-    what is there, and the walk continues after that. Source: FileLogInputStream.
+    what is there, and the walk continues after that. A run's buffer holds its batches' headers, not all of their bytes;
+    rows stay as they are until the next run is taken. Source: FileLogInputStream.
     """
-    position = start
-    window, window_position, wanted = b"", start, WINDOW_SIZE
+    position, wanted = start, WINDOW_SIZE
+    rows = new_rows(_WINDOW_ROWS)
     while position < log_file.size:
-        at = position - window_position
-        if at + BATCH_HEADER_SIZE > len(window):
-            window, window_position, at = log_file.read(position, wanted), position, 0
-            if not window:
-                return  # the file was cut while it was read
-        header = _plausible_header(window, at, position, log_file.size)
-        if header is not None and log_file.is_readable(position, BATCH_HEADER_SIZE):
-            yield header
-            position = header.end
-            wanted = WINDOW_SIZE if header.size < LARGE_BATCH else BATCH_HEADER_SIZE
+        window = log_file.read(position, wanted)
+        if not window:
+            return  # the file was cut while it was read
+        count, end, _ = kernel.load().walk(window, 0, rows, log_file.size - position)
+        if not log_file.is_readable(position, len(window)):
+            count, end = _readable_headers(log_file, position, rows, count, end)
+        if count:
+            yield Run(memoryview(window), position, rows, count, 0)
+            position += end
+            is_small = rows[(count - 1) * ROW + SIZE] < LARGE_BATCH
+            wanted = min(max(2 * wanted, WINDOW_SIZE), LARGEST_WINDOW) if is_small else BATCH_HEADER_SIZE
             continue
         for item in log_file.runs(position):
-            yield from headers_of(item) if isinstance(item, Run) else (item,)
-            position = _end(item)
+            yield item
+            position = end_of(item)
             break
         else:
             return
 
 
+def _readable_headers(log_file: LogFile, position: int, rows: Rows, count: int, end: int) -> tuple[int, int]:
+    """The rows up to the first whose header the disk couldn't give, and where they end."""
+    for row in range(count):
+        start = rows[row * ROW + START]
+        if not log_file.is_readable(position + start, BATCH_HEADER_SIZE):
+            return row, start
+    return count, end
+
+
 def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
     """The header of the batch at a position, if there is one and its CRC is right; reads little but that batch."""
     window = log_file.read(position, BATCH_HEADER_SIZE)
-    header = _plausible_header(window, 0, position, log_file.size)
+    header = _plausible_header(window, position, log_file.size)
     return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
 
 
@@ -89,20 +125,15 @@ def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
     return batch.compute_crc() == batch.crc and log_file.is_readable(header.position, header.size)
 
 
-def _plausible_header(window: bytes, at: int, position: int, file_size: int) -> BatchHeader | None:
-    left = len(window) - at
-    if left < SMALLEST_HEADER or (window[at + MAGIC_POSITION] and left < LOG_ENTRY_HEADER_V1_FIELDS.struct.size):
-        return None
-    magic = window[at + MAGIC_POSITION]
-    if magic > 2 or (magic == 2 and left < BATCH_HEADER_SIZE):
-        return None
-    header = parse_header(window, at, position)
-    if header.size - LOG_OVERHEAD < MINIMUM_SIZE_FIELD[magic] or header.end > file_size:
-        return None
-    return header
+def _plausible_header(window: bytes, position: int, file_size: int) -> BatchHeader | None:
+    """The header that a window begins with, if it can be one."""
+    rows = new_rows(1)
+    count, _, _ = kernel.load().walk(window, 0, rows, file_size - position)
+    return parse_header(window, 0, position) if count else None
 
 
-def _end(item: Run | Damage) -> int:
+def end_of(item: Run | Damage) -> int:
+    """Position after a run's last batch, or after a damage."""
     if isinstance(item, Damage):
         return item.position + item.size
     last = (item.row_count - 1) * ROW

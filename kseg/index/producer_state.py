@@ -1,9 +1,10 @@
 """State of a partition's producers, by its log: last sequences, open transactions, aborted ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeGuard
 
+from kseg import kernel
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.reading.batch import Batch
@@ -59,6 +60,9 @@ class CompletedTransaction(NamedTuple):
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
+    usual = kernel.load().end_marker(raw)
+    if usual is not None:
+        return EndMarker(_MARKERS[usual[0]], *usual[1:])
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None
@@ -89,6 +93,34 @@ def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
     return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
 
 
+class Producers(Mapping[int, ProducerState]):
+    """States by producer id, in the order in which they came; in a table that a kernel's fold can update."""
+
+    def __init__(self) -> None:
+        self.table = kernel.load().ProducerTable()
+
+    def __getitem__(self, producer_id: int) -> ProducerState:
+        state = self.known(producer_id)
+        if state is None:
+            raise KeyError(producer_id)
+        return state
+
+    def known(self, producer_id: int) -> ProducerState | None:
+        """The state of a producer; None if it isn't there. Quicker than `get`."""
+        values = self.table.get(producer_id)
+        return None if values is None else ProducerState._make(values)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.table.ids())
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def put(self, state: ProducerState) -> None:
+        """Sets the state of a producer."""
+        self.table.put(state)
+
+
 class ProducerStates:
     """The state of all producers of a partition, updated batch by batch in the order of offsets.
 
@@ -98,7 +130,15 @@ class ProducerStates:
 
     def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
         """Starts with the entries of a snapshot that ends where the batches begin."""
-        self.producers = {entry.producer_id: entry for entry in entries}
+        self.producers = Producers()
+        self.open_transactions: dict[int, int] = {}
+        self._begun: list[tuple[int, int]] = []
+        self.start_with(entries)
+
+    def start_with(self, entries: Iterable[ProducerState]) -> None:
+        """Takes the entries of the snapshot that ends where the first batch begins."""
+        for entry in entries:
+            self.producers.put(entry)
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
         opened.sort(key=lambda entry: entry.current_txn_first_offset)
         self.open_transactions = {entry.producer_id: entry.current_txn_first_offset for entry in opened}
@@ -108,7 +148,7 @@ class ProducerStates:
         """Adds a batch; returns the transaction that it ended, if it is a control batch with that marker."""
         if header.producer_id < 0:
             return None
-        known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
+        known = self.producers.known(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
         if known.epoch != header.producer_epoch:  # sequences start again
             known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
         if not header.is_control:
@@ -116,8 +156,10 @@ class ProducerStates:
             return None
         if marker is None:
             return None
-        self.producers[header.producer_id] = known._replace(
-            timestamp=marker.timestamp, coordinator_epoch=marker.coordinator_epoch, current_txn_first_offset=-1
+        self.producers.put(
+            known._replace(
+                timestamp=marker.timestamp, coordinator_epoch=marker.coordinator_epoch, current_txn_first_offset=-1
+            )
         )
         return self._end_transaction(header, marker)
 
@@ -127,12 +169,14 @@ class ProducerStates:
         if opened < 0 and header.is_transactional:
             opened = self.open_transactions[header.producer_id] = first_offset
             heappush(self._begun, (first_offset, header.producer_id))
-        self.producers[header.producer_id] = known._replace(
-            last_sequence=header.last_sequence,
-            last_offset=header.last_offset,
-            offset_delta=header.last_offset - first_offset,
-            timestamp=header.max_timestamp,
-            current_txn_first_offset=opened,
+        self.producers.put(
+            known._replace(
+                last_sequence=header.last_sequence,
+                last_offset=header.last_offset,
+                offset_delta=header.last_offset - first_offset,
+                timestamp=header.max_timestamp,
+                current_txn_first_offset=opened,
+            )
         )
 
     def _end_transaction(self, header: BatchHeader, marker: EndMarker) -> CompletedTransaction | None:

@@ -10,14 +10,14 @@ from kseg.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.fold_contract import FoldingKernel
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
 _FAST, _TWIN = "fast", "twin"
 _COMPILED = "kseg.kernel.fast"
 
 
-def load() -> "Kernel":
+def load() -> "FoldingKernel":
     """The kernel to use: the one that KSEG_KERNEL names, else the compiled one, else its twin.
 
     Raises UsageError if the variable names none, or one that isn't there.
@@ -26,16 +26,16 @@ def load() -> "Kernel":
 
 
 @cache
-def _load(wanted: str) -> "Kernel":
+def _load(wanted: str) -> "FoldingKernel":
     if wanted not in ("", _FAST, _TWIN):
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; it can be fast or twin")
     if wanted != _TWIN:
         try:
-            return cast("Kernel", _import_compiled())
+            return cast("FoldingKernel", _import_compiled())
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
-    return cast("Kernel", import_module("kseg.kernel.twin"))
+    return cast("FoldingKernel", import_module("kseg.kernel.twin"))
 
 
 def _import_compiled() -> "ModuleType":

@@ -364,6 +364,7 @@ class Kernel(Protocol):
         position: int,
         bodies: "_Bodies | Sequence[bytes | None] | None",
         record_filter: RecordFilter | None = None,
+        first_body: int = -1,
     ) -> Columns:
         """The records of rows first … last - 1, control records too; arguments as for Renderer.render.
 

@@ -27,6 +27,16 @@ from kseg.kernel.contract import (
 from kseg.kernel.program import MALFORMED_CONTROL, UNKNOWN_CONTROL, Program, Slot, Template
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
+from kseg.kernel.twin_fold import (
+    HeaderColumns,
+    HeaderFold,
+    OffsetEntries,
+    ProducerTable,
+    TimeEntries,
+    end_marker,
+    header_columns,
+    walk,
+)
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
@@ -62,14 +72,22 @@ __all__ = [
     "Bodies",
     "Columns",
     "Encoded",
+    "HeaderColumns",
+    "HeaderFold",
+    "OffsetEntries",
     "Output",
+    "ProducerTable",
     "Renderer",
+    "TimeEntries",
     "columns",
     "crc32c",
+    "end_marker",
     "find_header",
+    "header_columns",
     "replace_header_values",
     "scan",
     "select",
+    "walk",
 ]
 
 NAME = "twin"

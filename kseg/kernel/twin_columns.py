@@ -66,13 +66,14 @@ def columns(
     position: int,
     bodies: Sequence[bytes | None] | None,
     record_filter: RecordFilter | None = None,
+    first_body: int = -1,
 ) -> Columns:
     """The records of rows first … last - 1, control records too; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
     table = _Table(record_filter)
-    for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first), first):
+    for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first_body), first):
         if table.is_full:
             break
         if has_batch_header(buffer, at):

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -49,16 +48,27 @@ class ProgressBar:
             self._task, self._label = self._bar.add_task(printable(label), total=total), label
         self._bar.update(self._task, completed=done)
 
-    def counting(self, label: str, total: int) -> Callable[[int], None]:
+    def counting(self, label: str, total: int = 0) -> "Count":
         """A function to call with each piece's bytes when it is done; the bar shows their sum."""
-        done = 0
+        return Count(self, label, total)
 
-        def add(size: int) -> None:
-            nonlocal done
-            done += size
-            self.show(label, done, total)
 
-        return add
+class Count:
+    """Sums of bytes that a bar shows: those that are done, of those that are known of."""
+
+    def __init__(self, bar: ProgressBar, label: str, total: int) -> None:
+        self._bar = bar
+        self._label = label
+        self._done, self._total = 0, total
+
+    def expect(self, size: int) -> None:
+        """Takes how many more bytes there are to do."""
+        self._total += size
+
+    def __call__(self, size: int) -> None:
+        """Takes how many more bytes are done."""
+        self._done += size
+        self._bar.show(self._label, self._done, self._total)
 
 
 def _new_bar() -> "Progress":

@@ -4,14 +4,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from kseg.formats.codes import DamageKind
-from kseg.log.salvage.extents import Extent, FoundLoss
+from kseg.log.salvage.extents import Extent
+from kseg.log.salvage.inner_problems import InnerProblem
+from kseg.log.salvage.replica import FoundLoss
 from kseg.log.salvage.salvage_plan import Hole, Salvage
 from kseg.log.salvage.salvage_writer import Written, WrittenFile
-from kseg.log.verify.checked_batches import InnerProblem
 from kseg.output.json_lines import write_json
-from kseg.output.stdout import write_line
+from kseg.output.stdout import write_line, write_lines
 from kseg.times import iso_time, now_ms
 
 SHOWN = 50
@@ -172,10 +174,22 @@ def write_run(arguments: Sequence[str], form: str) -> None:
         write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
 
 
-def write_salvaged(salvage: Salvage, written: Written, form: str) -> None:
+class SalvageReport(NamedTuple):
+    """What is said of a partition, as an object of JSON or as lines; is_whole: whether nothing is wrong with it."""
+
+    is_whole: bool
+    content: dict[str, object] | tuple[str, ...]
+
+
+def salvage_report(salvage: Salvage, written: Written, form: str) -> SalvageReport:
+    """The report on a partition, in a form of `--format`."""
+    content = salvage_object(salvage, written) if form == "json" else tuple(salvage_lines(salvage, written))
+    return SalvageReport(salvage.is_whole, content)
+
+
+def write_report(report: SalvageReport) -> None:
     """Writes a partition's report to standard output."""
-    if form == "json":
-        write_json(salvage_object(salvage, written))
-        return
-    for line in salvage_lines(salvage, written):
-        write_line(line)
+    if isinstance(report.content, dict):
+        write_json(report.content)
+    else:
+        write_lines(report.content)

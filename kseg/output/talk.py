@@ -8,6 +8,8 @@ from kseg.output.printable import printable
 
 def talk(*lines: str) -> None:
     """Prints some lines; escapes what harms a terminal. Does nothing if nobody can read it."""
+    if not lines:
+        return
     try:
         sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stderr.flush()

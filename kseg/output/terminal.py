@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 _HARMFUL = f"[{CHARACTER_CLASS}\udc80-\udcff]"
 """The last ones are bytes that aren't UTF-8: C1 to a terminal of eight bits."""
 _STYLE = r"\x1b\[[0-9;]*m"
-_CONTENTS = re.compile(f"()({_HARMFUL})")
-_STYLED = re.compile(f"({_STYLE})|({_HARMFUL})")
+# Compiled when there is a terminal: most starts have none.
+_CONTENTS = f"()({_HARMFUL})"
+_STYLED = f"({_STYLE})|({_HARMFUL})"
 
 
 class Terminal(io.BufferedWriter):
@@ -46,8 +47,8 @@ class Terminal(io.BufferedWriter):
         self._write(_CONTENTS, b"", is_end=True)
         super().flush()
 
-    def _write(self, pattern: re.Pattern[str], piece: "ReadableBuffer", *, is_end: bool = False) -> None:
-        text = pattern.sub(_shown, self._decoder.decode(bytes(piece), is_end))
+    def _write(self, pattern: str, piece: "ReadableBuffer", *, is_end: bool = False) -> None:
+        text = re.sub(pattern, _shown, self._decoder.decode(bytes(piece), is_end))
         if text:
             super().write(text.encode())
 

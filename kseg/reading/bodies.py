@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs.body import UNKNOWN_CODEC, Body, decompress, library_functions
 from kseg.codecs.bounds import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
@@ -41,7 +40,6 @@ _ROWS_MORE = 8
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
 _QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
 """Codecs that cost less than handing the work to a thread."""
-_NO_VALUE = Body(b"", "a wrapper without a value")
 
 
 class Slice(NamedTuple):
@@ -179,6 +177,8 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
     """
     if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
         return piece
+    from kseg.codecs.body import Body, decompress, library_functions
+
     run, first, last = piece.run, piece.first, piece.last
     bodies = kernel.load().Bodies(last - first)
     last, left = bodies.decompress(run.buffer, run.rows, first, library_functions(run.codecs), min(limit, free), enough)
@@ -188,7 +188,9 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
         if size >= enough:
             last = row
             break
-        body = decompress(codec, magic, run.buffer[start:end], limit, free) if start >= 0 else _NO_VALUE
+        body = Body(b"", "a wrapper without a value")
+        if start >= 0:
+            body = decompress(codec, magic, run.buffer[start:end], limit, free)
         size += len(body.data)
         if body.data or body.failure is None:
             bodies[row - first] = body.data
@@ -220,6 +222,8 @@ PROBLEMS: dict[Problem, ProblemText] = {
 
 def body_damage(position: int, failure: str) -> Damage:
     """The damage of a batch at a position whose body can't be had whole."""
+    from kseg.codecs.body import UNKNOWN_CODEC
+
     is_unknown = failure.startswith(UNKNOWN_CODEC)
     return Damage(DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY, position, 0, failure)
 

@@ -9,7 +9,8 @@ from kseg.errors import KsegError, UnreadableError, UsageError
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.scratch import scratch_directory
 
-COPIED_AT_ONCE = 64 << 20
+COPIED_AT_ONCE = 32 << 20
+"""Bytes that are copied by one call; then the disk begins to store them, while the next ones are looked for."""
 _SECTOR = 512
 """A disk can read all bytes of such a block, or none."""
 _PIECE = 1 << 20
@@ -135,6 +136,14 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
             raise WriteError(f"the source ends {size} bytes early: it was cut meanwhile", position=position)
         position += count
         size -= count
+        _begin_to_store(target, count)
+
+
+def _begin_to_store(target: int, count: int) -> None:
+    """Lets the system write the last bytes of a file to the disk now, which it would do when they are waited for."""
+    if hasattr(os, "posix_fadvise"):
+        end = os.lseek(target, 0, os.SEEK_CUR)
+        os.posix_fadvise(target, end - count, count, os.POSIX_FADV_DONTNEED)  # what isn't stored yet stays in memory
 
 
 def _ways_to_copy() -> Iterator[Callable[[int, int, int, int], int]]:

@@ -4,77 +4,176 @@ Each has its own pipe, and they share no lock, so no process waits for anything 
 """
 
 import os
+import pickle
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Thread
+from time import monotonic
 from traceback import format_exc
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kseg.errors import KsegError
 from kseg.system.interrupts import ENDING, Uninterrupted
 from kseg.system.safe_path import SafeChildren
 from kseg.system.scratch import remove_dead
 
-T = TypeVar("T")
+MOST_HELD = 8 << 20
+"""Bytes of results that wait for earlier ones: while there are more, only the process whose turn it is is heard."""
+_TURNS_OF_ONE = 32
+"""How many turns per process may have begun, the first included."""
+_REPORT_SECONDS = 0.1
+_REPORT_SIZE = 64 << 10
+"""After so long, or with so many bytes of results, a process reports; in any case at the end of a turn."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+OnRead = Callable[[int], None]
+Work = Callable[[Any, OnRead], Iterable[Any]]
 Workers = dict[Connection, BaseProcess]
 
 
-class _Outcome(NamedTuple):
-    """The result of an order, or the exception that it raised."""
+class _Report(NamedTuple):
+    """What a process says of its turn: bytes read and results since the last report, and whether that was all.
 
-    result: Any
+    results: pickled, each with its item's number in the turn. error: what `work` raised.
+    """
+
+    size: int
+    results: tuple[bytes, ...]
+    is_last: bool
     error: Exception | None
 
 
-def results_by_processes(
-    count: int, work: Callable[..., T], orders: Sequence[tuple[Any, ...]], start_method: Literal["fork", "spawn"]
-) -> Iterator[tuple[int, T]]:
-    """Yields the result of `work` for each order, with the order's number, as soon as it is there.
+@dataclass(slots=True)
+class _Turn(Generic[Item]):
+    """Items that a process was given together, and its results that nobody has taken yet."""
 
-    That many processes share the orders; none of them imports from the current directory. If a signal ends the run, or
-    nobody wants more results, they end at once. If an order raises, the orders that have begun are finished.
+    items: tuple[Item, ...]
+    results: deque[bytes] = field(default_factory=deque)
+    is_over: bool = False
+    error: Exception | None = None
+
+    def add(self, report: _Report) -> None:
+        """Takes what the process says."""
+        self.results.extend(report.results)
+        self.is_over, self.error = report.is_last, report.error
+
+
+def results_by_processes(
+    count: int, work: Callable[[Item, OnRead], Iterable[Result]], items: Sequence[Item]
+) -> Iterator[Result]:
+    """Yields the results of `work` for some items as soon as they are there, by that many new Python processes.
+
+    None of them imports from the current directory. If a signal ends the run, or nobody wants more results, they end
+    at once. If `work` raises, the items that have begun are finished.
 
     Raises:
         KsegError: one of the processes was killed.
     """
-    with _workers(count, work, start_method) as workers:
-        waiting = iter(enumerate(orders))
-        busy = {connection: number for connection in workers if (number := _begin(connection, waiting)) is not None}
+    with _workers(count, work, "spawn") as workers:
+        waiting = iter([(item,) for item in items])
+        busy = {connection for connection in workers if _begin(connection, waiting) is not None}
         while busy:
             for connection in wait(list(busy)):
                 assert isinstance(connection, Connection)
-                outcome = _receive(connection)
-                number = busy.pop(connection)
-                if outcome.error is not None:
-                    raise outcome.error
-                following = _begin(connection, waiting)
-                if following is not None:
-                    busy[connection] = following
-                yield number, outcome.result
+                report = _receive(connection)
+                if report.error is not None:
+                    raise report.error
+                if report.is_last and _begin(connection, waiting) is None:
+                    busy.remove(connection)
+                for result in report.results:
+                    yield _unpickled(result)[1]
 
 
-def _begin(connection: Connection, waiting: Iterator[tuple[int, tuple[Any, ...]]]) -> int | None:
-    """Sends a process the next order, if there is one; returns its number."""
-    number, order = next(waiting, (None, None))
-    if order is not None:
+def results_in_turn(
+    count: int,
+    work: Callable[[Item, OnRead], Iterable[Result]],
+    bundles: Iterable[tuple[Item, ...]],
+    on_read: OnRead,
+) -> Iterator[tuple[Item, Result]]:
+    """Yields each item with each of its results, in the items' order, by that many forked processes.
+
+    They end as in `results_by_processes`; they end at once, too, if `work` raises. `on_read` takes the bytes read.
+
+    Raises:
+        KsegError: one of the processes was killed.
+    """
+    with _workers(count, work, "fork") as workers:
         try:
-            connection.send(order)
+            yield from _in_turn(workers, bundles, on_read)
+        except Exception:
+            _kill(workers)  # nobody waits for what they do
+            raise
+
+
+def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnRead) -> Iterator[tuple[Item, Any]]:
+    waiting = iter(bundles)
+    idle = list(workers)
+    busy: dict[Connection, _Turn[Item]] = {}
+    turns: deque[_Turn[Item]] = deque()
+    held = 0
+    while True:
+        while idle and len(turns) < _TURNS_OF_ONE * len(workers):
+            bundle = _begin(idle[-1], waiting)
+            if bundle is None:
+                break
+            turns.append(_Turn(bundle))
+            busy[idle.pop()] = turns[-1]
+        if not turns:
+            return
+        turn = turns[0]
+        while turn.results:
+            result = turn.results.popleft()
+            held -= len(result)
+            number, content = _unpickled(result)
+            yield turn.items[number], content
+        if turn.error is not None:
+            raise turn.error
+        if turn.is_over:
+            turns.popleft()
+            continue
+        for connection in wait([each for each in busy if held < MOST_HELD or busy[each] is turn]):
+            assert isinstance(connection, Connection)
+            report = _receive(connection)
+            busy[connection].add(report)
+            held += sum(map(len, report.results))
+            if report.is_last:
+                del busy[connection]
+                idle.append(connection)
+            if report.size:
+                on_read(report.size)
+
+
+def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:
+    """Sends a process what waits next, if anything does; returns it."""
+    following = next(waiting, None)
+    if following is not None:
+        try:
+            connection.send(following)
         except OSError as error:
             raise _killed() from error
-    return number
+    return following
 
 
-def _receive(connection: Connection) -> _Outcome:
+def _receive(connection: Connection) -> _Report:
     try:
-        outcome = connection.recv()
+        report = connection.recv()
     except (EOFError, OSError) as error:
         raise _killed() from error
-    assert isinstance(outcome, _Outcome)
-    return outcome
+    assert isinstance(report, _Report)
+    return report
+
+
+def _unpickled(result: bytes) -> tuple[int, Any]:
+    """An item's number and a result, as a process of this run sent them."""
+    found: tuple[int, Any] = pickle.loads(result)  # noqa: S301
+    return found
 
 
 def _killed() -> KsegError:
@@ -82,7 +181,7 @@ def _killed() -> KsegError:
 
 
 @contextmanager
-def _workers(count: int, work: Callable[..., object], start_method: Literal["fork", "spawn"]) -> Iterator[Workers]:
+def _workers(count: int, work: Work, start_method: Literal["fork", "spawn"]) -> Iterator[Workers]:
     """Processes that wait for orders, and the pipes to them."""
     workers: Workers = {}
     try:
@@ -100,15 +199,19 @@ def _workers(count: int, work: Callable[..., object], start_method: Literal["for
             raise
         _finish(workers)
     except (KeyboardInterrupt, GeneratorExit):
-        with Uninterrupted():
-            for process in workers.values():
-                process.kill()
-            _finish(workers)
-            remove_dead()
+        _kill(workers)
         raise
 
 
-def _start(workers: Workers, work: Callable[..., object], start_method: Literal["fork", "spawn"]) -> None:
+def _kill(workers: Workers) -> None:
+    with Uninterrupted():
+        for process in workers.values():
+            process.kill()
+        _finish(workers)
+        remove_dead()
+
+
+def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"]) -> None:
     context = get_context("fork") if start_method == "fork" and hasattr(os, "fork") else get_context("spawn")
     ours, theirs = context.Pipe()
     process: BaseProcess = context.Process(target=_work, args=(theirs, work))
@@ -127,20 +230,58 @@ def _finish(workers: Workers) -> None:
         process.join()
 
 
-def _work(connection: Connection, work: Callable[..., object]) -> None:
-    """Runs in a process: carries out orders until the last one."""
+def _work(connection: Connection, work: Work) -> None:
+    """Runs in a process: carries out turns until the last one."""
     _end_with_parent()
     try:
-        while (order := connection.recv()) is not None:
-            try:
-                outcome = _Outcome(work(*order), None)
-            except Exception as error:  # noqa: BLE001  it is raised again where the order came from
-                if not isinstance(error, KsegError):
-                    error.add_note(format_exc())
-                outcome = _Outcome(None, error)
-            connection.send(outcome)
+        while (items := connection.recv()) is not None:
+            _Reporter(connection).carry_out(work, items)
     except (EOFError, OSError):
         return
+
+
+class _Reporter:
+    """Reports what a turn gives, several small results together."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._begin()
+
+    def _begin(self) -> None:
+        self._size = self._results_size = 0
+        self._results: list[bytes] = []
+        self._since = monotonic()
+
+    def carry_out(self, work: Work, items: tuple[Any, ...]) -> None:
+        """Works on the items of a turn. Raises OSError if nobody listens any more."""
+        failure = None
+        try:
+            for number, item in enumerate(items):
+                for result in work(item, self.add_read):
+                    self._add(pickle.dumps((number, result)))
+        except Exception as error:  # noqa: BLE001  it is raised again where the items came from
+            if not isinstance(error, KsegError):
+                error.add_note(format_exc())
+            failure = error
+        self._report(is_last=True, error=failure)
+
+    def add_read(self, size: int) -> None:
+        """Takes how many bytes were read."""
+        self._size += size
+        self._report_if_due()
+
+    def _add(self, result: bytes) -> None:
+        self._report_if_due()  # before: often the turn ends after this one
+        self._results.append(result)
+        self._results_size += len(result)
+
+    def _report_if_due(self) -> None:
+        if self._results_size > _REPORT_SIZE or monotonic() - self._since > _REPORT_SECONDS:
+            self._report()
+
+    def _report(self, *, is_last: bool = False, error: Exception | None = None) -> None:
+        self._connection.send(_Report(self._size, tuple(self._results), is_last, error))
+        self._begin()
 
 
 def _end_with_parent() -> None:

@@ -1,15 +1,21 @@
 """Partitions listed one after another, by their topics' settings and with their remote tiers."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.selection import Selection
+from kseg.system.shared_work import OnRead, shared_work
 from kseg.views.metadata_beside import CHEAP_METADATA
 from kseg.views.remote_tiers import find_tier
 from kseg.views.topic_retention import TopicRetention
+
+T = TypeVar("T")
 
 
 class Lister:
@@ -35,31 +41,82 @@ class Lister:
         self._selection = selection
         self._note = note
         self._left = selection.limit
+        self._unsaid: list[Callable[[], object]] = []
+        self._said_before: deque[list[Callable[[], object]]] = deque()
         self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread)
 
-    def listings(
-        self, partitions: Iterable[PartitionLog], counting: Callable[[PartitionLog], Callable[[int], None]]
-    ) -> Iterator[PartitionListing]:
-        """The partitions' listings in their order; `counting` gives what takes the bytes that are read of one."""
-        for partition in partitions:
-            listing = self._list(partition, counting(partition))
-            self.found_problems |= bool(listing.problems)
-            for problem in listing.problems:
-                self._note(problem)
-            if self._selection.is_everything or listing.segments:
-                yield listing
+    def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
+        """The same for whoever looks for partitions, which may be ahead: called when the listings before are taken."""
 
-    def _list(self, partition: PartitionLog, on_read: Callable[[int], None]) -> PartitionListing:
-        own = replace(self._settings, retention=self._topics.of(partition))
-        listing = list_partition(partition, own, on_read)
+        def remember(what: T) -> None:
+            self._unsaid.append(partial(say, what))
+
+        return remember
+
+    def listings(
+        self, partitions: Iterable[PartitionLog], processes: int | None = 1, on_read: OnRead | None = None
+    ) -> Iterator[PartitionListing]:
+        """The partitions' listings in their order.
+
+        Args:
+            partitions: of what.
+            processes: how many share the work, as in `shared_work`; a limit of records needs one after another.
+            on_read: takes how many bytes of logs were read since the last call.
+        """
+        count = processes if self._left is None else 1
+        work = partial(_listed, self._selection)
+        with shared_work(
+            work, self._orders(partitions), partial(_cost_of, self._selection), processes=count, on_read=on_read
+        ) as results:
+            for order, (listing, notes) in results:
+                for say in self._said_before.popleft():
+                    say()
+                for note in (*notes, *listing.problems):
+                    self._note(note)
+                self.found_problems |= bool(listing.problems)
+                if self._left is not None:
+                    self._left -= listing.selected_records or 0
+                if self._selection.is_everything or listing.segments:
+                    yield self._with_tier(order.partition, listing)
+        for say in self._unsaid:
+            say()
+
+    def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_Order"]:
+        for partition in partitions:
+            own = replace(self._settings, retention=self._topics.of(partition))
+            self._said_before.append(self._unsaid)
+            self._unsaid = []
+            yield _Order(partition, own, self._left)
+
+    def _with_tier(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
         tier = find_tier(partition, self._topics.beside)
-        if tier is not None:
-            listing = replace(listing, log_start_offset=tier.log_start_offset, tier=tier)
-        if not self._selection.is_everything:
-            listing = select_segments(listing, self._selection, self._note, self._left)
-            self._left = None if self._left is None else self._left - (listing.selected_records or 0)
-        return listing
+        return listing if tier is None else replace(listing, log_start_offset=tier.log_start_offset, tier=tier)
 
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
-        self._note(f"{path}: not read: {reason}: {by_hand}")
+        self.in_turn(self._note)(f"{path}: not read: {reason}: {by_hand}")
+
+
+class _Order(NamedTuple):
+    """A partition to list, by its topic's settings; `left`: how many more selected records are wanted."""
+
+    partition: PartitionLog
+    settings: ListingSettings
+    left: int | None
+
+
+def _cost_of(selection: Selection, order: _Order) -> int:
+    """Bytes of the logs that are walked through; a quick look costs less than to send what it gives."""
+    partition = order.partition
+    if order.settings.deep or not selection.is_everything:
+        return partition.size
+    return sum(each.size for each in partition.segments if each.offset_index is None or not each.offset_index.size)
+
+
+def _listed(selection: Selection, order: _Order, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
+    """A partition's listing, and what is to be said of it."""
+    notes: list[str] = []
+    listing = list_partition(order.partition, order.settings, on_read)
+    if not selection.is_everything:
+        listing = select_segments(listing, selection, notes.append, order.left)
+    yield listing, notes

@@ -37,7 +37,7 @@ def refusal(*arguments: str) -> str:
         ("build", "--leader-epoch", "2147483648", "-1 to 2147483647"),
         ("build", "--epoch", "32768", "0 to 32767"),
         ("reindex", "--index-interval-bytes", "4294967296", "0 to 2147483647"),
-        ("verify", "--processes", "0", "1 to 2147483647"),
+        ("verify", "-j", "0", "1 to 2147483647"),
     ],
 )
 def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:

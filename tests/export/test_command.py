@@ -39,7 +39,7 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
     try:
-        ran = kseg("export", "logs/4.3.1", tmp_path / "out", "--topic", "zstd", "--processes", "1", "-q")
+        ran = kseg("export", "logs/4.3.1", tmp_path / "out", "--topic", "zstd", "-j", "1", "-q")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
@@ -122,7 +122,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str, tmp_path:
 
 def test_processes_write_what_one_writes(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 40_000, per_batch=100, value=bytes(1000))
-    ran = kseg("export", tmp_path / "orders-0", tmp_path / "out", "--processes", "2", "-o", "json")
+    ran = kseg("export", tmp_path / "orders-0", tmp_path / "out", "-j", "2", "-o", "json")
     assert ran.status == 0, ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1])["newFiles"] > 1
     assert exports.offsets(tmp_path / "out", "orders") == list(range(40_000))

@@ -3,20 +3,33 @@
 import os
 import re
 import shutil
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kseg.errors import UsageError
+from kseg.formats.codes import Codec, ControlType
+from kseg.kernel.contract import MOST
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.salvage.extents import Extent, ExtentBatches
+from kseg.log.salvage.replica import Replica
 from kseg.log.salvage.salvage_plan import Hole, Salvage, find_replicas, plan_salvage
 from kseg.log.salvage.salvage_writer import write_salvage
 from kseg.log.verify.verify import verify_partition
+from kseg.reading.batch import Batch
+from kseg.reading.header import parse_header
 from kseg.system.new_directory import new_directory
+from kseg.writer import RecordsBuilder
 from tests import golden
+from tests.kernel.made import BatchHeader, Record, batch
 from tests.log import edits
+from tests.log.cleaner_logs import marker
 
 DAMAGED = golden.damaged_files(".log")
 LEAST_SIZE = {0: 26, 1: 34, 2: 61}
@@ -306,3 +319,86 @@ def test_empty_directory_is_taken(tmp_path: Path) -> None:
     plan = salvage([golden.ROOT / "logs" / "3.6.2" / "plain-1"], tmp_path / "saved")
     assert plan.is_whole
     assert (tmp_path / "saved" / "plain-1").is_dir()
+
+
+# --- extents ------------------------------------------------------------------------------------------------------
+
+STEPS = st.sampled_from([0] * 12 + [1, 1, -3, 2**31, -(2**40), MOST])
+"""What lies between the last offset of a batch and the next one."""
+SHAPES = st.sampled_from(["usual"] * 12 + ["control", "empty", "sparse", "falling", "cut", "gzip", "message", "spoilt"])
+LOGS = st.lists(st.tuples(STEPS, SHAPES, st.sampled_from([3, 3, 3, 3, 4, -1])), min_size=1, max_size=30)
+
+
+def entry(offset: int, shape: str, epoch: int) -> bytes:
+    """A batch or message of two records, or of none, whatever is wrong with it."""
+    if shape == "control":
+        return marker(offset, ControlType.COMMIT, 1)
+    if shape in ("gzip", "message"):
+        builder = RecordsBuilder(
+            offset, magic=1 if shape == "message" else 2, codec=Codec.NONE if shape == "message" else Codec.GZIP
+        )
+        builder.append(1, b"k", b"v")
+        return builder.build().raw
+    deltas = {"sparse": (0, 3), "falling": (1, 0), "empty": ()}.get(shape, (0, 1))
+    header = BatchHeader(
+        offset, epoch, last_offset_delta=3 if shape == "sparse" else 1, count=3 if shape == "cut" else None
+    )
+    raw = batch(header, [Record(b"k", b"v", offset_delta=delta) for delta in deltas])
+    return raw[:-1] + bytes([raw[-1] ^ 1]) if shape == "spoilt" else raw
+
+
+def made_log(drawn: list[tuple[int, str, int]]) -> bytes:
+    """The log that such batches make; an offset beyond 64 bits begins again near 0."""
+    entries, following = [], 5
+    for step, shape, epoch in drawn:
+        offset = following + step if -(2**63) <= following + step <= MOST - 4 else 7
+        entries.append(entry(offset, shape, epoch))
+        following = parse_header(entries[-1], 0, 0).last_offset + 1
+    return b"".join(entries)
+
+
+def epochs_of(batches: list[Extent]) -> list[tuple[int, int, int]]:
+    """Epochs in a row: epoch, first offset, and count of batches."""
+    known = [run for each in batches for run in each.epochs]
+    groups = (list(group) for _, group in groupby(known, key=itemgetter(0)))
+    return [(group[0].epoch, group[0].first_offset, len(group)) for group in groups]
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn=LOGS, name=st.sampled_from(["fast", "twin"]), drop=st.booleans())
+def test_extents_are_what_their_batches_are(
+    drawn: list[tuple[int, str, int]], name: str, drop: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("any") / "t-0"
+    directory.mkdir()
+    log = directory / f"{5:020}.log"
+    log.write_bytes(made_log(drawn))
+    expected = intact_batches(log.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KSEG_KERNEL", name)
+        replica = Replica(PartitionLog(directory), drop_unreadable=drop)
+        with ExtentBatches() as reading:
+            by_extent = [list(reading.of(extent)) for extent in replica.extents]
+    batches = sorted(chain(replica.misplaced, *by_extent), key=lambda each: each.position)
+    data = log.read_bytes()
+    good = [raw for raw in expected if not is_bad_inside(raw)]
+    assert len(replica.inner_problems) == (0 if drop else len(expected) - len(good))
+    assert [data[each.position : each.end] for each in batches] == (good if drop else expected)
+    assert sum(each.size for each in batches) + sum(replica.lost_bytes().values()) == len(data)
+    assert all(not 5 <= each.first_offset <= each.last_offset < 5 + 2**31 for each in replica.misplaced)
+    for extent, found in zip(replica.extents, by_extent, strict=True):
+        assert list(extent.epochs) == epochs_of(found)
+        assert (extent.batch_count, extent.end) == (len(found), found[-1].end)
+        assert (extent.first_offset, extent.last_offset) == (found[0].first_offset, found[-1].last_offset)
+        assert all(a.last_offset + 1 == b.first_offset and a.end == b.position for a, b in pairwise(found))
+    for before, extent in pairwise(replica.extents):
+        assert extent.follows_loss or before.last_offset + 1 != extent.first_offset
+
+
+def is_bad_inside(raw: bytes) -> bool:
+    """Whether records can't all be read, or don't rise within the header's offsets."""
+    read = Batch.parse(raw, 0, is_valid=True)
+    if read.problem() is not None:
+        return True
+    offsets = [record.offset for record in read.records()]
+    return offsets != sorted(set(offsets)) or any(not read.base_offset <= each <= read.last_offset for each in offsets)

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError
-from kseg.formats.codes import Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.log.build import BatchSettings, build_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import RollSettings
+from kseg.log.reindex import Comparison, reindex_partition
 from kseg.log.slice import Sliced, SliceSettings, slice_partition
 from kseg.reading.damage import Damage
 from kseg.reading.segment import Segment
 from kseg.writer.source_items import SourceRecord
 from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
 PARTITION = golden.ROOT / "docs" / "test-1-0"
 WHOLE = [
@@ -149,3 +151,18 @@ def test_data_never_enters_the_process(tmp_path: Path, monkeypatch: pytest.Monke
     cut(tmp_path / "s-0", tmp_path / "t-0")
     assert (tmp_path / "t-0" / f"{0:020}.log").stat().st_size > 10_000_000
     assert 0 < read < 30_000
+
+
+def test_a_piece_that_is_copied_in_several_stretches_is_the_same(tmp_path: Path) -> None:
+    """The first batch is left out, one in the middle is emptied, and the others are more than is copied at once."""
+    batches = [NewBatch([NewRecord(b"key", bytes([number]) * (4 << 20))], number) for number in range(22)]
+    log = write_segment(tmp_path / "orders-0", batches)
+    sliced = cut(log.parent, tmp_path / "new-0", from_offset=1, drop_offsets=frozenset({6}))
+    sizes = [len(batch_bytes(batch)) for batch in batches]
+    content = log.read_bytes()
+    before, after = content[sizes[0] : sum(sizes[:6])], content[sum(sizes[:7]) :]
+    written = (tmp_path / "new-0" / f"{1:020}.log").read_bytes()
+    assert (written[: len(before)], written[len(before) + BATCH_HEADER_SIZE :]) == (before, after)
+    assert (sliced.copied, sliced.rebuilt) == (20, 1)
+    (again,) = reindex_partition(PartitionLog(tmp_path / "new-0"))
+    assert set(again.compared.values()) == {Comparison.SAME}

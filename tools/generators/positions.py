@@ -16,7 +16,7 @@ from construct import BitsInteger, FormatField, Renamed
 from kseg.formats import batch, control, legacy, snapshot
 from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind
-from kseg.kernel import contract, program
+from kseg.kernel import contract, fold_contract, program
 
 MADE = "Made by tools/generate.py from the grammars: edit those."
 SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -56,6 +56,10 @@ def fixed_module() -> str:
     ruff = [str(Path(sys.executable).with_name("ruff")), "format", "--stdin-filename", "fixed.py", "-"]
     text = "\n".join(module())
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+
+
+FOLDED_ENTRIES = {FileKind.OFFSET_INDEX: "OFFSET_ENTRY", FileKind.TIME_INDEX: "TIME_ENTRY"}
+"""Index entries that the compiled kernel compares with batches, and what their fields' names begin with there."""
 
 
 def kernel_positions() -> str:
@@ -101,7 +105,13 @@ def structures() -> list[Structure]:
 def entries() -> dict[FileKind, Structure]:
     """The entries of files that hold nothing else."""
     return {
-        made_of.kind: structure(f"{made_of.kind.name}_ENTRY", "", f"{made_of.title}.", made_of.grammar.subcons)
+        made_of.kind: structure(
+            f"{made_of.kind.name}_ENTRY",
+            FOLDED_ENTRIES.get(made_of.kind, ""),
+            f"{made_of.title}.",
+            made_of.grammar.subcons,
+            made_of.kind in FOLDED_ENTRIES,
+        )
         for made_of in FORMATS.values()
         if made_of.kind is not None
     }
@@ -248,6 +258,9 @@ def numbers() -> Iterator[str]:
         yield from (f"    {member.name} = {member.value}" for member in used)
         yield f"    {used.__name__.upper()}S = {len(used)}"
     yield f"    ROW = {contract.ROW}"
+    yield from (f"    EVENT_{event.name} = {event.value}" for event in fold_contract.Event)
+    for name in ("UNCHECKED", "RECENT"):
+        yield f"    {name} = {getattr(fold_contract, name)}"
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
         yield f"    {name} = {getattr(program, name)}"
 

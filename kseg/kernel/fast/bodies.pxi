@@ -107,14 +107,16 @@ cdef class Bodies:
             memcpy(self.arena.add(len(body)), PyBytes_AS_STRING(body), len(body))
             self.starts[index], self.sizes[index] = self.arena.used - len(body), len(body)
 
-    cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1:
+    cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
         cdef Py_ssize_t i
         for i in range(count):
             if self.starts[first + i] >= 0:
                 result[i].at = self.arena.memory + self.starts[first + i]
                 result[i].size = self.sizes[first + i]
-            elif self.objects[first + i] is not None:
-                result[i] = from_object(self.objects[first + i])
+            else:
+                with gil:
+                    if self.objects[first + i] is not None:
+                        result[i] = from_object(self.objects[first + i])
         return 0
 
     def __getitem__(self, Py_ssize_t index):

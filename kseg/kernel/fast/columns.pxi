@@ -191,13 +191,13 @@ cdef class Columns:
 
 
 def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
-            record_filter=None):
+            record_filter=None, Py_ssize_t first_body=-1):
     """The records of rows first … last - 1, control records too; see the contract."""
     cdef Columns result = Columns(record_filter)
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)
-    cdef Bytes* given = take_bodies(bodies, 0, last - first)
+    cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
     try:
         with nogil:
             for i in range(first, last):

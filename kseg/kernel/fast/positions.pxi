@@ -39,6 +39,12 @@ cdef enum:
     END_TXN_MARKER_SIZE = 6
     MARKER_VERSION_AT = 0
     MARKER_COORDINATOR_EPOCH_AT = 2
+    OFFSET_INDEX_ENTRY_SIZE = 8
+    OFFSET_ENTRY_RELATIVE_OFFSET_AT = 0
+    OFFSET_ENTRY_POSITION_AT = 4
+    TIME_INDEX_ENTRY_SIZE = 12
+    TIME_ENTRY_TIMESTAMP_AT = 0
+    TIME_ENTRY_RELATIVE_OFFSET_AT = 8
     BATCH_FLAGS_AT = 22  # the lower byte of the attributes
     KNOWN_ATTRIBUTES_V0 = 0x07
     KNOWN_ATTRIBUTES_V1 = 0x0f
@@ -176,3 +182,19 @@ cdef inline int16_t marker_version(const uint8_t* at) noexcept nogil:
 
 cdef inline int32_t marker_coordinator_epoch(const uint8_t* at) noexcept nogil:
     return <int32_t>big_endian(at + MARKER_COORDINATOR_EPOCH_AT, 4)
+
+
+cdef inline int32_t offset_entry_relative_offset(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + OFFSET_ENTRY_RELATIVE_OFFSET_AT, 4)
+
+
+cdef inline int32_t offset_entry_position(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + OFFSET_ENTRY_POSITION_AT, 4)
+
+
+cdef inline int64_t time_entry_timestamp(const uint8_t* at) noexcept nogil:
+    return <int64_t>big_endian(at + TIME_ENTRY_TIMESTAMP_AT, 8)
+
+
+cdef inline int32_t time_entry_relative_offset(const uint8_t* at) noexcept nogil:
+    return <int32_t>big_endian(at + TIME_ENTRY_RELATIVE_OFFSET_AT, 4)

@@ -17,6 +17,7 @@ from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_
 from kseg.log.partition.roll import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
 from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import LogFile
+from kseg.system.new_directory import COPIED_AT_ONCE
 
 _WRITE_BUFFER = 1 << 18
 
@@ -208,12 +209,17 @@ class _OpenSegment:
         self.log.write(raw)
 
     def copy(self, source: LogFile, position: int, size: int) -> None:
-        """Remembers a stretch of an open log to copy; joins it with the previous one if they touch."""
+        """Remembers a stretch of an open log to copy; joins it with the previous one if they touch.
+
+        A large stretch is copied at once: then the disk has something to do while the next one is looked through.
+        """
         if self._copied is not None and self._copied[0] is source and sum(self._copied[1:]) == position:
             self._copied = (source, self._copied[1], self._copied[2] + size)
-            return
-        self.finish_copy()
-        self._copied = (source, position, size)
+        else:
+            self.finish_copy()
+            self._copied = (source, position, size)
+        if self._copied[2] >= COPIED_AT_ONCE:
+            self.finish_copy()
 
     def finish_copy(self) -> None:
         """Copies the remembered stretch."""

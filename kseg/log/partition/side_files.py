@@ -223,8 +223,9 @@ def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates
     """Adds the producers in the snapshot at an offset to states there if retention deleted their batches."""
     stored = partition.read_producer_states(offset) or ProducerStates()
     for entry in stored.producers.values():
-        if entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0:
-            states.producers.setdefault(entry.producer_id, entry)
+        is_gone = entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0
+        if is_gone and entry.producer_id not in states.producers:
+            states.producers.put(entry)
 
 
 def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:

@@ -5,16 +5,16 @@ header has: a wrong offset doesn't break a CRC.
 """
 
 import re
+from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, DamageKind
 from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
 from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, claimed_size
-from kseg.index.headers import headers_of, intact_header
+from kseg.index.headers import end_of, intact_header
+from kseg.kernel.contract import ROW
 from kseg.reading.damage import Damage
-from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, LogFile
+from kseg.reading.log_file import BUFFER_SIZE, FIRST_SIZE, LogFile, Run
 from kseg.reading.resync import HEADER_WINDOW
 
 SEARCH_COST_LIMIT = 32
@@ -28,42 +28,34 @@ _HEADER = re.compile(
 """Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
 
 
-class Loss(NamedTuple):
-    """Bytes of a log that hold no intact batch, and why."""
-
-    position: int
-    size: int
-    reason: str
-    detail: str
-
-
-def intact_batches(log_file: LogFile) -> Iterator[BatchHeader | Loss]:
-    """Headers of batches whose CRC holds, and losses, in file order; their sizes add up to the file's."""
+def intact_runs(log_file: LogFile) -> Iterator[Run | Damage]:
+    """Runs of batches whose CRC holds, and damages, in file order; their sizes add up to the file's."""
     position = 0
     search = _Search(log_file)
     while position < log_file.size and not log_file.has_given_up:
         for item in log_file.runs(position):
-            loss = None
-            if isinstance(item, Damage):
-                loss = Loss(item.position, item.size, str(item.kind), item.detail)
-            else:
-                for header in headers_of(item):
-                    if header.is_valid:
-                        yield header
-                        position = header.end
-                    else:
-                        detail = log_file.crc_damage(header.position, header.size).detail
-                        loss = Loss(header.position, header.size, "bad-crc", detail)
-            if loss is None:
+            damage = item if isinstance(item, Damage) else _wrong_crc(log_file, item)
+            if damage is None:
+                yield item
+                position = end_of(item)
                 continue
-            found = search.first(loss.position + 1, loss.position + loss.size)
-            position = loss.position + loss.size if found is None else found
-            yield loss._replace(size=position - loss.position)
+            found = search.first(damage.position + 1, damage.position + damage.size)
+            position = damage.position + damage.size if found is None else found
+            yield damage._replace(size=position - damage.position)
             if found is not None:
                 break
         else:
             return
-    yield from search.batches(position)
+    yield from search.runs(position)
+
+
+def _wrong_crc(log_file: LogFile, run: Run) -> Damage | None:
+    """The damage that a run is, if it is that of a batch whose CRC is wrong."""
+    start, size, is_valid = run.rows[:ROW]
+    if is_valid:
+        return None
+    position = run.position + start
+    return Damage(DamageKind.BAD_CRC, position, size, log_file.crc_damage(position, size).detail)
 
 
 class _Search:
@@ -73,18 +65,19 @@ class _Search:
         self._log_file = log_file
         self._budget = SEARCH_COST_LIMIT * log_file.stored_size
 
-    def batches(self, position: int) -> Iterator[BatchHeader | Loss]:
-        """All that it finds from a position on, and the losses between."""
+    def runs(self, position: int) -> Iterator[Run | Damage]:
+        """All that it finds from a position on, each batch as a run, and the damages between."""
         end = self._log_file.size
         while position < end:
             found = self.first(position, end)
             header = None if found is None else intact_header(self._log_file, found)
             following = end if header is None else header.position
             if following > position:
-                yield Loss(position, following - position, str(DamageKind.BAD_LENGTH), _GIVEN_UP)
+                yield Damage(DamageKind.BAD_LENGTH, position, following - position, _GIVEN_UP)
             position = end if header is None else header.end
             if header is not None:
-                yield header
+                raw = memoryview(self._log_file.read(header.position, header.size))
+                yield Run(raw, header.position, array("q", (0, len(raw), 1)), 1, 1 << header.codec)
 
     def first(self, start: int, end: int) -> int | None:
         """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""

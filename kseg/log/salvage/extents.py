@@ -1,24 +1,15 @@
 """Stretches of intact batches of a partition, and the longest sequence of them with increasing offsets."""
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import OpenError
-from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.index.headers import walk_headers
-from kseg.log.partition.partition_log import FoundFile, PartitionLog
-from kseg.log.salvage.carve import Loss, intact_batches
-from kseg.log.verify.checked_batches import InnerProblem, inner_problems
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-
-PENDING = 20_000
-"""Stretches that are kept apart: so far back an offset that is too high can be found out."""
 
 
 class EpochRun(NamedTuple):
@@ -51,117 +42,7 @@ class Extent(NamedTuple):
         return self.position + self.size
 
 
-class FoundLoss(NamedTuple):
-    """A loss in one of the logs."""
-
-    log: Path
-    loss: Loss
-
-
-class Replica:
-    """What is intact in one directory of a partition.
-
-    extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
-    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
-    they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
-    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
-    """
-
-    def __init__(
-        self,
-        partition: PartitionLog,
-        *,
-        keep_cache: bool = True,
-        drop_unreadable: bool = False,
-        on_read: Callable[[int], None] | None = None,
-    ) -> None:
-        """Reads all logs, as far as they can be; `on_read` takes the size of each."""
-        self.partition = partition
-        self.extents: list[Extent] = []
-        self.misplaced: list[Extent] = []
-        self.losses: list[FoundLoss] = []
-        self.has_transactions = False
-        self.inner_problems: list[tuple[Path, InnerProblem]] = []
-        self.is_compacted = partition.was_compacted()
-        for segment in partition.segments:
-            try:
-                with segment.open_log(keep_cache=keep_cache) as log_file:
-                    problems = list(inner_problems(log_file))
-                    dropped = {problem.position: problem for problem in problems} if drop_unreadable else {}
-                    self._read(log_file, segment.base_offset, dropped)
-                    self.inner_problems += ((segment.path, problem) for problem in problems if not dropped)
-            except OpenError as error:  # it has gone meanwhile
-                loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
-                self.losses.append(FoundLoss(segment.path, loss))
-            if on_read is not None:
-                on_read(segment.size)
-        self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
-
-    def _is_intact(self, snapshot: FoundFile) -> bool:
-        """Whether all of a metadata snapshot can be read; what can't be is a loss."""
-        with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
-            losses = [FoundLoss(snapshot.path, item) for item in intact_batches(log_file) if isinstance(item, Loss)]
-        self.losses += losses
-        return not losses
-
-    @property
-    def batch_count(self) -> int:
-        """Intact batches."""
-        return sum(extent.batch_count for extent in (*self.extents, *self.misplaced))
-
-    def lost_bytes(self) -> dict[str, int]:
-        """Bytes lost, by reason."""
-        counted: Counter[str] = Counter()
-        for _, loss in self.losses:
-            counted[loss.reason] += loss.size
-        return dict(counted)
-
-    def _read(self, log_file: LogFile, base: int, dropped: Mapping[int, InnerProblem]) -> None:
-        pending: list[Extent] = []
-        most = PENDING
-        join: ExtentJoin | None = None
-        follows_loss, last_offset = False, base - 1
-        for item in intact_batches(log_file):
-            loss = item if isinstance(item, Loss) else _dropped(item, dropped.get(item.position))
-            if loss is not None:
-                self.losses.append(FoundLoss(log_file.path, loss))
-                follows_loss = True
-            if loss is not None or isinstance(item, Loss):
-                continue
-            extent = _extent(log_file, item, base, follows_loss=follows_loss)
-            if item.base_offset is None and extent.first_offset == item.last_offset > last_offset + 1:
-                extent = _with_offsets_from(log_file, item, extent, last_offset + 1)
-            self._note_compaction(item)
-            self.has_transactions |= item.is_transactional
-            if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
-                self.misplaced.append(extent)
-                follows_loss = True  # what follows isn't its neighbour
-                continue
-            if join is not None and not follows_loss and extent.first_offset == last_offset + 1:
-                join.add(extent)
-            else:
-                pending += () if join is None else (join.extent(),)
-                join = ExtentJoin(extent)
-            follows_loss, last_offset = False, extent.last_offset
-            if len(pending) > most:
-                pending = [*joined_neighbours(pending[: -PENDING // 2]), *pending[-PENDING // 2 :]]
-                most = max(PENDING, 2 * len(pending))
-        self.extents += pending if join is None else (*pending, join.extent())
-
-    def _note_compaction(self, header: BatchHeader) -> None:
-        if header.magic < 2 or header.base_offset is None or header.records_count is None:
-            return
-        is_sparse = header.records_count < header.last_offset - header.base_offset + 1
-        if is_sparse or header.attributes & DELETE_HORIZON_MASK:
-            self.is_compacted = True
-
-
-def _dropped(header: BatchHeader, problem: InnerProblem | None) -> Loss | None:
-    """A batch that is to be dropped, as the loss that it becomes."""
-    return None if problem is None else Loss(header.position, header.size, problem.id, problem.detail)
-
-
-def _extent(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss: bool) -> Extent:
+def extent_of(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss: bool) -> Extent:
     """One batch as an extent."""
     first_offset = header.base_offset
     if first_offset is None:
@@ -180,12 +61,6 @@ def _extent(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss: 
         follows_loss,
         epochs,
     )
-
-
-def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
-    """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
-    batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
-    return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent
 
 
 class ExtentJoin:
@@ -312,7 +187,7 @@ class ExtentBatches:
             return
         log_file = self._walked = _opened(self._walked, extent)
         for header in _headers(log_file, extent):
-            yield _extent(log_file, header, extent.segment_base, follows_loss=extent.follows_loss)
+            yield extent_of(log_file, header, extent.segment_base, follows_loss=extent.follows_loss)
 
     def read(self, batch: Extent) -> bytes:
         """The bytes of a batch. Raises OpenError if its log can't be opened or read."""

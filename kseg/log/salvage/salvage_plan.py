@@ -12,9 +12,10 @@ from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import Refuse, find_partitions
 from kseg.log.partition.partition_log import PartitionLog, has_later_segment
-from kseg.log.salvage.extents import Extent, ExtentBatches, FoundLoss, Replica, joined_neighbours, longest_rising
+from kseg.log.salvage.extents import Extent, ExtentBatches, joined_neighbours, longest_rising
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays
-from kseg.log.verify.checked_batches import InnerProblem
+from kseg.log.salvage.inner_problems import InnerProblem
+from kseg.log.salvage.replica import FoundLoss, Replica
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
 LARGEST_SEGMENT = 2**31 - 1

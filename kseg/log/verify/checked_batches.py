@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
-from operator import ge
 from typing import NamedTuple
 
 from kseg import kernel
@@ -53,40 +52,7 @@ def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
         if isinstance(item, Damage):
             yield item
         else:
-            yield from _batches_of(log_file, item)
-
-
-class InnerProblem(NamedTuple):
-    """Something wrong inside a batch whose CRC holds: where, the finding's id, what, in words, and its last offset."""
-
-    position: int
-    id: str
-    detail: str
-    last_offset: int
-
-
-def inner_problems(log_file: LogFile) -> Iterator[InnerProblem]:
-    """What is wrong inside batches whose CRC holds: what can't be read, and record offsets that don't rise."""
-    for piece in with_bodies(log_file.runs(), log_file.size):
-        if isinstance(piece, Damage):
-            continue
-        run = piece.run
-        columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-        offsets = memoryview(columns.offsets).cast("B").cast("q")
-        is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
-        is_falling = any(map(ge, offsets, offsets[1:]))
-        if is_suspicious or b"\1" in bytes(columns.control) or is_falling or _holds_strays(piece, columns):
-            for batch in _batches_of(log_file, piece):
-                if isinstance(batch, CheckedBatch):
-                    yield from _problem_inside(batch)
-
-
-def _problem_inside(batch: CheckedBatch) -> Iterator[InnerProblem]:
-    wrong = offsets_problem(batch)
-    if batch.damage is not None:
-        yield InnerProblem(batch.header.position, str(batch.damage.kind), batch.damage.detail, batch.last_offset)
-    elif wrong is not None:
-        yield InnerProblem(batch.header.position, "record-offsets", wrong, batch.last_offset)
+            yield from checked_rows(log_file, item, item.first, item.last)
 
 
 def offsets_problem(batch: CheckedBatch) -> str | None:
@@ -107,32 +73,11 @@ def _rise_within(offsets: list[int], first: int, last: int) -> bool:
     return all(a < b for a, b in pairwise(offsets))
 
 
-def _holds_strays(piece: Slice, columns: Columns) -> bool:
-    """Whether a batch has a record outside of the offsets that its header gives."""
-    run = piece.run
-    rows = memoryview(columns.rows).cast("B").cast("i")
-    offsets = memoryview(columns.offsets).cast("B").cast("q")
-    end = 0
-    for row in range(piece.first, piece.last):
-        start, valid = run.rows[row * ROW + START], run.rows[row * ROW + VALID]
-        begin, end = end, bisect_left(rows, row + 1, end)
-        if not valid:
-            continue
-        header = parse_header(run.buffer, start, run.position + start, is_valid=True)
-        if header.base_offset is None:
-            continue
-        if header.last_offset < header.base_offset:
-            return True
-        if end > begin and (offsets[begin] < header.base_offset or offsets[end - 1] > header.last_offset):
-            return True
-    return False
-
-
-def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Damage]:
-    run, first, last = piece.run, piece.first, piece.last
-    records = _RecordColumns(
-        kernel.load().columns(run.buffer, run.rows, first, last, run.position, piece.bodies), piece
-    )
+def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iterator[CheckedBatch | Damage]:
+    """The batches of a slice's rows first … last - 1; one whose CRC is wrong is a damage of its size."""
+    run, bodies = piece.run, piece.bodies
+    columns = kernel.load().columns(run.buffer, run.rows, first, last, run.position, bodies, first_body=piece.first)
+    records = _RecordColumns(columns, piece)
     for row in range(first, last):
         start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
         if not valid:
@@ -144,7 +89,7 @@ def _batches_of(log_file: LogFile, piece: Slice) -> Iterator[CheckedBatch | Dama
         if header.is_control:
             raw = bytes(run.buffer[start : start + size])
             marker = parse_end_marker(raw) if header.producer_id >= 0 else None
-            problem = _control_problem(raw, header)
+            problem = None if kernel.load().end_marker(raw) else _control_problem(raw, header)
         batch = records.batch(row, header, marker)
         yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
 

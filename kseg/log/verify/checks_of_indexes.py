@@ -4,16 +4,19 @@ An .index entry is right if a batch begins at its position, and its offset is ne
 at or above the first one of the batch at the next entry: which offset of an append an entry has differs by release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from kseg import kernel
 from kseg.errors import OpenError
-from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
@@ -21,67 +24,113 @@ from kseg.reading.damage import Damage
 LONGEST_STRETCH = 4 << 20
 """Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""
 
+LARGEST_HELD = 16 << 20
+"""Bytes of an index that are held in memory: Kafka's are of 10 MiB, unless `segment.index.bytes` says otherwise."""
+
+
+Entry = TypeVar("Entry", OffsetIndexEntry, TimeIndexEntry)
+
 
 class OffsetIndexCheck:
-    """Compares an .index with the batches of its log, given in order."""
+    """Compares an .index with the batches of its log, given in order.
 
-    def __init__(self, index: OffsetIndex, findings: Findings) -> None:
+    The fold passes entries that are right; this class judges where one isn't. Entries of an index that is too large for
+    memory are read here one by one: the fold stops at the batches that they point at.
+    """
+
+    def __init__(self, index: OffsetIndex, fold: HeaderFold, findings: Findings) -> None:
         self._path = index.path
+        self._fold = fold
         self._findings = findings
-        self._entries = _rising_offsets(index, findings)
-        self._entry = next(self._entries, None)
-        self._passed: OffsetIndexEntry | None = None
-        self._last_position = 0
-        self._last_offset = -1
-        self._largest_batch = 0
-        self._end = 0
+        self._entries = _IndexEntries(index.file, index.count, index.entry)
+        self._state = kernel.load().OffsetEntries(
+            self._entries.content, index.base_offset, self._entries.held, LONGEST_STRETCH
+        )
+        self._current: tuple[int, OffsetIndexEntry] | None = None
+        self._end_of_damage = 0
+        fold.offset_entries = self._state
+
+    @property
+    def offset_bound(self) -> int:
+        """Offsets alone don't tell where an entry is."""
+        return MOST
+
+    @property
+    def position_bound(self) -> int:
+        """The position before that of the next entry, if the fold doesn't know it."""
+        entry = self._entry() if self._entries.held < self._entries.count else None
+        return MOST if entry is None else entry.position - 1
 
     def take_damage(self, damage: Damage) -> None:
         """Skips the entries that point into what can't be read."""
         self._advance(damage.position)
-        while self._entry is not None and self._entry.position < damage.position + damage.size:
-            self._last_position, self._passed = self._entry.position, None
-            self._entry = next(self._entries, None)
-        self._end = max(self._end, damage.position + damage.size)
+        while (entry := self._entry()) is not None and entry.position < damage.position + damage.size:
+            self._state.last_position, self._state.passed_offset = entry.position, -1
+            self._state.next += 1
+        self._end_of_damage = damage.position + damage.size
 
     def take(self, batch: CheckedBatch) -> None:
         """Takes the log's next batch."""
-        header = batch.header
-        self._advance(header.position)
-        if self._entry is not None and self._entry.position == header.position:
-            self._take_entry(self._entry, batch)
-            self._entry = next(self._entries, None)
-        self._last_offset = batch.last_offset
-        self._largest_batch = max(self._largest_batch, header.size)
-        self._end = header.end
+        self._advance(batch.header.position)
+        entry = self._entry()
+        if entry is not None and entry.position == batch.header.position:
+            self._take_entry(entry, batch)
+            self._state.next += 1
 
     def finish(self) -> None:
         """Reports entries after the last batch."""
-        while self._entry is not None:
-            self._add(self._entry, f"points beyond the last batch, which ends at {self._end}")
-            self._entry = next(self._entries, None)
-        if self._passed is not None and self._passed.offset > self._last_offset:
-            self._add(self._passed, f"has an offset after the log's last one, {self._last_offset}")
-        self._check_stretch(self._end)
+        end = max(self._fold.end, self._end_of_damage)
+        while (entry := self._entry()) is not None:
+            self._add(entry, f"points beyond the last batch, which ends at {end}")
+            self._state.next += 1
+        passed = self._passed
+        if passed is not None and passed.offset > self._fold.last_offset:
+            self._add(passed, f"has an offset after the log's last one, {self._fold.last_offset}")
+        self._check_stretch(end)
+
+    @property
+    def _passed(self) -> OffsetIndexEntry | None:
+        """The last entry whose batch was passed, unless damage came after it."""
+        state = self._state
+        return None if state.passed_offset < 0 else OffsetIndexEntry(state.passed_offset, state.last_position)
+
+    def _entry(self) -> OffsetIndexEntry | None:
+        """The next entry, None after the last one. Reports one that isn't above the one before, and ends there."""
+        number = self._state.next
+        if self._current is not None and self._current[0] == number:
+            return self._current[1]
+        found = self._entries.at(number)
+        if found is None:
+            return None
+        entry, previous = found
+        if entry.position < 0 or (previous is not None and not _is_above(entry, previous)):
+            before = "" if previous is None else f" after {previous.offset} → {previous.position}"
+            sentence = f"entry {number} is {entry.offset} → {entry.position}{before}"
+            self._findings.add("index-unsorted", self._path, sentence, offsets=(entry.offset, entry.offset))
+            self._state.next = self._entries.count
+            return None
+        self._current = number, entry
+        return entry
 
     def _advance(self, position: int) -> None:
         """Reports the entries before a position that don't point at a batch."""
-        while self._entry is not None and self._entry.position < position:
-            self._add(self._entry, "doesn't point at a batch")
-            self._entry = next(self._entries, None)
+        while (entry := self._entry()) is not None and entry.position < position:
+            self._add(entry, "doesn't point at a batch")
+            self._state.next += 1
 
     def _take_entry(self, entry: OffsetIndexEntry, batch: CheckedBatch) -> None:
         if entry.offset < batch.base_offset:
             self._add(entry, f"points at a batch that begins with offset {batch.base_offset}")
-        if self._passed is not None and self._passed.offset >= batch.base_offset:
-            self._add(self._passed, f"has an offset of the next entry's batch, which begins with {batch.base_offset}")
+        passed = self._passed
+        if passed is not None and passed.offset >= batch.base_offset:
+            self._add(passed, f"has an offset of the next entry's batch, which begins with {batch.base_offset}")
         self._check_stretch(entry.position)
-        self._passed, self._last_position = entry, entry.position
+        self._state.passed_offset, self._state.last_position = entry.offset, entry.position
 
     def _check_stretch(self, end: int) -> None:
-        size = end - self._last_position
-        if size > LONGEST_STRETCH + 2 * self._largest_batch:
-            sentence = f"no entry for {size} bytes of log from position {self._last_position} on"
+        size = end - self._state.last_position
+        if size > LONGEST_STRETCH + 2 * self._fold.largest_size:
+            sentence = f"no entry for {size} bytes of log from position {self._state.last_position} on"
             self._findings.add("index-sparse", self._path, sentence, position=None)
 
     def _add(self, entry: OffsetIndexEntry, what: str) -> None:
@@ -90,52 +139,106 @@ class OffsetIndexCheck:
 
 
 class TimeIndexCheck:
-    """Compares a .timeindex with the batches of its log, given in order."""
+    """Compares a .timeindex with the batches of its log, given in order; the fold passes entries that are right."""
 
-    def __init__(self, index: TimeIndex, findings: Findings, *, is_closed: bool) -> None:
+    def __init__(self, index: TimeIndex, fold: HeaderFold, findings: Findings, *, is_closed: bool) -> None:
         self._path = index.path
         self._findings = findings
         self._is_closed = is_closed
-        self._entries = _rising_times(index, findings)
-        self._entry = next(self._entries, None)
-        self._last_timestamp = NO_TIMESTAMP
-        self._largest = NO_TIMESTAMP
-        self._largest_of_records = NO_TIMESTAMP
-        self._has_all_times = True
+        self._entries = _IndexEntries(index.file, index.count, index.entry)
+        self._state = kernel.load().TimeEntries(self._entries.content, index.base_offset, self._entries.held)
+        self._current: tuple[int, TimeIndexEntry] | None = None
+        fold.time_entries = self._state
+
+    @property
+    def offset_bound(self) -> int:
+        """The offset of the next entry, if the fold doesn't know it."""
+        entry = self._entry() if self._entries.held < self._entries.count else None
+        return MOST if entry is None else entry.offset
+
+    @property
+    def position_bound(self) -> int:
+        """Positions don't tell where an entry is."""
+        return MOST
 
     def take_damage(self, _: Damage) -> None:
         """Records that a part of the log can't be read: the largest time isn't known from there on."""
-        self._has_all_times = False
+        self._state.has_all_times = False
 
     def take(self, batch: CheckedBatch) -> None:
         """Takes the log's next batch."""
-        while self._entry is not None and self._entry.offset < batch.base_offset:
-            self._check(self._entry)
-        self._largest = max(self._largest, batch.header.max_timestamp)
+        state = self._state
+        while (entry := self._entry()) is not None and entry.offset < batch.base_offset:
+            self._check(entry)
+        state.largest = max(state.largest, batch.header.max_timestamp)
         if batch.header.records_count != 0:  # the cleaner of 0.11 skipped times of batches that it had emptied
-            self._largest_of_records = max(self._largest_of_records, batch.header.max_timestamp)
+            state.largest_of_records = max(state.largest_of_records, batch.header.max_timestamp)
         if batch.header.magic == 0:
-            self._has_all_times = False  # a broker that stored newer messages in format 0 indexed their times
-        while self._entry is not None and self._entry.offset <= batch.last_offset:
-            self._check(self._entry)
+            state.has_all_times = False  # a broker that stored newer messages in format 0 indexed their times
+        while (entry := self._entry()) is not None and entry.offset <= batch.last_offset:
+            self._check(entry)
 
     def finish(self) -> None:
         """Reports entries after the last batch, and of a last entry that is missing."""
-        while self._entry is not None:
-            self._check(self._entry)
-        if self._is_closed and self._last_timestamp < self._largest_of_records:
-            sentence = f"its last time is {self._last_timestamp}, the segment's largest {self._largest_of_records}"
+        state = self._state
+        while (entry := self._entry()) is not None:
+            self._check(entry)
+        if self._is_closed and state.last_timestamp < state.largest_of_records:
+            sentence = f"its last time is {state.last_timestamp}, the segment's largest {state.largest_of_records}"
             self._findings.add("time-index-ends-early", self._path, sentence)
 
+    def _entry(self) -> TimeIndexEntry | None:
+        """The next entry, None after the last one. Reports one that isn't above the one before, and ends there."""
+        number = self._state.next
+        if self._current is not None and self._current[0] == number:
+            return self._current[1]
+        found = self._entries.at(number)
+        if found is None:
+            return None
+        entry, previous = found
+        if previous is not None and (entry.timestamp <= previous.timestamp or entry.offset < previous.offset):
+            before = f"{previous.timestamp} → {previous.offset}"
+            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} after {before}"
+            self._findings.add("index-unsorted", self._path, sentence, offsets=(entry.offset, entry.offset))
+            self._state.next = self._entries.count
+            return None
+        self._current = number, entry
+        return entry
+
     def _check(self, entry: TimeIndexEntry) -> None:
-        self._last_timestamp = entry.timestamp
-        if entry.timestamp < self._largest_of_records or (self._has_all_times and entry.timestamp > self._largest):
+        state = self._state
+        state.last_timestamp = entry.timestamp
+        if entry.timestamp < state.largest_of_records or (state.has_all_times and entry.timestamp > state.largest):
             sentence = (
                 f"the entry {entry.timestamp} → {entry.offset} is wrong:"
-                f" the largest time up to that offset is {self._largest}"
+                f" the largest time up to that offset is {state.largest}"
             )
             self._findings.add("time-index-entry", self._path, sentence, offsets=(entry.offset, entry.offset))
-        self._entry = next(self._entries, None)
+        state.next += 1
+
+
+class _IndexEntries(Generic[Entry]):
+    """The entries of an index: in memory, unless they are too many; those are read one by one.
+
+    content: the bytes of the first `held` entries, which are all or none. count: how many there are.
+    """
+
+    def __init__(self, file: EntryFile, count: int, entry: Callable[[int], Entry]) -> None:
+        """Takes the file, how many entries are written in it, and what reads one."""
+        self._entry: Callable[[int], Entry] = entry
+        size = file.entry_size
+        self.content = file.read(0, count * size) if count * size <= LARGEST_HELD else b""
+        self.held = len(self.content) // size
+        self.count = self.held if self.content else count
+
+    def at(self, number: int) -> tuple[Entry, Entry | None] | None:
+        """An entry, and the one before it; None after the last one, or where the file was cut meanwhile."""
+        if number >= self.count:
+            return None
+        try:
+            return self._entry(number), self._entry(number - 1) if number else None
+        except OpenError:
+            return None
 
 
 class ActiveIndexCheck:
@@ -148,6 +251,16 @@ class ActiveIndexCheck:
     def __init__(self, check: OffsetIndexCheck | TimeIndexCheck, found: Findings, findings: Findings) -> None:
         """Takes a check that adds to `found`; adds the result to `findings`."""
         self._check, self._found, self._findings = check, found, findings
+
+    @property
+    def offset_bound(self) -> int:
+        """That of the check."""
+        return self._check.offset_bound
+
+    @property
+    def position_bound(self) -> int:
+        """That of the check."""
+        return self._check.position_bound
 
     def take_damage(self, damage: Damage) -> None:
         """Passes a damage on."""
@@ -169,33 +282,8 @@ class ActiveIndexCheck:
 IndexCheck = OffsetIndexCheck | TimeIndexCheck | ActiveIndexCheck
 
 
-def _rising_offsets(index: OffsetIndex, findings: Findings) -> Iterator[OffsetIndexEntry]:
-    """The entries as long as they increase; reports where they don't, and ends the comparison there."""
-    previous: OffsetIndexEntry | None = None
-    for number, entry in enumerate(index.entries()):
-        if entry.position < 0 or (previous is not None and not _is_above(entry, previous)):
-            before = "" if previous is None else f" after {previous.offset} → {previous.position}"
-            sentence = f"entry {number} is {entry.offset} → {entry.position}{before}"
-            findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
-            return
-        yield entry
-        previous = entry
-
-
 def _is_above(entry: OffsetIndexEntry, previous: OffsetIndexEntry) -> bool:
     return entry.offset > previous.offset and entry.position > previous.position
-
-
-def _rising_times(index: TimeIndex, findings: Findings) -> Iterator[TimeIndexEntry]:
-    previous: TimeIndexEntry | None = None
-    for number, entry in enumerate(index.entries()):
-        if previous is not None and (entry.timestamp <= previous.timestamp or entry.offset < previous.offset):
-            before = f"{previous.timestamp} → {previous.offset}"
-            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} after {before}"
-            findings.add("index-unsorted", index.path, sentence, offsets=(entry.offset, entry.offset))
-            return
-        yield entry
-        previous = entry
 
 
 @contextmanager

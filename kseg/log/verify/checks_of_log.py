@@ -1,18 +1,17 @@
 """Checks of a partition's batches: bytes, offsets within and between batches and segments, times, leader epochs."""
 
-from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
+from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.verify.finding_kinds import id_of_damage
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
 
-REMEMBERED_BATCHES = 256
-"""A batch's twin is recognised among so many batches before it."""
 REMEMBERED_EPOCHS = 10_000
 
 
@@ -28,29 +27,27 @@ class SeenEpoch(NamedTuple):
 class LogChecks:
     """Takes a partition's batches in order; `findings` takes what is wrong with them.
 
-    next_offset: after the last batch. largest_timestamp: so far. epochs: starts of leader epochs as batches have
-    them, none of which lies below the log start offset. ends_with_epoch: whether the last batch has one.
-    is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
+    fold: passes the batches in which nothing happens; has what is known from those before. epochs: starts of leader
+    epochs as batches have them, none of which lies below the log start offset. ends_with_epoch: whether the last batch
+    has one. is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
     is_compacted: whether anything shows that compaction has been over the log.
     """
 
-    def __init__(self, partition: PartitionLog, findings: Findings) -> None:
+    def __init__(self, partition: PartitionLog, fold: HeaderFold, findings: Findings) -> None:
+        self.fold = fold
         self._partition = partition
         self._findings = findings
         self._segment: SegmentFiles | None = None
         self._next_base: int | None = None
         self._is_last = False
-        self._ends_keyed: bool | None = None
-        self._recent: deque[tuple[int, int, int]] = deque(maxlen=REMEMBERED_BATCHES)
+        self._is_end_known = False
+        self._batches_taken = 0
         self._is_behind_damage = False
         self._gaps = self._missing = 0
         self._first_gap: tuple[Path, int] | None = None
-        self.next_offset: int | None = None
-        self.largest_timestamp = -1
         self.epochs: list[SeenEpoch] = []
         self.ends_with_epoch = False
         self._log_start = partition.log_start_offset()
-        self._largest_epoch = -1
         self.is_damaged = False
         self.is_compacted = partition.was_compacted()
 
@@ -60,8 +57,35 @@ class LogChecks:
         self._segment = segments[number]
         self._is_last = number + 1 == len(segments)
         self._next_base = None if self._is_last else segments[number + 1].base_offset
-        if self.next_offset is None:
-            self.next_offset = self._segment.base_offset
+        if not self._is_end_known:
+            self.fold.next_offset = min(self._segment.base_offset, MOST)
+            self._is_end_known = True
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset after the largest so far; None if that isn't known."""
+        return self.fold.next_offset if self._is_end_known else None
+
+    @property
+    def offset_bound(self) -> int:
+        """Batches that end below need no look at their offsets if they follow on."""
+        assert self._segment is not None
+        base = self._segment.base_offset
+        if self.fold.next_offset < base or self._is_epoch_wanted:
+            return LEAST
+        bounds = [base + MAXIMUM_RELATIVE_OFFSET + 1]
+        if self._next_base is not None:
+            bounds.append(self._next_base)
+        if self.fold.next_offset <= self._log_start:
+            bounds.append(self._log_start)  # epochs count from there on
+        return min(*bounds, MOST)
+
+    @property
+    def _is_epoch_wanted(self) -> bool:
+        """Whether the largest epoch has no start yet above the log start offset."""
+        if self.fold.next_offset <= self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
+            return False
+        return self.fold.leader_epoch > (self.epochs[-1].epoch if self.epochs else -1)
 
     @property
     def _file(self) -> Path:
@@ -71,7 +95,13 @@ class LogChecks:
     def pass_over(self) -> None:
         """Leaves out a segment that can't be opened: what comes next isn't known."""
         self.is_damaged = True
-        self.next_offset = None
+        self._is_end_known = False
+
+    def notice_passed(self) -> None:
+        """Notices whether the fold has passed batches since the last one that was taken here."""
+        if self.fold.batches > self._batches_taken:
+            self.ends_with_epoch = self.fold.leader_epoch >= 0
+            self._is_behind_damage = False
 
     def take_damage(self, damage: Damage) -> None:
         """Takes a stretch of the log that can't be read."""
@@ -98,11 +128,13 @@ class LogChecks:
         self._check_epoch(batch)
         if batch.is_sparse or (batch.header.magic >= 2 and batch.header.attributes & DELETE_HORIZON_MASK):
             self.is_compacted = True
-        self._recent.append((batch.base_offset, batch.last_offset, batch.header.crc))
-        self.next_offset = max(self.next_offset or 0, batch.last_offset + 1)
-        self.largest_timestamp = max(self.largest_timestamp, batch.header.max_timestamp)
-        self._ends_keyed = None if batch.header.is_control else batch.ends_keyed
         self._is_behind_damage = False
+
+    def pass_batch(self, batch: CheckedBatch) -> None:
+        """Adds a batch that all checks have taken to the fold."""
+        self.fold.take(batch.header._replace(base_offset=batch.base_offset))
+        self.fold.ends_keyed = None if batch.header.is_control else batch.ends_keyed
+        self._batches_taken = self.fold.batches
 
     def finish(self) -> None:
         """Reports what is only known at the end."""
@@ -114,8 +146,7 @@ class LogChecks:
             self._findings.add("offsets-compacted", file, sentence, position=position)
 
     def _check_order(self, batch: CheckedBatch) -> None:
-        expected, first = self.next_offset, batch.base_offset
-        assert expected is not None
+        expected, first = self.fold.next_offset, batch.base_offset
         assert self._segment is not None
         if batch.header.base_offset is None and not batch.offsets:
             return  # a wrapper whose messages can't be read doesn't tell where it begins
@@ -123,7 +154,7 @@ class LogChecks:
             self._take_gap(batch, expected)
         if first >= expected or first < self._segment.base_offset:
             return  # offsets below the base are found as such
-        if (first, batch.last_offset, batch.header.crc) in self._recent:
+        if (first, batch.last_offset, batch.header.crc) in self.fold.recent():
             finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} comes again"
         else:
             finding_id, sentence = "offsets-fall", f"the batch begins with offset {first}, {expected} should follow"
@@ -140,7 +171,7 @@ class LogChecks:
         where = "" if batch.header.position else " before the segment's first batch"
         sentence = f"offsets {expected} to {batch.base_offset - 1}, {count} of them, are missing{where}"
         begins_keyed = None if batch.header.is_control else batch.begins_keyed
-        is_unkeyed = begins_keyed is False or self._ends_keyed is False
+        is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False
         self._findings.add(
             "offsets-lost" if is_unkeyed else "offsets-missing",
             self._file,
@@ -179,9 +210,8 @@ class LogChecks:
         self.ends_with_epoch = epoch >= 0
         if epoch < 0:
             return
-        if epoch < self._largest_epoch:
-            self._add("leader-epoch-falls", batch, f"leader epoch {epoch} after {self._largest_epoch}")
-        self._largest_epoch = max(self._largest_epoch, epoch)
+        if epoch < self.fold.leader_epoch:
+            self._add("leader-epoch-falls", batch, f"leader epoch {epoch} after {self.fold.leader_epoch}")
         if batch.last_offset < self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
             return  # a broker forgets epochs that end below the log start offset
         if not self.epochs or epoch > self.epochs[-1].epoch:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
-from kseg.index.producer_state import ProducerStates
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.batch_events import JUDGED
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
@@ -48,12 +50,13 @@ class ProducerChecks:
     Reports what needs the whole log only while no damage was met: `forget` says that there was one.
     """
 
-    def __init__(self, partition: PartitionLog, findings: Findings) -> None:
+    def __init__(self, partition: PartitionLog, fold: HeaderFold, known: KnownProducers, findings: Findings) -> None:
+        self._fold = fold
         self._findings = findings
         self._partition = partition
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
         self._log_start = partition.log_start_offset()
-        self._known = KnownProducers(self._first_offset, self._log_start)
+        self._known = known
         self._open: dict[int, _OpenTransaction] = {}
         self._unseen: set[int] = set()
         self._first_readable: dict[int, int] = {}
@@ -86,10 +89,41 @@ class ProducerChecks:
         self._snapshots.clear()
         self._doubt_open()
 
+    @property
+    def offset_bound(self) -> int:
+        """Where the next snapshot was taken."""
+        return min(self._snapshots[0][0], MOST) if self._snapshots else MOST
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed: batches of known producers that follow on, and others."""
+        self._next_offset = max(self._next_offset, self._fold.next_offset)
+        for producer_id, seen_at in self._fold.continued():
+            self._see(producer_id, seen_at, self._open[producer_id])
+        self._clock = max(self._clock, self._fold.append_time)
+
     def take(self, batch: CheckedBatch) -> None:
         """Takes the next batch."""
         self._compare_snapshots(batch.base_offset)
         self._next_offset = max(self._next_offset, batch.last_offset + 1)
+        self._take_producer(batch)
+        self._fold.watched = self._watched
+
+    @property
+    def _watched(self) -> int:
+        """The events that matter now: the broker's times while a batch waits for one, beginnings that can be read."""
+        watched = JUDGED
+        if self._unseen:
+            watched |= Event.APPEND_TIME
+        if len(self._first_readable) < len(self._known.states.open_transactions):
+            watched |= Event.TRANSACTIONAL
+        return watched
+
+    def _see(self, producer_id: int, seen_at: int | None, opened: _OpenTransaction) -> None:
+        """Takes a batch of an open transaction, with the broker's time if it has one."""
+        self._open[producer_id] = opened._replace(seen_at=seen_at)
+        (self._unseen.add if seen_at is None else self._unseen.discard)(producer_id)
+
+    def _take_producer(self, batch: CheckedBatch) -> None:
         header = batch.header
         if batch.marker is not None or header.is_log_append_time:
             self._read_clock(header.max_timestamp)
@@ -104,9 +138,7 @@ class ProducerChecks:
             self._open.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
-            seen_at = header.max_timestamp if header.is_log_append_time else None
-            self._open[header.producer_id] = opened._replace(seen_at=seen_at)
-            (self._unseen.add if seen_at is None else self._unseen.discard)(header.producer_id)
+            self._see(header.producer_id, header.max_timestamp if header.is_log_append_time else None, opened)
             if batch.last_offset >= self._log_start:
                 self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
         if batch.marker is not None:
@@ -131,7 +163,7 @@ class ProducerChecks:
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
         header = batch.header
-        known = self._known.states.producers.get(header.producer_id)
+        known = self._known.states.producers.known(header.producer_id)
         if known is None:
             return
         if header.producer_epoch < known.epoch:
@@ -243,7 +275,7 @@ class ProducerChecks:
         try:
             with ProducerSnapshot(path) as snapshot:
                 if end_offset == self._first_offset and self._next_offset == end_offset:
-                    self._known.states = ProducerStates(snapshot.entries())  # what was before the log begins
+                    self._known.states.start_with(snapshot.entries())  # what was before the log begins
                 for sentence in self._known.contradictions(snapshot.entries(), end_offset):
                     self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
         except KsegError as error:

@@ -1,19 +1,24 @@
 """`verify`: every check of a partition's files in one pass over its logs."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import HeaderFold
+from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.log_dir import (
     LogDir,
 )
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import checked_batches
 from kseg.log.verify.checks_of_indexes import (
     ActiveIndexCheck,
@@ -39,9 +44,7 @@ from kseg.log.verify.verification_plan import Order, VerificationPlan
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
-
-WORTH_PROCESSES = 256 << 20
-"""Bytes of logs below which starting processes costs more than it gains."""
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,7 @@ def verify_partition(
     """
     findings = Findings()
     problems: list[KsegError] = []
-    log = LogChecks(partition, findings)
-    producers = ProducerChecks(partition, findings)
+    log, producers = _checks(partition, findings, findings)
     check_directory(partition, findings)
     for number, segment in enumerate(partition.segments):
         log.begin(number)
@@ -112,7 +114,7 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
     notes: dict[str, None] = {}
     scope = SelectedScope(partition, selection, notes.setdefault)
     findings = Findings()
-    log, producers = LogChecks(partition, findings), ProducerChecks(partition, Findings())
+    log, producers = _checks(partition, findings, Findings())
     producers.pass_over()
     size = 0
     for number, segment in enumerate(partition.segments):
@@ -127,6 +129,15 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
     return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
+def _checks(
+    partition: PartitionLog, findings: Findings, findings_of_producers: Findings
+) -> tuple[LogChecks, ProducerChecks]:
+    """The checks of a partition's batches, which share a fold over them."""
+    known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    fold = kernel.load().HeaderFold(JUDGED, known.states.producers.table)
+    return LogChecks(partition, fold, findings), ProducerChecks(partition, fold, known, findings_of_producers)
+
+
 def _check_segment(
     partition: PartitionLog,
     segment: SegmentFiles,
@@ -139,9 +150,13 @@ def _check_segment(
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
-        checks = _index_checks(partition, segment, findings, stack, is_closed=is_closed)
+        fold = log.fold
+        checks = _index_checks(partition, segment, fold, findings, stack, is_closed=is_closed)
         log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
-        for item in checked_batches(log_file):
+        fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
+        for item in eventful_batches(log_file, fold):
+            log.notice_passed()
+            producers.notice_passed()
             if isinstance(item, Damage):
                 log.take_damage(item)
                 producers.take_damage(item)
@@ -154,16 +169,34 @@ def _check_segment(
             producers.take(item)
             for check in checks:
                 check.take(item)
+            log.pass_batch(item)
+            fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
+        log.notice_passed()
+        producers.notice_passed()
         for check in checks:
             check.finish()
     producers.end(segment)
 
 
+def _bounds(log: LogChecks, producers: ProducerChecks, checks: list[IndexCheck]) -> tuple[int, int]:
+    """The offset and the position from which on a batch has to be looked at."""
+    offsets = (log.offset_bound, producers.offset_bound, *(check.offset_bound for check in checks))
+    return min(offsets), min((check.position_bound for check in checks), default=MOST)
+
+
 def _index_checks(
-    partition: PartitionLog, segment: SegmentFiles, findings: Findings, stack: ExitStack, *, is_closed: bool
+    partition: PartitionLog,
+    segment: SegmentFiles,
+    fold: HeaderFold,
+    findings: Findings,
+    stack: ExitStack,
+    *,
+    is_closed: bool,
 ) -> list[IndexCheck]:
     """The comparisons to be made while a segment is read, after a look at its indexes as files."""
     checks: list[IndexCheck] = []
+    fold.offset_entries = fold.time_entries = None
+    fold.last_offset, fold.end, fold.largest_size = -1, 0, 0
     base = segment.base_offset
     path = segment.path
     is_missing = segment.offset_index is None and partition.has_indexes
@@ -175,19 +208,19 @@ def _index_checks(
             index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
             check_index_file(index.file, index.count, findings, is_closed=is_closed)
             if is_closed or index.count == index.capacity:
-                checks.append(OffsetIndexCheck(index, findings))
+                checks.append(OffsetIndexCheck(index, fold, findings))
             else:
                 found = Findings()
-                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, found), found, findings))
+                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, fold, found), found, findings))
     if segment.time_index is not None:
         with unreadable_index(segment.time_index.path, findings):
             times = stack.enter_context(TimeIndex(segment.time_index.path, base))
             check_index_file(times.file, times.count, findings, is_closed=is_closed)
             if is_closed or times.count == times.capacity:
-                checks.append(TimeIndexCheck(times, findings, is_closed=is_closed))
+                checks.append(TimeIndexCheck(times, fold, findings, is_closed=is_closed))
             else:
                 found = Findings()
-                checks.append(ActiveIndexCheck(TimeIndexCheck(times, found, is_closed=False), found, findings))
+                checks.append(ActiveIndexCheck(TimeIndexCheck(times, fold, found, is_closed=False), found, findings))
     if segment.transaction_index is not None:
         with (
             unreadable_index(segment.transaction_index.path, findings),
@@ -215,7 +248,7 @@ def verify_paths(
     *,
     keep_cache: bool = False,
     processes: int | None = None,
-    on_read: Callable[[int], None] | None = None,
+    on_read: OnRead | None = None,
 ) -> Iterator[Verified]:
     """What was found in each partition and log directory, one at a time, in order.
 
@@ -228,23 +261,10 @@ def verify_paths(
     """
     for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
         yield Verified(path, tuple(findings.all(is_compacted=False)))
-    wanted = min(_worth_processes(plan) if processes is None else processes, len(plan.orders))
-    if wanted < 2:
-        for order in plan.orders:
-            yield _verify(order, selection, keep_cache, on_read)
-        return
-    from kseg.system.processes import results_by_processes
-
-    shown = 0
-    done: dict[int, Verified] = {}
-    orders = [(order, selection, keep_cache) for order in plan.orders]
-    for number, verified in results_by_processes(wanted, _verify, orders, "fork"):
-        if on_read is not None:
-            on_read(verified.size)
-        done[number] = verified
-        while (following := done.pop(shown, None)) is not None:
-            shown += 1
-            yield following
+    work = partial(_verify, selection, keep_cache)
+    with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
+        for _, verified in results:
+            yield verified
 
 
 def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
@@ -256,19 +276,19 @@ def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Finding
         yield log_dir.path, findings
 
 
-def _verify(
-    order: Order, selection: Selection, keep_cache: bool, on_read: Callable[[int], None] | None = None
-) -> Verified:
+def _cost_of(order: Order) -> int:
+    return order.size + SMALLEST_COST
+
+
+def _verify(selection: Selection, keep_cache: bool, order: Order, on_read: OnRead) -> Iterator[Verified]:
     try:
         partition = PartitionLog(order.path, order.checkpoints)
         if selection.is_everything:
-            return verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
-        return verify_selected(partition, selection, keep_cache=keep_cache)
+            yield verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
+            return
+        verified = verify_selected(partition, selection, keep_cache=keep_cache)
     except OpenError as error:
-        return Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
-
-
-def _worth_processes(plan: VerificationPlan) -> int:
-    if plan.size < WORTH_PROCESSES:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        yield Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
+        return
+    on_read(verified.size)
+    yield verified

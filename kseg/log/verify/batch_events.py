@@ -1,0 +1,48 @@
+"""The batches of a log in which something happens that `verify` judges; a fold passes the others."""
+
+from collections.abc import Iterator
+
+from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.log.verify.checked_batches import CheckedBatch, checked_rows
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
+
+JUDGED = (
+    Event.CONTROL
+    | Event.PRODUCER
+    | Event.SEQUENCE
+    | Event.OFFSET
+    | Event.SPARSE
+    | Event.DELETE_HORIZON
+    | Event.EPOCH
+    | Event.RECORDS
+    | Event.INDEX
+)
+"""What no check has an opinion about may happen without it."""
+FEW = 3
+"""Events in turn after which the next batches are expected to have one too."""
+MOST_TOGETHER = 256
+"""Batches that are looked at together where something happens in every one: one by one costs more."""
+
+
+def eventful_batches(log_file: LogFile, fold: HeaderFold) -> Iterator[CheckedBatch | Damage]:
+    """Damages, and batches in which something happens, in file order; and some of those after them.
+
+    The fold has passed all batches before. Whoever takes a batch adds it to the fold.
+    """
+    for item in with_bodies(log_file.runs(), log_file.stored_size):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from _eventful_rows(log_file, item, fold)
+
+
+def _eventful_rows(log_file: LogFile, piece: Slice, fold: HeaderFold) -> Iterator[CheckedBatch | Damage]:
+    run, row, together, stops_in_turn = piece.run, piece.first, 1, 0
+    while row < piece.last:
+        stop, _ = fold.fold(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
+        stops_in_turn = stops_in_turn + 1 if stop == row else 0
+        together = min(2 * together, MOST_TOGETHER) if stops_in_turn > FEW else 1
+        row = min(stop + together, piece.last)
+        yield from checked_rows(log_file, piece, stop, row)

@@ -1,0 +1,34 @@
+"""Puts off the import of Python's `inspect`, which takes as long as half of click and does next to nothing for it."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+NAME = "inspect"
+
+
+class _Inspect(ModuleType):
+    """Stands for the module until something of it is asked for other than what click asks of each option."""
+
+    @staticmethod
+    def cleandoc(text: str) -> str:
+        """As the module's own: a text without its indentation."""
+        if "\n" not in text:
+            return text.expandtabs().lstrip()
+        cleaned: str = _own().cleandoc(text)
+        return cleaned
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(_own(), name)
+
+
+def put_off_inspect() -> None:
+    """From now on, `import inspect` gives what stands for it, if it isn't there already."""
+    sys.modules.setdefault(NAME, _Inspect(NAME))
+
+
+def _own() -> ModuleType:
+    """The module itself, which everyone gets that imports it later."""
+    if isinstance(sys.modules.get(NAME), _Inspect):
+        del sys.modules[NAME]
+    return import_module(NAME)

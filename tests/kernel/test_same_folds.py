@@ -1,0 +1,200 @@
+"""The twin goes over headers as the compiled kernel does: walks, tables of headers, folds."""
+
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kseg.kernel import fast, twin
+from kseg.kernel.contract import ROW, START, VALID, new_rows
+from kseg.kernel.fold_contract import RECENT, Event
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.header import parse_header
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import open_segment
+from tests import golden
+from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
+
+KERNELS = (fast, twin)
+CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
+WATCHED = st.sets(st.sampled_from(list(Event))).map(lambda events: reduce(or_, events, 0))
+STATE = [
+    *("next_offset", "last_offset", "leader_epoch", "max_timestamp", "offset_of_max_timestamp", "append_time"),
+    *("largest_size", "end", "batches", "records", "codecs", "ends_keyed"),
+]
+INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CONTENTS, st.integers(0, 30), st.integers(0, 30), st.integers(1, 4))
+def test_walks_are_equal(content: bytes, start: int, behind: int, capacity: int) -> None:
+    results = []
+    for kernel in KERNELS:
+        rows = new_rows(capacity)
+        results.append((kernel.walk(content[: max(len(content) - behind, 0)], start, rows, len(content)), rows))
+    assert results[0] == results[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(CONTENTS, INT64.map(lambda number: abs(number) // 2))
+def test_tables_of_headers_are_equal(content: bytes, position: int) -> None:
+    rows = new_rows(len(content) // 17 + 1)
+    count, _, _ = fast.walk(content, 0, rows, len(content))
+    tables = [kernel.header_columns(content, rows, 0, count, position) for kernel in KERNELS]
+    for name in twin.HeaderColumns._fields[1:]:
+        assert bytes(getattr(tables[0], name)) == bytes(getattr(tables[1], name)), name
+    assert tables[0].has_wrappers == tables[1].has_wrappers
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONTENTS, WATCHED, st.data())
+def test_folds_are_equal(content: bytes, watched: int, data: st.DataObject) -> None:
+    rows = new_rows(len(content) // 17 + 1)
+    count, end, _ = fast.walk(content, 0, rows, len(content))
+    for row in data.draw(st.sets(st.integers(0, max(count - 1, 0)))):
+        rows[row * ROW + VALID] = 0
+    numbers = data.draw(st.lists(st.tuples(INT32, INT32, INT64), max_size=3))
+    bounds = data.draw(st.tuples(INT64, INT64, st.integers(0, end + 1)))
+    results = []
+    for kernel in KERNELS:
+        fold = kernel.HeaderFold(watched)
+        fold.offset_bound, fold.timestamp_bound, fold.position_bound = bounds
+        fold.next_offset = int.from_bytes(content[:8], "big", signed=True)
+        entries = b"".join(pack(">ii", *each[:2]) for each in numbers)
+        fold.offset_entries = kernel.OffsetEntries(memoryview(entries), 0, len(numbers), 100)
+        entries = b"".join(pack(">qi", *each[1:][::-1]) for each in numbers)
+        fold.time_entries = kernel.TimeEntries(memoryview(entries), 0, len(numbers))
+        results.append(_history(fold, content, rows, count))
+    assert results[0] == results[1]
+
+
+def _history(fold: Any, content: bytes, rows: Any, count: int) -> list[Any]:
+    """The events of a fold over rows, and its state at each."""
+    history: list[Any] = []
+    row = 0
+    while True:
+        row, events = fold.fold(content, rows, row, count, 7)
+        history.append((row, int(events), _state(fold)))
+        if row == count:
+            return [*history, fold.continued(), fold.continued()]
+        header = parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START])
+        if header.producer_id >= 0:
+            of_batch = header.last_sequence, header.last_offset, 0, header.max_timestamp
+            first_offset = header.first_offset if header.is_transactional else -1
+            fold.producers.put((header.producer_id, header.producer_epoch, *of_batch, -1, first_offset))
+        fold.take(header)
+        row += 1
+
+
+def _state(fold: Any) -> list[Any]:
+    offsets, times = fold.offset_entries, fold.time_entries
+    state = [getattr(fold, name) for name in STATE]
+    if offsets is not None and times is not None:
+        state += [offsets.next, offsets.passed_offset, offsets.last_position]
+        state += [times.next, times.last_timestamp, times.largest, times.largest_of_records, times.has_all_times]
+    return [*state, fold.recent(), [fold.producers.get(each) for each in fold.producers.ids()]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS)
+def test_markers_are_equal(content: bytes) -> None:
+    rows = new_rows(len(content) // 17 + 1)
+    count, _, _ = fast.walk(content, 0, rows, len(content))
+    for row in range(count):
+        raw = content[rows[row * ROW] : rows[row * ROW] + rows[row * ROW + 1]]
+        assert fast.end_marker(raw) == twin.end_marker(raw)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_markers_of_golden_logs_are_read(kernel: Any) -> None:
+    found = set()
+    for path in [*golden.files(".log"), *golden.damaged_files(".log")]:
+        with open_segment(path) as segment:
+            for batch in segment.batches():
+                usual = kernel.end_marker(batch.raw)
+                record = next(batch.records(on_damage="skip"), None) if batch.is_control else None
+                if usual is not None and record is not None:
+                    assert record.key is not None
+                    assert record.value is not None
+                    assert usual == (record.key[3], int.from_bytes(record.value[2:6], "big"), record.timestamp)
+                    found.add(usual[0])
+    assert found == {0, 1}
+
+
+@pytest.mark.parametrize("files", [golden.files, golden.damaged_files], ids=["healthy", "damaged"])
+def test_folds_over_golden_logs_are_equal(files: Callable[[str], list[Path]]) -> None:
+    watched = Event.RECORDS | Event.PRODUCER | Event.SEQUENCE | Event.OFFSET | Event.EPOCH
+    for path in files(".log"):
+        histories = []
+        for kernel in KERNELS:
+            fold = kernel.HeaderFold(watched)
+            history = []
+            with LogFile(path) as log_file:
+                for item in with_bodies(log_file.runs(), log_file.stored_size):
+                    if isinstance(item, Slice) and (kernel is fast or item.bodies is None):
+                        history += _stops(fold, item)
+            histories.append([*history, *_state(fold)])
+        if len(histories[0]) == len(histories[1]):
+            assert histories[0] == histories[1], path
+
+
+def _stops(fold: Any, item: Slice) -> list[Any]:
+    run, row, stops = item.run, item.first, []
+    while True:
+        row, events = fold.fold(run.buffer, run.rows, row, item.last, run.position, item.bodies, item.first)
+        stops.append((run.position, row, int(events)))
+        if row == item.last:
+            return stops
+        start = run.rows[row * ROW + START]
+        fold.take(parse_header(run.buffer, start, run.position + start))
+        row += 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_rows_outside_of_the_buffer_are_refused(kernel: Any) -> None:
+    rows = new_rows(1)
+    rows[1] = 100
+    with pytest.raises(IndexError):
+        kernel.HeaderFold(0).fold(bytes(30), rows, 0, 2, 0)
+    rows[2] = 1
+    for start in (-1, 10, 2**62):
+        rows[0] = start
+        with pytest.raises(IndexError):
+            kernel.HeaderFold(0).fold(bytes(30), rows, 0, 1, 0)
+        with pytest.raises(IndexError):
+            kernel.header_columns(bytes(30), rows, 0, 1, 0)
+    rows[0] = 0
+    with pytest.raises(IndexError):
+        kernel.HeaderFold(Event.RECORDS).fold(bytes(30), rows, 0, 1, 0)
+    with pytest.raises(IndexError):
+        kernel.OffsetEntries(memoryview(bytes(8)), 0, 2, 0)
+    with pytest.raises(IndexError):
+        kernel.walk(bytes(30), -1, rows, 30)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_many_producers_are_known_in_their_order(kernel: Any) -> None:
+    producers = kernel.ProducerTable()
+    for number in range(3000):
+        producers.put((number * 7919 % 3001, number, 1, 2, 3, 4, 5, 6))
+    producers.put((0, 9, 1, 2, 3, 4, 5, 6))
+    assert len(producers) == 3000
+    assert producers.ids() == [number * 7919 % 3001 for number in range(3000)]
+    assert producers.get(0) == (0, 9, 1, 2, 3, 4, 5, 6)
+    assert producers.get(3002) is None
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_a_fold_remembers_the_last_batches(kernel: Any) -> None:
+    fold = kernel.HeaderFold(0)
+    header = parse_header(bytes(16) + b"\2" + bytes(60), 0, 0)
+    for number in range(RECENT + 10):
+        fold.take(header._replace(base_offset=number, last_offset=number, crc=number))
+    assert fold.recent() == [(number, number, number) for number in range(10, RECENT + 10)]
+    assert (fold.next_offset, fold.batches) == (RECENT + 10, RECENT + 10)

@@ -9,7 +9,7 @@ from kseg.formats.codes import ControlType
 from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import LogFile
+from kseg.reading.log_file import LogFile, Run
 
 _LARGEST_MARKER = 1 << 12
 """The most bytes of a control batch that are read; Kafka's have less than a hundred."""
@@ -60,6 +60,9 @@ class CompletedTransaction(NamedTuple):
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
+    usual = kernel.load().end_marker(raw)
+    if usual is not None:
+        return EndMarker(_MARKERS[usual[0]], *usual[1:])
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None
@@ -90,6 +93,14 @@ def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
     return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
 
 
+def end_marker_in(run: Run, log_file: LogFile, header: BatchHeader) -> EndMarker | None:
+    """The same for a batch of a run, out of the run's bytes if it holds them."""
+    start, size = header.position - run.position, min(header.size, _LARGEST_MARKER)
+    if start + size <= len(run.buffer):
+        return parse_end_marker(run.buffer[start : start + size])
+    return read_end_marker(log_file, header)
+
+
 class Producers(Mapping[int, ProducerState]):
     """States by producer id, in the order in which they came; in a table that a kernel's fold can update."""
 
@@ -97,10 +108,15 @@ class Producers(Mapping[int, ProducerState]):
         self.table = kernel.load().ProducerTable()
 
     def __getitem__(self, producer_id: int) -> ProducerState:
-        values = self.table.get(producer_id)
-        if values is None:
+        state = self.known(producer_id)
+        if state is None:
             raise KeyError(producer_id)
-        return ProducerState._make(values)
+        return state
+
+    def known(self, producer_id: int) -> ProducerState | None:
+        """The state of a producer; None if it isn't there. Quicker than `get`."""
+        values = self.table.get(producer_id)
+        return None if values is None else ProducerState._make(values)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.table.ids())
@@ -140,7 +156,7 @@ class ProducerStates:
         """Adds a batch; returns the transaction that it ended, if it is a control batch with that marker."""
         if header.producer_id < 0:
             return None
-        known = self.producers.get(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
+        known = self.producers.known(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
         if known.epoch != header.producer_epoch:  # sequences start again
             known = known._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1, offset_delta=0)
         if not header.is_control:

@@ -33,11 +33,13 @@ from kseg.kernel.twin_fold import (
     OffsetEntries,
     ProducerTable,
     TimeEntries,
+    end_marker,
     header_columns,
     walk,
 )
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_objects import records
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -80,8 +82,10 @@ __all__ = [
     "TimeEntries",
     "columns",
     "crc32c",
+    "end_marker",
     "find_header",
     "header_columns",
+    "records",
     "replace_header_values",
     "scan",
     "select",

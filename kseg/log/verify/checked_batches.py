@@ -89,7 +89,7 @@ def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iter
         if header.is_control:
             raw = bytes(run.buffer[start : start + size])
             marker = parse_end_marker(raw) if header.producer_id >= 0 else None
-            problem = _control_problem(raw, header)
+            problem = None if kernel.load().end_marker(raw) else _control_problem(raw, header)
         batch = records.batch(row, header, marker)
         yield batch._replace(damage=problem) if batch.damage is None and problem is not None else batch
 

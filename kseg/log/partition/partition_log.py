@@ -390,18 +390,19 @@ def read_index_end(segment: SegmentFiles) -> IndexEnd:
 
 def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
     """The end of an open log, as `read_tail` gives it."""
-    start, problem = 0, None
-    if index.error is not None and index.size:
-        problem = str(index.error)
-    elif index.last is not None:
-        problem = entry_problem(log_file, index.last.offset, index.last.position)
-        start = 0 if problem else index.last.position
-    return _tail_from(log_file, start, problem)
+    problem: str | None = str(index.error) if index.error is not None and index.size else None
+    if index.last is None or index.last.position == 0:
+        return _tail_from(log_file, 0, None, problem)
+    known = _header_of_entry(log_file, *index.last)
+    if isinstance(known, str):
+        return _tail_from(log_file, 0, None, known)
+    return _tail_from(log_file, known.position, known._replace(is_valid=None), None)
 
 
-def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
-    first, last, damage, largest = None, None, None, NO_TIMESTAMP
-    for item in walk_headers(log_file, start):
+def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
+    """The tail from a batch on, whose header may be known already."""
+    first, last, damage, largest = known, known, None, NO_TIMESTAMP if known is None else known.max_timestamp
+    for item in walk_headers(log_file, start if known is None else known.end):
         if isinstance(item, Damage):
             damage = item
         else:
@@ -417,6 +418,12 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
     """
     if position == 0:
         return None
+    found = _header_of_entry(log_file, offset, position)
+    return found if isinstance(found, str) else None
+
+
+def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
+    """The header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
         return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
     header = intact_header(log_file, position)
@@ -427,7 +434,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
         first = _wrapper_base(log_file, header)
     if first > offset:
         return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
-    return None
+    return header
 
 
 def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:

@@ -23,3 +23,9 @@ def events(fold: HeaderFold, run: Run) -> Iterator[tuple[BatchHeader, int]]:
         yield header, happened
         fold.take(header)
         row += 1
+
+
+def pass_all(fold: HeaderFold, run: Run) -> None:
+    """Passes all of a run's batches, whatever happens in them."""
+    for _ in events(fold, run):
+        pass

@@ -9,7 +9,7 @@ from kseg.formats.codes import ControlType
 from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import LogFile
+from kseg.reading.log_file import LogFile, Run
 
 _LARGEST_MARKER = 1 << 12
 """The most bytes of a control batch that are read; Kafka's have less than a hundred."""
@@ -91,6 +91,14 @@ def _has_size(content: bytes | None, least: int) -> TypeGuard[bytes]:
 def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
     """The same for the batch with a header; reads only as many bytes as a marker has, whatever size it claims."""
     return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
+
+
+def end_marker_in(run: Run, log_file: LogFile, header: BatchHeader) -> EndMarker | None:
+    """The same for a batch of a run, out of the run's bytes if it holds them."""
+    start, size = header.position - run.position, min(header.size, _LARGEST_MARKER)
+    if start + size <= len(run.buffer):
+        return parse_end_marker(run.buffer[start : start + size])
+    return read_end_marker(log_file, header)
 
 
 class Producers(Mapping[int, ProducerState]):

@@ -21,7 +21,7 @@ class Event(IntFlag):
     """
 
     LEGACY = 1
-    "It's a v0 or v1 entry."
+    "It's a v0 or v1 entry, and these aren't passed."
     INVALID = 2
     "Its CRC is wrong."
     BOUND = 4
@@ -32,19 +32,24 @@ class Event(IntFlag):
     "It has a producer id that isn't known, has another epoch, or begins a transaction."
     SEQUENCE = 64
     "Its base sequence doesn't follow the last one of its producer."
-    OFFSET = 128
-    "Its base offset isn't the next one."
-    SPARSE = 256
+    GAP = 128
+    "Its base offset is above the next one."
+    FALL = 256
+    "Its base offset is below the next one, or above its last offset."
+    OFFSET = GAP | FALL
+    SPARSE = 512
     "It has fewer records than offsets: compaction removes some."
-    DELETE_HORIZON = 512
-    EPOCH = 1024
+    DELETE_HORIZON = 1024
+    EPOCH = 2048
     "Its leader epoch isn't the largest so far."
-    COMPRESSED = 2048
-    APPEND_TIME = 4096
-    RECORDS = 8192
-    "Its records can't all be read, their offsets don't follow one another, or the largest time isn't the header's."
-    INDEX = 16384
+    COMPRESSED = 4096
+    APPEND_TIME = 8192
+    RECORDS = 16384
+    "Its records can't all be read, their offsets don't rise within the header's, or their largest time isn't there."
+    INDEX = 32768
     "An index entry up to here is wrong."
+    TRANSACTION = 65536
+    "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
 
 
 class HeaderColumns(Protocol):
@@ -84,6 +89,9 @@ class ProducerTable(Protocol):
 
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that folds have passed since it was put in last."""
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -132,10 +140,15 @@ class HeaderFold(Protocol):
     next_offset: after the largest offset. last_offset: of the last batch. ends_keyed: whether its last record has a
     key; None if nobody looked. leader_epoch: the largest. max_timestamp, offset_of_max_timestamp: the largest time, and
     the last offset of the first batch that has it. append_time: the largest LogAppendTime. largest_size: of a batch.
-    end: position after the last batch. batches, records: how many. codecs: bit n is set if a batch uses codec n.
+    end: position after the last batch. batches, records: how many. gaps, missing: between offsets of batches that were
+    passed, not stopped at, and the offsets in them. codecs: bit n is set if a batch uses codec n.
 
-    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it.
-    producers: known ones; updated where PRODUCER is watched. offset_entries, time_entries: compared where INDEX is.
+    offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it;
+    offset_floor: one that ends below it.
+    passes_legacy: whether v0 and v1 entries are passed too, unless RECORDS is watched; a wrapper counts as without
+    records then, and its last offset as its base offset.
+    producers: known ones; updated where PRODUCER is watched, by transactional
+    batches where TRANSACTION is. offset_entries, time_entries: compared where INDEX is.
     """
 
     watched: int
@@ -149,11 +162,15 @@ class HeaderFold(Protocol):
     end: int
     batches: int
     records: int
+    gaps: int
+    missing: int
     codecs: int
     ends_keyed: bool | None
+    offset_floor: int
     offset_bound: int
     timestamp_bound: int
     position_bound: int
+    passes_legacy: bool
     offset_entries: OffsetEntries | None
     time_entries: TimeEntries | None
 

@@ -2,6 +2,7 @@
 
 from array import array
 from collections import deque
+from operator import ge
 from typing import Any, NamedTuple, cast
 
 from kseg.formats.codes import (
@@ -146,6 +147,7 @@ class ProducerTable:
 
     def __init__(self) -> None:
         self._values: dict[int, ProducerValues] = {}
+        self._passed: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -157,6 +159,17 @@ class ProducerTable:
     def put(self, values: ProducerValues) -> None:
         """Sets the values of a producer."""
         self._values[values[0]] = cast("ProducerValues", tuple(map(int64, values)))
+        self._passed.pop(values[0], None)
+
+    def pass_batch(self, values: ProducerValues, records: int) -> None:
+        """Sets the values of a producer after one more of its batches."""
+        batches, records_before = self.passed(values[0])
+        self.put(values)
+        self._passed[values[0]] = batches + 1, int64(records_before + records)
+
+    def passed(self, producer_id: int) -> tuple[int, int]:
+        """Batches and records of a producer that were passed since it was put in."""
+        return self._passed.get(producer_id, (0, 0))
 
     def ids(self) -> list[int]:
         """Producer ids."""
@@ -206,12 +219,14 @@ class TimeEntries:
         self.largest = self.largest_of_records = -1
         self.has_all_times = True
 
-    def pass_batch(self, base_offset: int, last_offset: int, timestamp: int) -> bool:
-        """Passes the entries up to a batch with records, and its largest time; False where one is wrong."""
-        largest, largest_of_records = max(self.largest, timestamp), max(self.largest_of_records, timestamp)
-        if not self._pass_entries(base_offset - 1, self.largest, self.largest_of_records):
+    def pass_batch(self, header: "_Header") -> bool:
+        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        largest, largest_of_records = max(self.largest, header.max_timestamp), self.largest_of_records
+        if header.records_count:
+            largest_of_records = max(largest_of_records, header.max_timestamp)
+        if not self._pass_entries(header.base_offset - 1, self.largest, self.largest_of_records):
             return False
-        if not self._pass_entries(last_offset, largest, largest_of_records):
+        if not self._pass_entries(header.last_offset, largest, largest_of_records):
             return False
         self.largest, self.largest_of_records = largest, largest_of_records
         return True
@@ -234,7 +249,7 @@ class TimeEntries:
 
 
 class _Header(NamedTuple):
-    """The facts of a v2 header that a fold looks at."""
+    """The facts of a header that a fold looks at."""
 
     position: int
     size: int
@@ -258,6 +273,18 @@ class _Header(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
 
 
+def _batch_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
+    return _Header(position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others)
+
+
+def _entry_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
+    """Of a v0 or v1 entry; a wrapper's own base offset and records aren't known here."""
+    _, _, _, magic, crc, attributes, offset, _, timestamp, *_, count = _entry_values(buffer, at, size)
+    attributes &= CODEC_MASK | TIMESTAMP_TYPE_MASK if magic == 1 else CODEC_MASK
+    return _Header(position, size, offset, 0, offset, -1, crc, attributes, timestamp, -1, -1, -1, max(count, 0))
+
+
 class HeaderFold:
     """See the contract."""
 
@@ -266,8 +293,10 @@ class HeaderFold:
         self.producers = ProducerTable() if producers is None else producers
         self.next_offset, self.last_offset, self.leader_epoch = 0, -1, -1
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
-        self.largest_size = self.end = self.batches = self.records = self.codecs = 0
+        self.largest_size = self.end = self.batches = self.records = self.gaps = self.missing = self.codecs = 0
         self.ends_keyed: bool | None = None
+        self.passes_legacy = False
+        self.offset_floor = _LEAST
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
@@ -304,14 +333,14 @@ class HeaderFold:
 
     def _step(self, buffer: memoryview | bytes, at: int, size: int, position: int, body: bytes | None) -> int:
         """Passes a row if nothing happens in it; else the events."""
-        if not 2 <= buffer[at + MAGIC_POSITION] < 128:
+        if 2 <= buffer[at + MAGIC_POSITION] < 128:
+            header = _batch_header(buffer, at, size, position)
+        elif not self.passes_legacy or self.watched & Event.RECORDS:
             return Event.LEGACY
-        base_offset, _, epoch, _, crc, attributes, delta, _, *others = _BATCH.unpack_from(buffer, at)
-        header = _Header(
-            position, size, base_offset, delta, int64(base_offset + delta), epoch, crc, attributes, *others
-        )
+        else:
+            header = _entry_header(buffer, at, size, position)
         events: int = self._events(header) & (self.watched | Event.BOUND)
-        has_producer = header.producer_id >= 0 and bool(self.watched & Event.PRODUCER)
+        has_producer = self._is_of_producer(header)
         if not events and has_producer:
             events = self._events_of_producer(header) & self.watched
         if not events and self.watched & Event.RECORDS and not self._records_agree(buffer, at, header, body):
@@ -322,6 +351,9 @@ class HeaderFold:
             return events
         if has_producer:
             self._update_producer(header)
+        if header.base_offset > self.next_offset:
+            self.gaps += 1
+            self.missing = int64(self.missing + header.base_offset - self.next_offset)
         self._pass(header)
         return 0
 
@@ -334,17 +366,34 @@ class HeaderFold:
         for mask, event in _FLAGS:
             if attributes & mask:
                 events |= event
-        if header.base_offset != self.next_offset:
-            events |= Event.OFFSET
+        if header.base_offset > self.next_offset:
+            events |= Event.GAP
+        if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
+            events |= Event.FALL
         if span != header.records_count or span < 1:
             events |= Event.SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= Event.EPOCH
-        is_bound = header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-        return events | Event.BOUND if is_bound or header.position > self.position_bound else events
+        if (
+            not self.offset_floor <= header.last_offset < self.offset_bound
+            or header.max_timestamp >= self.timestamp_bound
+            or header.position > self.position_bound
+        ):
+            events |= Event.BOUND
+        return events
+
+    def _is_of_producer(self, header: _Header) -> bool:
+        """Whether the state of the header's producer is looked at."""
+        if header.producer_id >= 0 and self.watched & Event.PRODUCER:
+            return True
+        kind = header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+        return kind == TRANSACTIONAL_MASK and bool(self.watched & Event.TRANSACTION)
 
     def _events_of_producer(self, header: _Header) -> int:
         known = self.producers.get(header.producer_id)
+        if header.producer_id < 0 or not self.watched & Event.PRODUCER:
+            continues = known is not None and known[1] == header.producer_epoch and known[-1] >= 0
+            return 0 if continues else Event.TRANSACTION
         if known is None or known[1] != header.producer_epoch:
             return Event.PRODUCER
         if header.attributes & CONTROL_MASK or (header.attributes & TRANSACTIONAL_MASK and known[-1] < 0):
@@ -357,7 +406,7 @@ class HeaderFold:
         known = self.producers.get(header.producer_id)
         if known is not None:
             of_batch = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-            self.producers.put((known[0], known[1], *of_batch, known[6], known[7]))
+            self.producers.pass_batch((known[0], known[1], *of_batch, known[6], known[7]), header.records_count)
             if known[7] >= 0 and header.attributes & TRANSACTIONAL_MASK:
                 self._continued[known[0]] = bool(header.attributes & TIMESTAMP_TYPE_MASK)
 
@@ -368,19 +417,22 @@ class HeaderFold:
         return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
-        """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""
+        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
         batch = read_batch(memoryview(buffer), at, header.size, 1, header.position)
-        offset, largest, ends_keyed = header.base_offset, _LEAST, None
+        offset, largest, ends_keyed = header.base_offset - 1, _LEAST, None
+        if header.last_offset < header.base_offset or (header.attributes & CODEC_MASK and body is None):
+            return False
         for piece in batch_pieces(memoryview(buffer), at, batch, body):
             if isinstance(piece, RecordProblem):
                 return False
-            if list(map(offset_of, piece)) != list(range(offset, offset + len(piece))):
+            offsets = [offset, *map(offset_of, piece)]
+            if offsets[-1] > header.last_offset or any(map(ge, offsets, offsets[1:])):
                 return False
             if piece:
-                offset += len(piece)
+                offset = offsets[-1]
                 largest = max(largest, max(map(timestamp_of, piece)))
                 ends_keyed = key_of(piece[-1]) is not None
-        if ends_keyed is None or largest != header.max_timestamp:
+        if ends_keyed is not None and largest != header.max_timestamp:
             return False
         self.ends_keyed = ends_keyed
         return True
@@ -389,7 +441,7 @@ class HeaderFold:
         offsets, times = self.offset_entries, self.time_entries
         if offsets is not None and not offsets.pass_batch(header.base_offset, header.position, self.largest_size):
             return False
-        return times is None or times.pass_batch(header.base_offset, header.last_offset, header.max_timestamp)
+        return times is None or times.pass_batch(header)
 
     def _pass(self, header: _Header) -> None:
         self._recent.append((header.base_offset, header.last_offset, header.crc))

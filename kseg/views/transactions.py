@@ -14,9 +14,9 @@ from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 from kseg.index.headers import checked_headers, is_intact, walk_headers
 from kseg.index.producer_state import EndMarker, read_end_marker
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
-from kseg.reading.batch import Record
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile

@@ -26,7 +26,7 @@ CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".joi
 WATCHED = st.sets(st.sampled_from(list(Event))).map(lambda events: reduce(or_, events, 0))
 STATE = [
     *("next_offset", "last_offset", "leader_epoch", "max_timestamp", "offset_of_max_timestamp", "append_time"),
-    *("largest_size", "end", "batches", "records", "codecs", "ends_keyed"),
+    *("largest_size", "end", "batches", "records", "gaps", "missing", "codecs", "ends_keyed"),
 ]
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
@@ -60,11 +60,14 @@ def test_folds_are_equal(content: bytes, watched: int, data: st.DataObject) -> N
     for row in data.draw(st.sets(st.integers(0, max(count - 1, 0)))):
         rows[row * ROW + VALID] = 0
     numbers = data.draw(st.lists(st.tuples(INT32, INT32, INT64), max_size=3))
-    bounds = data.draw(st.tuples(INT64, INT64, st.integers(0, end + 1)))
+    floors = st.sampled_from([-(2**63), 0, 2**40])
+    bounds = data.draw(st.tuples(INT64, INT64, st.integers(0, end + 1), floors))
+    passes_legacy = data.draw(st.booleans())
     results = []
     for kernel in KERNELS:
         fold = kernel.HeaderFold(watched)
-        fold.offset_bound, fold.timestamp_bound, fold.position_bound = bounds
+        fold.offset_bound, fold.timestamp_bound, fold.position_bound, fold.offset_floor = bounds
+        fold.passes_legacy = passes_legacy
         fold.next_offset = int.from_bytes(content[:8], "big", signed=True)
         entries = b"".join(pack(">ii", *each[:2]) for each in numbers)
         fold.offset_entries = kernel.OffsetEntries(memoryview(entries), 0, len(numbers), 100)
@@ -98,7 +101,11 @@ def _state(fold: Any) -> list[Any]:
     if offsets is not None and times is not None:
         state += [offsets.next, offsets.passed_offset, offsets.last_position]
         state += [times.next, times.last_timestamp, times.largest, times.largest_of_records, times.has_all_times]
-    return [*state, fold.recent(), [fold.producers.get(each) for each in fold.producers.ids()]]
+    return [
+        *state,
+        fold.recent(),
+        [(fold.producers.get(each), fold.producers.passed(each)) for each in fold.producers.ids()],
+    ]
 
 
 @settings(max_examples=100, deadline=None)
@@ -154,6 +161,21 @@ def _stops(fold: Any, item: Slice) -> list[Any]:
         start = run.rows[row * ROW + START]
         fold.take(parse_header(run.buffer, start, run.position + start))
         row += 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])
+def test_entries_are_passed_as_they_are_taken(kernel: Any) -> None:
+    for path in golden.files(".log"):
+        content = path.read_bytes()
+        rows = new_rows(len(content) // 17 + 1)
+        count, _, _ = kernel.walk(content, 0, rows, len(content))
+        passed, taken = kernel.HeaderFold(0), kernel.HeaderFold(0)
+        passed.passes_legacy = True
+        assert not any(events & Event.LEGACY for _, events, _ in _history(passed, content, rows, count)[:-2]), path
+        passed.gaps = passed.missing = 0  # only what is passed counts there
+        for row in range(count):
+            taken.take(parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START]))
+        assert _state(passed) == _state(taken), path
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=["fast", "twin"])

@@ -138,6 +138,13 @@ def header_columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t firs
     return columns
 
 
+cdef struct HeaderView:
+    # the facts of a v2 header that a fold looks at
+    int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
+    uint32_t crc
+    int attributes, last_offset_delta
+
+
 # --- index entries --------------------------------------------------------------------------------------------------
 
 @cython.final
@@ -199,10 +206,12 @@ cdef class TimeEntries:
         self.last_timestamp = self.largest = self.largest_of_records = -1
         self.has_all_times = True
 
-    cdef bint pass_batch(self, int64_t base_offset, int64_t last_offset, int64_t timestamp) noexcept nogil:
-        """Passes the entries up to a batch with records, and its largest time; False where one is wrong."""
-        cdef int64_t largest = max(self.largest, timestamp)
-        cdef int64_t largest_of_records = max(self.largest_of_records, timestamp)
+    cdef bint pass_batch(self, HeaderView* header) noexcept nogil:
+        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        cdef int64_t base_offset = header.base_offset, last_offset = header.last_offset
+        cdef int64_t largest = max(self.largest, header.max_timestamp), largest_of_records = self.largest_of_records
+        if header.records_count:
+            largest_of_records = max(largest_of_records, header.max_timestamp)
         if not self.pass_entries(base_offset - 1, self.largest, self.largest_of_records):
             return False
         if not self.pass_entries(last_offset, largest, largest_of_records):
@@ -234,11 +243,30 @@ cdef class TimeEntries:
 
 # --- the fold -------------------------------------------------------------------------------------------------------
 
-cdef struct HeaderView:
-    # the facts of a v2 header that a fold looks at
-    int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
-    uint32_t crc
-    int attributes, last_offset_delta
+cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: a v2 header is there."""
+    header.base_offset = batch_base_offset(at)
+    header.last_offset_delta = batch_last_offset_delta(at)
+    header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
+    header.leader_epoch = batch_partition_leader_epoch(at)
+    header.attributes = batch_attributes(at)
+    header.max_timestamp = batch_max_timestamp(at)
+    header.producer_id = batch_producer_id(at)
+    header.records_count = batch_records_count(at)
+    header.crc = batch_crc(at)
+
+
+cdef void view_entry(HeaderView* header, const uint8_t* at) noexcept nogil:
+    """unsafe: the header of a v0 or v1 entry is there."""
+    header.base_offset = header.last_offset = entry_v0_offset(at)
+    header.last_offset_delta = 0
+    header.leader_epoch = header.max_timestamp = header.producer_id = -1
+    header.attributes = entry_v0_attributes(at) & CODEC_MASK
+    header.records_count = header.attributes == 0
+    header.crc = entry_v0_crc(at)
+    if at[MAGIC_AT] == 1:
+        header.attributes = entry_v0_attributes(at) & (CODEC_MASK | TIMESTAMP_TYPE_MASK)
+        header.max_timestamp = entry_v1_timestamp(at)
 
 
 @cython.final
@@ -246,7 +274,9 @@ cdef class HeaderFold:
     """See the contract."""
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
-    cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
+    cdef public int64_t largest_size, end, batches, records, gaps, missing, codecs
+    cdef public int64_t offset_bound, timestamp_bound, position_bound, offset_floor
+    cdef public bint passes_legacy
     cdef public int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
@@ -263,6 +293,7 @@ cdef class HeaderFold:
         self.last_offset = self.leader_epoch = self.max_timestamp = self.offset_of_max_timestamp = -1
         self.append_time = self.keyed = -1
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST_INT64
+        self.offset_floor = -MOST_INT64 - 1
 
     @property
     def ends_keyed(self):
@@ -328,22 +359,22 @@ cdef class HeaderFold:
         cdef HeaderView header
         cdef Producer* producer = NULL
         cdef int events
-        if at[MAGIC_AT] < 2 or at[MAGIC_AT] > 127:
-            return EVENT_LEGACY
         header.position, header.size = position, size
-        header.base_offset = batch_base_offset(at)
-        header.last_offset_delta = batch_last_offset_delta(at)
-        header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
-        header.leader_epoch = batch_partition_leader_epoch(at)
-        header.attributes = batch_attributes(at)
-        header.max_timestamp = batch_max_timestamp(at)
-        header.producer_id = batch_producer_id(at)
-        header.records_count = batch_records_count(at)
-        header.crc = batch_crc(at)
+        if 2 <= at[MAGIC_AT] <= 127:
+            view_batch(&header, at)
+        elif not self.passes_legacy or self.watched & EVENT_RECORDS:
+            return EVENT_LEGACY
+        else:
+            view_entry(&header, at)
         events = self.events_of(&header) & (self.watched | EVENT_BOUND)
         if not events and header.producer_id >= 0 and self.watched & EVENT_PRODUCER:
             producer = self.producers.find(header.producer_id)
             events = self.events_of_producer(at, &header, producer) & self.watched
+        elif not events and header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK \
+                and self.watched & EVENT_TRANSACTION:
+            producer = self.producers.find(header.producer_id)
+            if producer == NULL or producer.epoch != batch_producer_epoch(at) or producer.first_offset < 0:
+                events = EVENT_TRANSACTION
         if not events and self.watched & EVENT_RECORDS and not self.records_agree(at, &header, body):
             events = EVENT_RECORDS
         if not events and self.watched & EVENT_INDEX and not self.indexes_agree(&header):
@@ -355,8 +386,13 @@ cdef class HeaderFold:
             producer.last_offset = header.last_offset
             producer.offset_delta = header.last_offset_delta
             producer.timestamp = header.max_timestamp
+            producer.batches += 1
+            producer.records = sum_of(producer.records, header.records_count)
             if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
                 self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
+        if header.base_offset > self.next_offset:
+            self.gaps += 1
+            self.missing = sum_of(self.missing, header.base_offset - self.next_offset)
         self.pass_header(&header)
         return 0
 
@@ -394,14 +430,16 @@ cdef class HeaderFold:
             events |= EVENT_APPEND_TIME
         if header.attributes & CODEC_MASK:
             events |= EVENT_COMPRESSED
-        if header.base_offset != self.next_offset:
-            events |= EVENT_OFFSET
+        if header.base_offset > self.next_offset:
+            events |= EVENT_GAP
+        if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
+            events |= EVENT_FALL
         if span != header.records_count or span < 1:
             events |= EVENT_SPARSE
         if header.leader_epoch != self.leader_epoch:
             events |= EVENT_EPOCH
-        if (header.last_offset >= self.offset_bound or header.max_timestamp >= self.timestamp_bound
-                or header.position > self.position_bound):
+        if (header.last_offset >= self.offset_bound or header.last_offset < self.offset_floor
+                or header.max_timestamp >= self.timestamp_bound or header.position > self.position_bound):
             events |= EVENT_BOUND
         return events
 
@@ -417,9 +455,9 @@ cdef class HeaderFold:
         return 0
 
     cdef bint records_agree(self, const uint8_t* at, HeaderView* header, Bytes body) noexcept nogil:
-        """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""
+        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
         cdef Walk walk
-        cdef int64_t largest = -MOST_INT64 - 1
+        cdef int64_t largest = -MOST_INT64 - 1, offset
         cdef int64_t* slots = self.view.slots
         if header.attributes & CODEC_MASK == 0:
             body.at, body.size = at + BATCH_HEADER_SIZE, header.size - BATCH_HEADER_SIZE
@@ -429,21 +467,24 @@ cdef class HeaderFold:
         slots[TIMESTAMP_TYPE] = header.attributes >> TIMESTAMP_TYPE_SHIFT & 1
         slots[BASE_TIMESTAMP], slots[MAX_TIMESTAMP] = batch_base_timestamp(at), header.max_timestamp
         start_walk(&walk, body, header.records_count)
-        while next_record(&walk, &self.view):
-            if slots[OFFSET] != header.base_offset + walk.index - 1:
-                return False
-            largest = max(largest, slots[TIMESTAMP])
-        if walk.problem != NO_PROBLEM or walk.index == 0 or largest != header.max_timestamp:
+        if header.base_offset == -MOST_INT64 - 1 or header.last_offset < header.base_offset:
             return False
-        self.keyed = self.view.texts[KEY].size >= 0
+        offset = header.base_offset - 1
+        while next_record(&walk, &self.view):
+            if slots[OFFSET] <= offset or slots[OFFSET] > header.last_offset:
+                return False
+            offset = slots[OFFSET]
+            largest = max(largest, slots[TIMESTAMP])
+        if walk.problem != NO_PROBLEM or (walk.index and largest != header.max_timestamp):
+            return False
+        self.keyed = self.view.texts[KEY].size >= 0 if walk.index else -1
         return True
 
     cdef bint indexes_agree(self, HeaderView* header) noexcept nogil:
         if self.offsets is not None and not self.offsets.pass_batch(
                 header.base_offset, header.position, self.largest_size):
             return False
-        return self.times is None or self.times.pass_batch(
-            header.base_offset, header.last_offset, header.max_timestamp)
+        return self.times is None or self.times.pass_batch(header)
 
     cdef void pass_header(self, HeaderView* header) noexcept nogil:
         cdef Py_ssize_t place = self.batches % RECENT * 3

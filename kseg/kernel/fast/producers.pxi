@@ -7,6 +7,7 @@ cdef extern from "Python.h":
 cdef struct Producer:
     # index.producer_state.ProducerState
     int64_t id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset
+    int64_t batches, records  # passed since it was put in
     int continued  # whether a fold has passed a batch of its open transaction: NOT_CONTINUED, or who set the time
 
 
@@ -69,12 +70,19 @@ cdef class ProducerTable:
         return (known.id, known.epoch, known.last_sequence, known.last_offset, known.offset_delta, known.timestamp,
                 known.coordinator_epoch, known.first_offset)
 
+    def passed(self, int64_t producer_id):
+        cdef Producer* known = self.find(producer_id)
+        if known == NULL:
+            return 0, 0
+        return known.batches, known.records
+
     def put(self, values):
         cdef Producer producer
         cdef Producer* known
         (producer.id, producer.epoch, producer.last_sequence, producer.last_offset, producer.offset_delta,
          producer.timestamp, producer.coordinator_epoch, producer.first_offset) = [wrapped(value) for value in values]
         known = self.find(producer.id)
+        producer.batches = producer.records = 0
         producer.continued = NOT_CONTINUED if known == NULL else known.continued
         if known != NULL:
             known[0] = producer

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from kseg.errors import KsegError
 from kseg.index.producer_state import ProducerState
+from kseg.kernel.record import Record
 from kseg.log.compact.cleaned_transactions import CleanedTransactions
 from kseg.log.compact.offset_map import OffsetMap
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.writer.rebuilt_batch import cleaned_batch, empty_batch
 
 

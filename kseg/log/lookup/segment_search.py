@@ -10,15 +10,18 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
-from kseg.formats.codes import NO_TIMESTAMP, Codec, DamageKind
+from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
-from kseg.index.headers import checked_headers, is_intact, walk_headers
+from kseg.index.folding import pass_all
+from kseg.index.headers import checked_headers, header_runs, is_intact, walk_headers
 from kseg.index.offset_index import OffsetIndex, SlotRange
 from kseg.index.time_index import TimeIndex
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
@@ -339,9 +342,13 @@ def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
     entry = _last_time(segment, problems)
     if entry is not None:
         return max(entry.timestamp, tail.max_timestamp)
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy = True
     with segment.open_log() as log_file:
-        headers = (item for item in walk_headers(log_file) if isinstance(item, BatchHeader))
-        return max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
+        for item in header_runs(log_file):
+            if not isinstance(item, Damage):
+                pass_all(fold, item)
+    return fold.max_timestamp
 
 
 def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:

@@ -5,15 +5,18 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.codecs.body import decompress
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
-from kseg.formats.codes import BATCH_HEADER_SIZE, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
-from kseg.index.headers import first_header, is_intact, walk_headers
-from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.folding import events
+from kseg.index.headers import first_header, header_runs, is_intact
+from kseg.index.producer_state import ProducerState, ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
+from kseg.kernel.fold_contract import Event
 from kseg.log.partition.metadata_retention import metadata_log_start
 from kseg.log.partition.partition_log import (
     COMPACTED_TOPICS,
@@ -286,35 +289,32 @@ def _read_headers(
     segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
 ) -> SegmentListing:
     """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
-    batches = records = stored = whole = 0
-    codecs, magics, producer_ids = set[int](), set[int](), set[int]()
-    largest = NO_TIMESTAMP
+    stops = corrections = stored = whole = 0
+    magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.COMPRESSED, in_segment)
     with segment.open_log(keep_cache=keep_cache) as log_file:
         bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
-        for header in walk_headers(log_file):
-            if isinstance(header, Damage):
-                continue
-            batches += 1
-            codecs.add(header.codec)
-            magics.add(header.magic)
-            largest = max(largest, header.max_timestamp)
-            marker = None
-            if header.producer_id >= 0:
-                producer_ids.add(header.producer_id)
-                if header.is_control:
-                    marker = read_end_marker(log_file, header)
-            states.add(header, marker)
-            if header.codec == Codec.NONE:
-                records += header.records_count or 0
-                continue
-            count, compressed_size, size = _compressed(log_file, header, bounds)
-            records, stored, whole = records + count, stored + compressed_size, whole + size
+        for item in header_runs(log_file):
+            for header, _ in () if isinstance(item, Damage) else events(fold, item):
+                stops += 1
+                magics.add(header.magic)
+                if header.producer_id >= 0:
+                    producer_ids.add(header.producer_id)
+                    states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+                    known = states.producers.get(header.producer_id)
+                    in_segment.put(known or ProducerState(header.producer_id, header.producer_epoch))
+                if header.codec != Codec.NONE:
+                    count, compressed_size, size = _compressed(log_file, header, bounds)
+                    corrections += count - (header.records_count or 0)
+                    stored, whole = stored + compressed_size, whole + size
+    if fold.batches > stops:
+        magics.add(2)
     return row._replace(
-        records=records,
-        batches=batches,
-        codecs=tuple(sorted(codecs)),
+        records=fold.records + corrections,
+        batches=fold.batches,
+        codecs=tuple(codec for codec in range(CODEC_MASK + 1) if fold.codecs >> codec & 1),
         magics=tuple(sorted(magics)),
-        largest_timestamp=largest,
+        largest_timestamp=fold.max_timestamp,
         ratio=whole / stored if stored else None,
         producer_ids=tuple(sorted(producer_ids)),
         open_transactions=len(states.open_transactions),

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.entries import OffsetIndexEntry
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
-from kseg.index.headers import intact_header, walk_headers
+from kseg.index.folding import pass_all
+from kseg.index.headers import header_of, header_runs, intact_header
 from kseg.index.offset_index import OffsetIndex
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
@@ -401,12 +401,17 @@ def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
 
 def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
     """The tail from a batch on, whose header may be known already."""
-    first, last, damage, largest = known, known, None, NO_TIMESTAMP if known is None else known.max_timestamp
-    for item in walk_headers(log_file, start if known is None else known.end):
+    first, last, damage = known, known, None
+    fold = log_file.kernel.HeaderFold(0)
+    fold.passes_legacy = True
+    for item in header_runs(log_file, start if known is None else known.end):
         if isinstance(item, Damage):
             damage = item
         else:
-            first, last, largest = first or item, item, max(largest, item.max_timestamp)
+            pass_all(fold, item)
+            first = first or header_of(item, 0)
+            last = header_of(item, item.row_count - 1)
+    largest = fold.max_timestamp if known is None else max(fold.max_timestamp, known.max_timestamp)
     return Tail(start, first, last, largest, damage, problem)
 
 

@@ -6,11 +6,14 @@ whose bounds aren't in the log. Source: LogSegment.recover.
 
 from dataclasses import dataclass, field
 
+from kseg import kernel
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION
 from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_ENTRY_FIELDS
-from kseg.index.headers import headers_of
-from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
+from kseg.index.folding import events
+from kseg.index.producer_state import EndMarker, ProducerStates, end_marker_in
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
@@ -60,6 +63,16 @@ class IndexBuilder:
                 completed.last_offset,
                 completed.last_stable_offset,
             )
+
+    @property
+    def next_entry_bound(self) -> int:
+        """A batch that begins behind this position gets an entry."""
+        return min(self._entry_position + self.interval, MOST)
+
+    def add_passed(self, fold: HeaderFold) -> None:
+        """Adds all that a fold has passed: batches without entries, whose producers are in `states` already."""
+        self.size = fold.end
+        self._max_timestamp, self._offset_of_max_timestamp = fold.max_timestamp, fold.offset_of_max_timestamp
 
     def finish(self) -> None:
         """Adds the time index's last entry, the segment's largest time, as closing a segment does."""
@@ -130,15 +143,18 @@ def rebuild(
 
 def _add_batches(log_file: LogFile, builder: IndexBuilder) -> Damage | None:
     """Adds batches up to the first damage, which it returns."""
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, builder.states.producers.table)
+    fold.passes_legacy = True
+    fold.position_bound = builder.next_entry_bound
     for item in log_file.runs():
         if isinstance(item, Damage):
             return item
-        for header in headers_of(item):
+        for header, _ in events(fold, item):
+            builder.add_passed(fold)
             if not header.is_valid:
                 return log_file.crc_damage(header.position, header.size)
-            marker = None
-            if header.is_control and header.producer_id >= 0:
-                start = header.position - item.position
-                marker = parse_end_marker(item.buffer[start : start + header.size])
-            builder.add(header, marker)
+            has_marker = header.is_control and header.producer_id >= 0
+            builder.add(header, end_marker_in(item, log_file, header) if has_marker else None)
+            fold.position_bound = builder.next_entry_bound
+        builder.add_passed(fold)
     return None

@@ -25,6 +25,7 @@ from kseg.kernel.contract import (
     Stop,
 )
 from kseg.kernel.program import MALFORMED_CONTROL, UNKNOWN_CONTROL, Program, Slot, Template
+from kseg.kernel.twin_cleaning import OffsetTable
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_fold import (
@@ -76,6 +77,7 @@ __all__ = [
     "HeaderColumns",
     "HeaderFold",
     "OffsetEntries",
+    "OffsetTable",
     "Output",
     "ProducerTable",
     "Renderer",

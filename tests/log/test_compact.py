@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
+from kseg.kernel.cleaning_contract import ENTRY_SIZE
 from kseg.log.compact.cleaning_plan import CompactSettings
 from kseg.log.compact.compact import Compacted, compact_partition
 from kseg.log.compact.filter import Gone
-from kseg.log.compact.offset_map import ENTRY_SIZE, OffsetMap
+from kseg.log.compact.offset_map import OffsetMap
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.writer import RecordsBuilder
 from tests import golden, run
@@ -344,15 +345,19 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
 # --- the offset map -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("kernel")
 def test_the_map_has_the_last_offset_of_each_key() -> None:
     offset_map = OffsetMap(100 * ENTRY_SIZE)
+    table = offset_map.table
     for offset in range(180):
-        offset_map.put(b"%d" % (offset % 90), offset)
-    assert offset_map.is_full
-    assert [offset_map.get(b"%d" % key) for key in range(90)] == list(range(90, 180))
-    assert offset_map.get(b"other") == -1
+        table.put(b"%d" % (offset % 90), offset)
+    assert table.is_full
+    assert [table.get(b"%d" % key) for key in range(90)] == list(range(90, 180))
+    assert table.get(b"other") == -1
+    del table
     offset_map.clear()
-    assert (offset_map.get(b"1"), offset_map.is_full, offset_map.latest_offset) == (-1, False, -1)
+    table = offset_map.table
+    assert (table.get(b"1"), table.is_full, table.latest_offset) == (-1, False, -1)
 
 
 def test_a_small_partition_doesnt_fill_the_memory_of_a_whole_map(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Estimates the `index.interval.bytes` of a partition's indexes from their entries."""
 
 from collections.abc import Iterator
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise
 
+from kseg import kernel
 from kseg.errors import OpenError
-from kseg.index.headers import walk_headers
+from kseg.index.folding import events
+from kseg.index.headers import header_runs
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
@@ -52,12 +54,20 @@ def _agrees(partition: PartitionLog, interval: int) -> bool:
         if not gaps:
             continue
         with segment.open_log() as log_file:
-            if any(start - gap[0] > interval for gap in gaps for start in _starts(log_file, gap)):
+            if any(_has_late_batch(log_file, gap, interval) for gap in gaps):
                 return False
     return True
 
 
-def _starts(log_file: LogFile, gap: tuple[int, int]) -> Iterator[int]:
-    """Positions of batches between two entries."""
-    items = takewhile(lambda item: not isinstance(item, Damage), walk_headers(log_file, gap[0]))
-    return takewhile(lambda position: position < gap[1], (item.position for item in items))
+def _has_late_batch(log_file: LogFile, gap: tuple[int, int], interval: int) -> bool:
+    """Whether a batch between two entries begins further than the interval from the first one's."""
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy = True
+    fold.position_bound = gap[0] + interval
+    for item in header_runs(log_file, gap[0]):
+        if isinstance(item, Damage) or fold.end >= gap[1]:
+            return False
+        for header, _ in events(fold, item):
+            if header.position >= gap[1] or header.position > fold.position_bound:
+                return header.position < gap[1]
+    return False

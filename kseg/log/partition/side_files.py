@@ -13,11 +13,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
-from kseg.index.headers import walk_headers
+from kseg.index.folding import FoldWithin, events
+from kseg.index.headers import header_runs
 from kseg.index.producer_snapshot import build_producer_snapshot, snapshot_problem
-from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.producer_state import ProducerStates, end_marker_in
+from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
 from kseg.log.partition.partition_log import (
     LEADER_EPOCH_CHECKPOINT,
@@ -27,6 +31,7 @@ from kseg.log.partition.partition_log import (
     read_small_file,
     read_tail,
 )
+from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 
 
@@ -123,16 +128,17 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
 
     Raises OpenError if a log can't be opened.
     """
-    latest, log_start = -1, partition.log_start_offset()
+    log_start = partition.log_start_offset()
+    within = FoldWithin(Event.EPOCH, range(log_start, MOST + 1))
     for segment in partition.segments:
         with segment.open_log(keep_cache=False) as log_file:
-            for header in walk_headers(log_file):
-                if not isinstance(header, BatchHeader) or header.last_offset < log_start:
+            for item in header_runs(log_file):
+                if isinstance(item, Damage):
                     continue
-                if header.partition_leader_epoch > latest:
-                    latest = header.partition_leader_epoch
-                    first = header.first_offset
-                    yield latest, max(first, log_start)
+                for header in within.events(item):
+                    if header.partition_leader_epoch > within.fold.leader_epoch:
+                        within.fold.leader_epoch = header.partition_leader_epoch
+                        yield header.partition_leader_epoch, max(header.first_offset, log_start)
 
 
 def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
@@ -186,24 +192,34 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
     None of those where batches are missing or can't be read: then the log can't decide.
     """
     left = deque(offset for offset in partition.snapshots if offset not in broken)
+    if not left:
+        return {}
     known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.OFFSET, known.states.producers.table)
+    fold.passes_legacy = True
     wrong: dict[int, str] = {}
-    expected: int | None = None
     for segment in partition.segments:
         with segment.open_log(keep_cache=False) as log_file:
-            for header in walk_headers(log_file):
-                if not isinstance(header, BatchHeader):
-                    if header.kind not in TAIL_KINDS:
+            for item in header_runs(log_file):
+                if isinstance(item, Damage):
+                    if item.kind not in TAIL_KINDS:
                         return wrong
                     continue
-                first = header.first_offset
-                wrong.update(_compared(partition, known, left, first))
-                if header.base_offset is not None and expected not in (None, first):
-                    return wrong
-                expected = header.last_offset + 1
-                known.add(header, read_end_marker(log_file, header) if header.is_control else None)
-    wrong.update(_compared(partition, known, left, expected))
+                fold.offset_bound = min(left[0], MOST)
+                for header, _ in events(fold, item):
+                    wrong.update(_compared(partition, known, left, header.first_offset))
+                    if not left or _has_gap(fold, header):
+                        return wrong
+                    known.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
+                    fold.offset_bound = min(left[0], MOST)
+                    fold.next_offset = LEAST  # the next one is that after this batch, whatever was before it
+    wrong.update(_compared(partition, known, left, fold.last_offset + 1 if fold.batches else None))
     return wrong
+
+
+def _has_gap(fold: HeaderFold, header: BatchHeader) -> bool:
+    """Whether a batch doesn't begin where the one before it ended, as far as the header tells."""
+    return bool(fold.batches) and header.base_offset not in (None, fold.last_offset + 1)
 
 
 def _compared(
@@ -248,7 +264,10 @@ def states_at(partition: PartitionLog, offset: int, *, without: Container[int] =
 
 
 def _add_batches(segment: SegmentFiles, offsets: range, states: ProducerStates) -> None:
+    within = FoldWithin(Event.PRODUCER | Event.CONTROL, offsets, states.producers.table)
     with segment.open_log(keep_cache=False) as log_file:
-        for header in walk_headers(log_file):
-            if isinstance(header, BatchHeader) and header.producer_id >= 0 and header.last_offset in offsets:
-                states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+        for item in header_runs(log_file):
+            if isinstance(item, Damage):
+                continue
+            for header in within.events(item):
+                states.add(header, end_marker_in(item, log_file, header) if header.is_control else None)

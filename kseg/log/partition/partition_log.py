@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg import kernel
 from kseg.errors import KsegError, OpenError
 from kseg.formats.entries import OffsetIndexEntry
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
@@ -391,27 +390,29 @@ def read_index_end(segment: SegmentFiles) -> IndexEnd:
 
 def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
     """The end of an open log, as `read_tail` gives it."""
-    start, problem = 0, None
-    if index.error is not None and index.size:
-        problem = str(index.error)
-    elif index.last is not None:
-        problem = entry_problem(log_file, index.last.offset, index.last.position)
-        start = 0 if problem else index.last.position
-    return _tail_from(log_file, start, problem)
+    problem: str | None = str(index.error) if index.error is not None and index.size else None
+    if index.last is None or index.last.position == 0:
+        return _tail_from(log_file, 0, None, problem)
+    known = _header_of_entry(log_file, *index.last)
+    if isinstance(known, str):
+        return _tail_from(log_file, 0, None, known)
+    return _tail_from(log_file, known.position, known._replace(is_valid=None), None)
 
 
-def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
-    first, last, damage = None, None, None
-    fold = kernel.load().HeaderFold(0)
+def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
+    """The tail from a batch on, whose header may be known already."""
+    first, last, damage = known, known, None
+    fold = log_file.kernel.HeaderFold(0)
     fold.passes_legacy = True
-    for item in header_runs(log_file, start):
+    for item in header_runs(log_file, start if known is None else known.end):
         if isinstance(item, Damage):
             damage = item
         else:
             pass_all(fold, item)
             first = first or header_of(item, 0)
             last = header_of(item, item.row_count - 1)
-    return Tail(start, first, last, fold.max_timestamp, damage, problem)
+    largest = fold.max_timestamp if known is None else max(fold.max_timestamp, known.max_timestamp)
+    return Tail(start, first, last, largest, damage, problem)
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
@@ -422,6 +423,12 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
     """
     if position == 0:
         return None
+    found = _header_of_entry(log_file, offset, position)
+    return found if isinstance(found, str) else None
+
+
+def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
+    """The header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
         return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
     header = intact_header(log_file, position)
@@ -432,7 +439,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
         first = _wrapper_base(log_file, header)
     if first > offset:
         return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
-    return None
+    return header
 
 
 def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:

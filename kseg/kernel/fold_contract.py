@@ -50,6 +50,8 @@ class Event(IntFlag):
     "An index entry up to here is wrong."
     TRANSACTION = 65536
     "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
+    DISORDER = 131072
+    "Its last offset is below that of the batch before it."
 
 
 class HeaderColumns(Protocol):

@@ -370,6 +370,8 @@ class HeaderFold:
             events |= Event.GAP
         if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
             events |= Event.FALL
+        if header.last_offset < self.last_offset:
+            events |= Event.DISORDER
         if span != header.records_count or span < 1:
             events |= Event.SPARSE
         if header.leader_epoch != self.leader_epoch:

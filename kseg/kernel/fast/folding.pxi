@@ -434,6 +434,8 @@ cdef class HeaderFold:
             events |= EVENT_GAP
         if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
             events |= EVENT_FALL
+        if header.last_offset < self.last_offset:
+            events |= EVENT_DISORDER
         if span != header.records_count or span < 1:
             events |= EVENT_SPARSE
         if header.leader_epoch != self.leader_epoch:

@@ -24,11 +24,12 @@ ALLOWED = {
     "kseg/kernel/fast/bodies.pxi:take_lz4": "lz4's frame",
     "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
     "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
+    "kseg/kernel/fast/output.pxi:put_time": "digits of a time that is written",
     "kseg/kernel/twin_records.py:_record": "a record's attributes; tests hold records to their grammar",
     "kseg/decode/plain.py:read_json": "the first byte of what a schema registry's serializers write",
     "kseg/decode/wire.py:_schema_id": "the same",
     "kseg/protocol/": "sizes and keys of requests, needed before a schema is chosen",
-    "kseg/log/compact/offset_map.py": "a digest",
+    "kseg/kernel/twin_cleaning.py": "slots of a table that no file has",
     "kseg/log/partition/partitioner.py": "murmur2's blocks",
     "kseg/export/accounts.py:_add_invalid": "a column of numbers",
 }

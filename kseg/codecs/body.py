@@ -9,6 +9,7 @@ from kseg.codecs.bounds import DEFAULT_LIMIT, LARGEST_RATIO_FREE, BodyError, joi
 from kseg.errors import RecordError
 from kseg.formats.codes import Codec, codec_name
 from kseg.kernel.contract import LibraryFunctions
+from kseg.system.exported_functions import exported_addresses
 
 UNKNOWN_CODEC = "unknown codec"
 """How the failure of a body of an unknown codec begins."""
@@ -115,14 +116,7 @@ def library_functions(codecs: int) -> LibraryFunctions:
 
 def _addresses(package: str, module: str, names: tuple[str, ...]) -> tuple[int, ...]:
     """Where functions lie that a package's compiled module exports; zeros if it doesn't export all of them."""
-    import ctypes
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(f"{package}.{module}", import_module(package).__path__)
-    if spec is None or spec.origin is None:
-        return (0,) * len(names)
-    try:
-        library = ctypes.CDLL(spec.origin)
-        return tuple(ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names)
-    except (OSError, AttributeError):
-        return (0,) * len(names)
+    return exported_addresses(None if spec is None else spec.origin, names)

@@ -29,7 +29,7 @@ from kseg.output.reindex import reindexed_lines, side_file_line
 from kseg.output.stdout import flush_stdout, write_lines
 from kseg.output.talk import talk
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.views.index_intervals import IndexInterval, IndexIntervals
+from kseg.views.index_intervals import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.views.topic_ids import TopicIds
 
 
@@ -84,7 +84,7 @@ def reindex(
             _Order(
                 partition,
                 partition_folder(unfinished, partition, len(partitions)),
-                intervals.of(partition),
+                intervals.told_of(partition),
                 topic_ids.lost_by(partition),
             )
             for partition in partitions
@@ -101,11 +101,11 @@ def reindex(
 
 
 class _Order(NamedTuple):
-    """A partition to reindex: where to, with which interval, and its topic's id if it has lost it."""
+    """A partition to reindex: where to, the interval if not only its entries tell it, its topic's id if it has none."""
 
     partition: PartitionLog
     folder: Path | None
-    interval: IndexInterval
+    interval: IndexInterval | None
     topic_id: str | None
 
 
@@ -122,7 +122,8 @@ def _cost_of(order: _Order) -> int:
 
 
 def _reindexed(keep_cache: bool, order: _Order, on_read: OnRead) -> Iterator[_Report]:
-    partition, folder, interval, topic_id = order
+    partition, folder, told, topic_id = order
+    interval = told or interval_as_it_lies(partition)
     if interval.source is not None:
         yield _Report((f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}",))
     for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):

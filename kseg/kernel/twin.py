@@ -25,6 +25,7 @@ from kseg.kernel.contract import (
     Stop,
 )
 from kseg.kernel.program import MALFORMED_CONTROL, UNKNOWN_CONTROL, Program, Slot, Template
+from kseg.kernel.twin_cleaning import OffsetTable
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_fold import (
@@ -39,6 +40,7 @@ from kseg.kernel.twin_fold import (
 )
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_objects import records
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -75,6 +77,7 @@ __all__ = [
     "HeaderColumns",
     "HeaderFold",
     "OffsetEntries",
+    "OffsetTable",
     "Output",
     "ProducerTable",
     "Renderer",
@@ -84,6 +87,7 @@ __all__ = [
     "end_marker",
     "find_header",
     "header_columns",
+    "records",
     "replace_header_values",
     "scan",
     "select",

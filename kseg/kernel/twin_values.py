@@ -32,6 +32,7 @@ OFFSET, PRODUCER_ID, IS_TRANSACTIONAL = Slot.OFFSET.value, Slot.PRODUCER_ID.valu
 BASE_SEQUENCE, POSITION, SIZE = Slot.BASE_SEQUENCE.value, Slot.POSITION.value, Slot.SIZE.value
 BASE_TIMESTAMP, MAX_TIMESTAMP = Slot.BASE_TIMESTAMP.value, Slot.MAX_TIMESTAMP.value
 TIMESTAMP_TYPE, IS_CONTROL = Slot.TIMESTAMP_TYPE.value, Slot.IS_CONTROL.value
+HAS_DELETE_HORIZON = Slot.HAS_DELETE_HORIZON.value
 MAGIC, CODEC, CRC, IS_VALID = Slot.MAGIC.value, Slot.CODEC.value, Slot.CRC.value, Slot.IS_VALID.value
 
 NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE.value
@@ -64,6 +65,11 @@ RECORDS_AT_ONCE = 512
 def int64(number: int) -> int:
     """A sum as Java's long holds it."""
     return (number + 2**63) % 2**64 - 2**63
+
+
+def int32(number: int) -> int:
+    """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def append_time_of(batch: BatchValues) -> int | None:

@@ -82,8 +82,11 @@ class Lister:
             say()
 
     def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_Order"]:
+        own = self._settings
         for partition in partitions:
-            own = replace(self._settings, retention=self._topics.of(partition))
+            retention = self._topics.of(partition)
+            if retention is not own.retention:
+                own = replace(self._settings, retention=retention)
             self._said_before.append(self._unsaid)
             self._unsaid = []
             yield _Order(partition, own, self._left)

@@ -20,7 +20,9 @@ from kseg.formats.codes import (
 from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint
 from kseg.formats.varint_writing import varint
-from kseg.reading.batch import Batch, Record
+from kseg.kernel.record import Record
+from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import encode_wrapper
 
@@ -61,14 +63,27 @@ def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int
     pieces = _cut_records(_body(batch), len(records))
     kept = (_timed(piece, each, base) for piece, each in zip(pieces, records, strict=True) if each.offset in offsets)
     body = b"".join(kept)
-    flags = batch.attributes & (CODEC_MASK | _CLEANED_FLAGS)
-    header = batch.header._replace(
-        attributes=flags if delete_horizon_ms is None else flags | DELETE_HORIZON_MASK,
-        base_timestamp=base,
-        max_timestamp=_largest(batch, left),
-        records_count=len(left),
+    flags = batch.attributes & ~DELETE_HORIZON_MASK | (DELETE_HORIZON_MASK if delete_horizon_ms is not None else 0)
+    return batch_of_rest(batch.header._replace(attributes=flags), body, len(left), base, _largest(batch, left))
+
+
+def batch_of_rest(header: BatchHeader, records: bytes, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
+    """A v2 batch with what is left of its records, as the log cleaner writes it.
+
+    Args:
+        header: the batch's.
+        records: those that stay, uncompressed, their times relative to the base timestamp.
+        count: how many they are.
+        base_timestamp: the delete horizon, if the header has one.
+        max_timestamp: the largest of the records'.
+    """
+    cleaned = header._replace(
+        attributes=header.attributes & (CODEC_MASK | DELETE_HORIZON_MASK | _CLEANED_FLAGS),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        records_count=count,
     )
-    return build_batch(header, body)
+    return build_batch(cleaned, records)
 
 
 def empty_batch(batch: Batch) -> bytes:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kseg.formats.codes import ControlType
 from kseg.index.producer_state import parse_end_marker
 from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader
 
 
 class Aborted(NamedTuple):
@@ -39,20 +40,31 @@ class CleanedTransactions:
 
     def can_discard(self, batch: Batch) -> bool:
         """Adds the next batch; says whether it is of an aborted transaction, or a marker without a batch before."""
-        while self._coming and self._coming[0].first_offset <= batch.last_offset:
-            transaction = heappop(self._coming)
-            self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))
-        return self._can_discard_marker(batch) if batch.is_control else self._is_aborted(batch)
+        if not batch.is_control:
+            return self.is_aborted(batch.header)
+        self._begin(batch.last_offset)
+        return self._can_discard_marker(batch)
 
-    def _is_aborted(self, batch: Batch) -> bool:
-        if not batch.is_transactional:
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Adds the next batch, which is no marker, by its header; says whether it is of an aborted transaction.
+
+        Those that aren't transactional needn't be added.
+        """
+        if not header.is_transactional:
             return False
-        ongoing = self._aborted.get(batch.producer_id)
+        self._begin(header.last_offset)
+        ongoing = self._aborted.get(header.producer_id)
         if ongoing is None:
-            self._committed.add(batch.producer_id)
+            self._committed.add(header.producer_id)
             return False
         ongoing.has_batches = True
         return True
+
+    def _begin(self, last_offset: int) -> None:
+        """Begins the transactions whose first offset is in a batch, or before it."""
+        while self._coming and self._coming[0].first_offset <= last_offset:
+            transaction = heappop(self._coming)
+            self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))
 
     def _can_discard_marker(self, batch: Batch) -> bool:
         if not batch.count:

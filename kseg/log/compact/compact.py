@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from kseg.errors import DamagedError, KsegError
-from kseg.formats.codes import DamageKind
+from kseg.index.headers import end_of, headers_of
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
 from kseg.log.compact.cleaned_transactions import Aborted, CleanedTransactions
 from kseg.log.compact.cleaning_plan import CleaningPlan, CompactSettings, group_segments, plan_compaction
 from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
 from kseg.log.compact.offset_map import OffsetMap
+from kseg.log.compact.slices import intact_slices, refuse, stretches
 from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.select.isolation import read_committed
-from kseg.reading.batch import Batch
-from kseg.reading.damage import Damage
-from kseg.reading.header import parse_header
-from kseg.reading.segment import Segment
+from kseg.reading.bodies import Slice
+from kseg.reading.header import BatchHeader
+from kseg.reading.log_file import Run
+from kseg.reading.segment import batch_of
 from kseg.system.new_directory import copy_file
 from kseg.system.scratch import scratch_directory
 
@@ -121,7 +122,7 @@ class _Cleaning:
         self._work = work
         self._temporary = ExitStack()
         self._offsets = OffsetMap(settings.dedupe_buffer_size)
-        if self._offsets.is_full:
+        if self._offsets.table.is_full:
             raise KsegError(f"an offset map of {settings.dedupe_buffer_size} bytes has no room for a key")
 
     def close(self) -> None:
@@ -171,24 +172,25 @@ class _Cleaning:
         transactions = CleanedTransactions(each for each in self._aborted if each.last_offset >= first_dirty)
         first_slot = max(sum(each.base_offset <= first_dirty for each in segments) - 1, 0)
         for segment in segments[first_slot:]:
-            for batch in _batches(segment):
-                if not self._take_keys(batch, segment.path, transactions, first_dirty):
-                    return self._offsets.latest_offset + 1
-        self._offsets.latest_offset = self._done.plan.end_offset - 1
+            for piece in intact_slices(segment.path):
+                if not self._take_keys(piece, segment.path, transactions, first_dirty):
+                    return self._offsets.table.latest_offset + 1
+        self._offsets.table.latest_offset = self._done.plan.end_offset - 1
         return self._done.plan.end_offset
 
-    def _take_keys(self, batch: Batch, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
-        """Adds a batch's keys; False if there was no room for all."""
-        is_discarded = transactions.can_discard(batch)
-        if not is_discarded and not batch.is_control and batch.last_offset >= first_dirty:
-            for record in batch.records(on_damage=partial(_refuse, path)):
-                if record.key is None or record.offset < first_dirty:
-                    continue
-                if self._offsets.is_full:
-                    return False
-                self._offsets.put(record.key, record.offset)
-        if batch.last_offset >= first_dirty:
-            self._offsets.latest_offset = batch.last_offset
+    def _take_keys(self, piece: Slice, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
+        """Adds a slice's keys; False if there was no room for all."""
+        run, table = piece.run, self._offsets.table
+        for first, last, header in stretches(piece):
+            if header is not None and _is_discarded(run, first, header, transactions):
+                if header.last_offset >= first_dirty:
+                    table.latest_offset = header.last_offset
+                continue
+            stop = table.add(run.buffer, run.rows, first, last, piece.bodies, piece.first, first_dirty)
+            if stop < last and table.is_full:
+                return False
+            if stop < last:
+                deque(batch_of(run, stop).records(on_damage=partial(refuse, path)), maxlen=0)
         return True
 
     # --- segments -------------------------------------------------------------------------------------------------
@@ -207,8 +209,8 @@ class _Cleaning:
             output = _Output(self._path_of(group[0].base_offset), group[0].base_offset, settings, states)
             for segment in group:
                 cleaner.keeps_deletes = _modified_ms(segment) > legacy_horizon_ms
-                for batch in _batches(segment):
-                    output.write(_cleaned(cleaner, batch, segment))
+                for run in _cleaned(cleaner, segment):
+                    output.write(run)
             left.append(output.close(_modified_ms(group[-1])))
             origins = tuple(base for each in group for base in self._origins[each.base_offset])
             self._origins[output.base_offset] = origins
@@ -228,27 +230,20 @@ class _Cleaning:
         return None if self._work is None else self._work / str(self._done.passes) / f"{base_offset:020}.log"
 
 
-def _batches(segment: SegmentFiles) -> Iterator[Batch]:
-    """A segment's batches, all intact. Raises DamagedError at damage."""
-    with Segment(segment.path) as log:
-        for item in log.scan():
-            if isinstance(item, Damage):
-                if item.kind is not DamageKind.ZERO_TAIL:
-                    _refuse(log.path, item)
-            elif not item.is_valid:
-                detail = "the CRC is wrong: `kseg salvage` saves what is intact"
-                raise DamagedError(detail, log.path, item.position)
-            else:
-                yield item
+def _is_discarded(run: Run, row: int, header: BatchHeader, transactions: CleanedTransactions) -> bool:
+    """Whether a batch's keys count for nothing: it is a marker, or of an aborted transaction."""
+    if header.is_control:
+        transactions.can_discard(batch_of(run, row))
+        return True
+    return transactions.is_aborted(header)
 
 
-def _refuse(path: Path, damage: Damage) -> None:
-    raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", path, damage.position)
-
-
-def _cleaned(cleaner: BatchCleaner, batch: Batch, segment: SegmentFiles) -> bytes:
+def _cleaned(cleaner: BatchCleaner, segment: SegmentFiles) -> Iterator[Run]:
     try:
-        return cleaner.clean(batch)
+        for piece in intact_slices(segment.path):
+            yield from cleaner.cleaned(piece)
+    except DamagedError:
+        raise
     except KsegError as error:
         raise KsegError(error.message, segment.path, error.position) from error
 
@@ -271,14 +266,14 @@ class _Output:
         """Bytes so far."""
         return self._indexes.size
 
-    def write(self, raw: bytes) -> None:
-        """Appends a batch, or a v0 or v1 entry; nothing if there are no bytes."""
-        if raw:
-            header = parse_header(raw, 0, self.size, is_valid=True)
-            marker = parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None
-            self._indexes.add(header, marker)
-            if self._log is not None:
-                self._log.write(raw)
+    def write(self, run: Run) -> None:
+        """Appends batches that lie one after another."""
+        for header in headers_of(run):
+            start = header.position - run.position
+            raw = run.buffer[start : start + header.size]
+            self._indexes.add(header, parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None)
+        if self._log is not None:
+            self._log.write(run.buffer[: end_of(run) - run.position])
 
     def close(self, modified_ms: int) -> SegmentFiles:
         """Ends the log, with the time of its last source, and writes its indexes."""

@@ -1,16 +1,27 @@
 """Which records of a batch the log cleaner keeps, and the cleaned batch. Source: Cleaner, MemoryRecords.filterTo."""
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kseg.errors import KsegError
+from kseg.index.headers import header_of
 from kseg.index.producer_state import ProducerState
+from kseg.kernel.contract import ROW, SIZE, new_rows
+from kseg.kernel.record import Record
 from kseg.log.compact.cleaned_transactions import CleanedTransactions
 from kseg.log.compact.offset_map import OffsetMap
-from kseg.reading.batch import Batch, Record
-from kseg.writer.rebuilt_batch import cleaned_batch, empty_batch
+from kseg.log.compact.slices import stretches
+from kseg.reading.batch import Batch
+from kseg.reading.bodies import Slice
+from kseg.reading.log_file import Run
+from kseg.reading.segment import batch_of
+from kseg.writer.rebuilt_batch import batch_of_rest, cleaned_batch, empty_batch
+
+_ANY_CODEC = 0
+"""Runs that are only written needn't tell their codecs."""
 
 
 class Gone(StrEnum):
@@ -40,18 +51,77 @@ class TombstoneRetention:
 class BatchCleaner:
     """Cleans batches in order of their offsets.
 
-    kept: records that stay. gone: those that are removed, by reason. emptied: batches that stay without records.
-    keeps_deletes: whether v0 and v1 tombstones of the segment stay.
+    emptied: batches that stay without records. keeps_deletes: whether v0 and v1 tombstones of the segment stay.
     """
 
     def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: TombstoneRetention) -> None:
-        self.kept = 0
-        self.gone: Counter[Gone] = Counter()
         self.emptied = 0
         self.keeps_deletes = True
-        self._offsets = offsets
+        self._kept = 0
+        self._gone: Counter[Gone] = Counter()
+        self._table = offsets.table
         self._transactions = transactions
         self._retention = retention
+        self._copies, self._rows = bytearray(), new_rows(0)
+        self._table.end_offset = retention.end_offset
+        for state in retention.producers.values():
+            if state.last_offset >= 0:
+                self._table.producers.put(state)
+
+    @property
+    def kept(self) -> int:
+        """Records that stay, so far."""
+        return self._kept + self._table.kept
+
+    @property
+    def gone(self) -> Counter[Gone]:
+        """Those that are removed, by reason."""
+        whole = {Gone.SUPERSEDED: self._table.superseded, Gone.NO_KEY: self._table.without_key}
+        return self._gone + Counter(whole)
+
+    def cleaned(self, piece: Slice) -> Iterator[Run]:
+        """What is left of a slice's batches, in a buffer that is good until the next run is taken.
+
+        The kernel decides of batches that stay or go as a whole. Raises KsegError if records can't be read.
+        """
+        run, table = piece.run, self._table
+        self._make_room(piece)
+        for start, last, header in stretches(piece):
+            if header is not None and (header.is_control or self._transactions.is_aborted(header)):
+                yield from self._one(run, start)
+                continue
+            first = start
+            while first < last:
+                stop, count = table.keep(
+                    run.buffer, run.rows, first, last, piece.bodies, piece.first, self._copies, self._rows
+                )
+                if count:
+                    yield Run(memoryview(self._copies), 0, self._rows, count, _ANY_CODEC)
+                if stop < last:
+                    yield from self._rest(piece, stop) or self._one(run, stop)
+                first = stop + 1
+
+    def _make_room(self, piece: Slice) -> None:
+        rows = piece.run.rows
+        size = rows[(piece.last - 1) * ROW] + rows[(piece.last - 1) * ROW + SIZE] - rows[piece.first * ROW]
+        if size > len(self._copies):
+            self._copies = bytearray(size)
+        if (piece.last - piece.first) * ROW > len(self._rows):
+            self._rows = new_rows(piece.last - piece.first)
+
+    def _rest(self, piece: Slice, row: int) -> list[Run]:
+        """What is left of a batch that loses some records, if the kernel can tell that alone; else nothing."""
+        run = piece.run
+        left = self._table.rest(run.buffer, run.rows, row, piece.bodies, piece.first)
+        if left is None:
+            return []
+        return [_run_of(batch_of_rest(header_of(run, row), *left))]
+
+    def _one(self, run: Run, row: int) -> Iterator[Run]:
+        """What is left of a batch that isn't kept or removed as a whole."""
+        raw = self.clean(batch_of(run, row))
+        if raw:
+            yield _run_of(raw)
 
     def clean(self, batch: Batch) -> bytes:
         """The batch after cleaning; empty if it is removed. Raises KsegError if its records can't be read."""
@@ -63,8 +133,8 @@ class BatchCleaner:
         records = list(batch.records())
         reasons = [self._reason(batch, record, is_discarded=is_discarded) for record in records]
         left = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
-        self.gone.update(reason for reason in reasons if reason is not None)
-        self.kept += len(left)
+        self._gone.update(reason for reason in reasons if reason is not None)
+        self._kept += len(left)
         if not left:
             return self._emptied(batch)
         has_deletes = any(record.value is None for record in left) or (can_discard and batch.is_control)
@@ -100,13 +170,18 @@ class BatchCleaner:
         """Why a record is removed; None if it stays."""
         if is_discarded:
             return Gone.MARKER if batch.is_control else Gone.ABORTED
-        if batch.is_control or record.offset > self._offsets.latest_offset:
+        if batch.is_control or record.offset > self._table.latest_offset:
             return None
         if record.key is None:
             return Gone.NO_KEY
-        if record.offset < self._offsets.get(record.key):
+        if record.offset < self._table.get(record.key):
             return Gone.SUPERSEDED
         if record.value is not None:
             return None
         keeps = self.keeps_deletes if batch.is_legacy else not self._is_past(batch.delete_horizon_ms)
         return None if keeps else Gone.TOMBSTONE
+
+
+def _run_of(raw: bytes) -> Run:
+    """A run of one batch."""
+    return Run(memoryview(raw), 0, array("q", (0, len(raw), 1)), 1, _ANY_CODEC)

@@ -1,72 +1,59 @@
-"""The log cleaner's offset map: the last offset of each key, in a table of fixed size. Source: SkimpyOffsetMap."""
+"""The log cleaner's offset map: the last offset of each key, in a table of fixed size. Source: SkimpyOffsetMap.
+
+It tells keys apart by their MD5, as Kafka does: so a key needs 24 bytes, however long it is, and two keys with the same
+MD5 are one here as there. The kernel calls the C function for it in the libcrypto that Python's hashlib uses, which
+takes a tenth of a microsecond for a short key; where that can't be reached, hashlib, which takes several times as long.
+"""
 
 import mmap
+from functools import cache
 from hashlib import md5
 
-ENTRY_SIZE = 24
-"""Bytes of a slot: the key's MD5 and its offset."""
+from kseg import kernel
+from kseg.kernel.cleaning_contract import ENTRY_SIZE, OffsetTable
+from kseg.system.exported_functions import exported_addresses
+
 LOAD_FACTOR = 0.9
 """`log.cleaner.io.buffer.load.factor`: how full the table may become."""
-_HASH_SIZE = 16
-_FREE = bytes(ENTRY_SIZE)
+_MD5, _SINCE_3_0 = "MD5", "OPENSSL_version_major"
+"""Of libcrypto. In FIPS mode, MD5 ends the process before 3.0."""
 
 
 class OffsetMap:
-    """Maps keys to offsets from 0 on; uses a fixed amount of memory, and distinguishes keys by their MD5.
+    """Maps keys to offsets from 0 on; uses a fixed amount of memory.
 
-    latest_offset: it has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
+    table: the kernel's, which reads keys from batches.
     """
 
     def __init__(self, size: int) -> None:
         """Makes a map of `size` bytes."""
         self._slots = size // ENTRY_SIZE
-        self._most = int(self._slots * LOAD_FACTOR)
-        self._table = self._free_table()
-        self._count = 0
-        self.latest_offset = -1
+        self.table = self._free_table()
 
     def clear(self) -> None:
         """Forgets all."""
-        if self._count:
-            self._table.close()  # frees the old one first
-            self._table = self._free_table()
-        self._count = 0
-        self.latest_offset = -1
+        del self.table  # frees the old one first
+        self.table = self._free_table()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no room for another key."""
-        return self._count >= self._most
-
-    def put(self, key: bytes, offset: int) -> None:
-        """Sets a key's offset; there must be room."""
-        digest = md5(key, usedforsecurity=False).digest()
-        place, entry = self._find(digest)
-        if entry == _FREE:
-            self._count += 1
-        self._table[place : place + ENTRY_SIZE] = digest + (offset + 1).to_bytes(8, "big")
-        self.latest_offset = offset
-
-    def get(self, key: bytes) -> int:
-        """A key's offset, -1 if it isn't there."""
-        _, entry = self._find(md5(key, usedforsecurity=False).digest())
-        return int.from_bytes(entry[_HASH_SIZE:], "big") - 1
-
-    def _free_table(self) -> mmap.mmap:
+    def _free_table(self) -> OffsetTable:
         """A table of free slots; the system allocates memory only for slots that are written."""
         try:
-            return mmap.mmap(-1, max(self._slots * ENTRY_SIZE, 1))
+            memory = mmap.mmap(-1, max(self._slots * ENTRY_SIZE, 1))
         except OSError as error:  # as for any memory that isn't there
             raise MemoryError(str(error)) from error
+        return kernel.load().OffsetTable(memory, int(self._slots * LOAD_FACTOR), _digest, _function())
 
-    def _find(self, digest: bytes) -> tuple[int, bytes]:
-        """The slot of a digest, or the one for it, and its contents: probes along the digest, then along the table."""
-        table, probe = self._table, 0
-        while True:
-            start = min(probe, _HASH_SIZE - 4)
-            number = int.from_bytes(digest[start : start + 4], "big") + probe - start
-            place = number % self._slots * ENTRY_SIZE
-            entry = table[place : place + ENTRY_SIZE]
-            if entry == _FREE or entry.startswith(digest):
-                return place, entry
-            probe += 1
+
+def _digest(key: bytes) -> bytes:
+    return md5(key, usedforsecurity=False).digest()
+
+
+@cache
+def _function() -> int:
+    """The address of libcrypto's MD5; 0 if it can't be had."""
+    try:
+        import _hashlib
+    except ImportError:  # a Python without OpenSSL
+        return 0
+    function, since = exported_addresses(getattr(_hashlib, "__file__", None), (_MD5, _SINCE_3_0))
+    return function if since else 0

@@ -11,13 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.entries import AbortedTransaction
-from kseg.index.headers import is_intact, walk_headers
+from kseg.index.headers import header_of, header_runs, is_intact
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
@@ -26,6 +28,8 @@ from kseg.reading.log_file import LogFile
 Span = tuple[int, int]
 OpenTransactions = dict[int, int]
 """First offsets of open transactions, by producer id."""
+_NOWHERE = -1
+"""As position_bound: the next batch is looked at, whatever is in it."""
 DECIDES = "the log decides; `kseg reindex` rebuilds it"
 
 
@@ -149,7 +153,9 @@ class _Reading:
         """Reads a segment; `has_index`: compares its transaction index."""
         doubtful_before = self._doubtful
         with segment.open_log() as log_file, _IndexBeside(segment, self.notes, is_wanted=has_index) as index:
-            for header in _headers_and_lost_aborts(log_file, index):
+            fold = self._new_fold()
+            for header in _headers_and_lost_aborts(log_file, index, fold, self._end_offset):
+                self._note_passed(fold)
                 if isinstance(header, Damage):
                     self._mark_doubtful()
                     self._ends_damaged = self._is_gap = True
@@ -168,8 +174,25 @@ class _Reading:
                     self._end(log_file, header, index)
                 self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
+            self._note_passed(fold)
             if index.is_broken and self._doubtful is not doubtful_before:
                 self._doubtful = {}  # a lost marker may be an abort
+
+    def _new_fold(self) -> HeaderFold:
+        """A fold that passes batches which have to do with no transaction and leave no gap."""
+        fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | Event.OFFSET | Event.SPARSE)
+        fold.next_offset = min(max(self._next_offset, LEAST), MOST)
+        return fold
+
+    def _note_passed(self, fold: HeaderFold) -> None:
+        """Takes notice of the batches that a fold has passed since the last time."""
+        if not fold.batches:
+            return
+        if self._is_gap:
+            self._whole_from = self._next_offset
+        self._is_gap = self._ends_damaged = False
+        self._next_offset = fold.last_offset + 1
+        fold.batches = 0
 
     def _note_gaps(self, header: BatchHeader, first: int) -> None:
         """Records from which offset on all offsets up to and including this batch were seen."""
@@ -239,19 +262,31 @@ class _Reading:
 
 
 def _headers_and_lost_aborts(
-    log_file: LogFile, index: "_IndexBeside"
+    log_file: LogFile, index: "_IndexBeside", fold: HeaderFold, end_offset: int
 ) -> Iterator[BatchHeader | Damage | AbortedTransaction]:
-    """The headers of a log, damage, and those aborts in its index whose markers are where the log is damaged."""
+    """The headers of a log, damage, and those aborts in its index whose markers are where the log is damaged.
+
+    The fold passes headers in which nothing happens, below the end and below the next entry of the index.
+    """
     is_damaged = False
-    for item in walk_headers(log_file):
+    for item in header_runs(log_file):
         if isinstance(item, Damage):
-            is_damaged = True
+            is_damaged, fold.position_bound = True, _NOWHERE
             yield item
             continue
-        first = item.first_offset
-        yield from index.entries_below(first, is_damaged=is_damaged)
-        is_damaged = False
-        yield item
+        row = 0
+        while True:
+            fold.offset_bound = min(end_offset, index.next_offset)
+            row, _ = fold.fold(item.buffer, item.rows, row, item.row_count, item.position)
+            if row == item.row_count:
+                break
+            header = header_of(item, row)
+            yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
+            is_damaged = False
+            yield header
+            fold.next_offset = min(max(header.last_offset + 1, LEAST), MOST)
+            fold.position_bound = MOST
+            row += 1
     yield from index.entries_below(MOST, is_damaged=is_damaged)
 
 
@@ -310,6 +345,11 @@ class _IndexBeside:
         if not self._has_differed:
             self._has_differed = True
             self._notes.append(f"{self._path}: {problem}: {DECIDES}")
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next entry's marker; MOST if there is none."""
+        return MOST if self._next is None else min(self._next.last_offset, MOST)
 
     def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
         """Skips to the entries of an offset; yields those skipped if the log is damaged there; else they are wrong."""

@@ -15,8 +15,8 @@ class OffsetTable(Protocol):
     """Maps the digests of keys to offsets from 0 on, in memory that is given.
 
     latest_offset: it has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
-    kept, superseded, without_key: records that `keep` and `rest` have judged. producers: active ones; a batch with the
-    last record of one isn't left out, nor is the batch before end_offset.
+    kept, superseded, without_key: records that `keep` and `rest` have judged. producers: active ones; the batch with
+    the last record of one isn't left out, nor is the batch before end_offset.
     """
 
     latest_offset: int

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ def by_context(context: "SparkContext", parallelism: int, progress: ByteProgress
         rows = context.parallelize(range(tasks), tasks).mapPartitions(wanted.execute)
         # A thread of its own waits for the JVM's answer: after an interrupt, pyspark would take it for another call's.
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(rows.collect)
+            answer: Future[list[Result]] = pool.submit(rows.collect)
             try:
                 with _watched(context, watch) if watch is not None else nullcontext():
                     return answer.result()

@@ -83,7 +83,7 @@ class Transaction:
         return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
 
-class _Records(NamedTuple):
+class _TransactionRecords(NamedTuple):
     """The records that the log has of a transaction."""
 
     last_offset: int | None
@@ -198,14 +198,16 @@ class PartitionTransactions:
         """Lets the fold pass the batches that continue a transaction, and count them."""
         self._producers.put(ProducerState(opened.producer_id, opened.producer_epoch, current_txn_first_offset=0))
 
-    def _records_of(self, opened: Transaction) -> "_Records":
+    def _records_of(self, opened: Transaction) -> "_TransactionRecords":
         """The records of a transaction, those in batches that the fold has passed too."""
         batches, records = self._producers.passed(opened.producer_id)
         values = self._producers.get(opened.producer_id)
         if not batches or values is None:
-            return _Records(opened.last_offset, opened.batches, opened.records, opened.last_timestamp)
+            return _TransactionRecords(opened.last_offset, opened.batches, opened.records, opened.last_timestamp)
         state = ProducerState._make(values)
-        return _Records(state.last_offset, opened.batches + batches, opened.records + records, state.timestamp)
+        return _TransactionRecords(
+            state.last_offset, opened.batches + batches, opened.records + records, state.timestamp
+        )
 
     def _caught_up(self, opened: Transaction) -> Transaction:
         found = self._records_of(opened)

@@ -17,7 +17,7 @@ from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.varint import VARLONG
 from kseg.formats.varint_writing import varint, varint_size
 from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
-from kseg.writer.record import encode_record, record_size
+from kseg.writer.record_encoding import encode_record, record_size
 from tests.writer.cases import Case, cases
 
 ALL = tuple(Codec)

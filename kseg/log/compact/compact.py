@@ -10,10 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from kseg import kernel
 from kseg.errors import DamagedError, KsegError
-from kseg.index.headers import end_of, headers_of
+from kseg.index.folding import events
+from kseg.index.headers import end_of
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
+from kseg.kernel.fold_contract import Event
 from kseg.log.compact.cleaned_transactions import Aborted, CleanedTransactions
 from kseg.log.compact.cleaning_plan import CleaningPlan, CompactSettings, group_segments, plan_compaction
 from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
@@ -260,6 +263,9 @@ class _Output:
         self._path = path
         self._log: BinaryIO | None = None if path is None else path.open("xb")
         self._indexes = IndexBuilder(base_offset, settings.index_interval_bytes, states)
+        self._fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, states.producers.table)
+        self._fold.passes_legacy = True
+        self._fold.position_bound = self._indexes.next_entry_bound
 
     @property
     def size(self) -> int:
@@ -268,10 +274,13 @@ class _Output:
 
     def write(self, run: Run) -> None:
         """Appends batches that lie one after another."""
-        for header in headers_of(run):
-            start = header.position - run.position
-            raw = run.buffer[start : start + header.size]
-            self._indexes.add(header, parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None)
+        indexes, fold, placed = self._indexes, self._fold, run._replace(position=self.size)
+        for header, _ in events(fold, placed):
+            indexes.add_passed(fold)
+            raw = placed.buffer[header.position - placed.position : header.end - placed.position]
+            indexes.add(header, parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None)
+            fold.position_bound = indexes.next_entry_bound
+        indexes.add_passed(fold)
         if self._log is not None:
             self._log.write(run.buffer[: end_of(run) - run.position])
 

@@ -41,6 +41,7 @@ def stretches(piece: Slice) -> Iterator[tuple[int, int, BatchHeader | None]]:
     """
     run, row = piece.run, piece.first
     fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL)
+    fold.passes_legacy = True
     while row < piece.last:
         first = row
         row, _ = fold.fold(run.buffer, run.rows, row, piece.last, run.position)

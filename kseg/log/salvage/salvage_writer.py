@@ -8,17 +8,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.errors import KsegError, UnreadableError
-from kseg.formats.codes import BATCH_HEADER_SIZE
+from kseg.index.folding import events
+from kseg.index.headers import header_runs
 from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.producer_state import ProducerStates, end_marker_in
 from kseg.index.rebuild import rebuild
+from kseg.kernel.fold_contract import Event
 from kseg.log.partition.log_dir import LOST_AND_FOUND
 from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.partition.side_files import build_metadata
 from kseg.log.salvage.extents import Extent, credible_epochs
 from kseg.log.salvage.salvage_plan import Salvage, plan_salvage
-from kseg.reading.header import parse_header
+from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import WriteError, copy_file
 
@@ -98,13 +101,16 @@ def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
 
 
 def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
-    """Takes the batches of an extent by the beginnings of their headers: they were read before."""
-    position = extent.position
-    while position < extent.end:
-        header = parse_header(log_file.read(position, BATCH_HEADER_SIZE), 0, position, is_valid=True)
-        if not header.is_legacy:
-            states.add(header, read_end_marker(log_file, header) if header.is_control else None)
-        position = header.end
+    """Takes the batches of an extent by their headers: they were read before."""
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, states.producers.table)
+    fold.passes_legacy, fold.position_bound = True, extent.end - 1
+    for item in header_runs(log_file, extent.position):
+        if isinstance(item, Damage) or item.position >= extent.end:
+            return
+        for header, _ in events(fold, item):
+            if header.position >= extent.end:
+                return
+            states.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
 
 
 def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:

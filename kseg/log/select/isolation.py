@@ -181,6 +181,7 @@ class _Reading:
     def _new_fold(self) -> HeaderFold:
         """A fold that passes batches which have to do with no transaction and leave no gap."""
         fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | Event.OFFSET | Event.SPARSE)
+        fold.passes_legacy = True
         fold.next_offset = min(max(self._next_offset, LEAST), MOST)
         return fold
 

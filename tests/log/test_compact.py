@@ -482,11 +482,11 @@ def one_by_one(partition: PartitionLog, settings: CompactSettings) -> tuple[byte
     return left, Compacted(plan, kept=cleaner.kept, gone=cleaner.gone, emptied=cleaner.emptied)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("name", ["fast", "twin"])
+@settings(max_examples=100, deadline=None)
 @given(
     drawn=st.lists(SHAPES, min_size=2, max_size=12),
     now_ms=st.sampled_from([NOW + 10, NOW + 2 * DAY]),
-    name=st.sampled_from(["fast", "twin"]),
 )
 def test_batches_are_cleaned_together_as_one_by_one(
     drawn: list[tuple[list[Pair], str, int]], now_ms: int, name: str, tmp_path_factory: pytest.TempPathFactory

@@ -1,4 +1,4 @@
-"""Measures `kseg lookup` in a large segment from cold, and `kseg ls` on a disk of many partitions; prints a table."""
+"""Measures `lookup` in a large segment from cold, and `ls` and `verify` of disks of many partitions; prints a table."""
 
 import argparse
 import os
@@ -52,12 +52,12 @@ def main() -> None:
     """Does what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench.lookup", description=__doc__)
     parser.add_argument("--size", type=int, default=1024, help="MiB of the segment (default 1024)")
-    parser.add_argument("--partitions", type=int, default=2000, help="partitions of the disk (default 2000)")
+    parser.add_argument("--partitions", type=int, default=10_000, help="partitions of a disk (default 10,000)")
     parser.add_argument("--repeat", type=int, default=15, help="repetitions (default 15)")
     parser.add_argument("--kseg", default=KSEG, help="the command to measure; a plain installation starts quicker")
     options = parser.parse_args()
     partition, records = make_partition(options.size * MIB)
-    disk = make_disk(options.partitions)
+    disk, empty = make_disk(options.partitions), make_empty_disk(options.partitions)
     middle = records // 2
     timestamp = FIRST_TIMESTAMP + middle * 3
     works = [
@@ -67,6 +67,7 @@ def main() -> None:
         Work("lookup by time", ("lookup", str(partition), "--timestamp", str(timestamp)), partition),
         Work(f"ls of {options.partitions} partitions", ("ls", str(disk), "--now", "0")),
         Work(f"ls of {options.partitions} partitions from cold", ("ls", str(disk), "--now", "0"), disk),
+        Work(f"verify of {options.partitions} empty partitions", ("verify", str(empty), "-j", "1")),
     ]
     measured: dict[Work, list[Measurement]] = {work: [] for work in works}
     for _ in range(options.repeat):
@@ -93,15 +94,33 @@ def make_partition(size: int) -> tuple[Path, int]:
 
 def make_disk(count: int) -> Path:
     """A log directory of so many partitions."""
-    disk = DATA / f"{count}-partitions"
+    offsets = {"replication": 571, "recovery-point": 571, "log-start": 281}
+    return _disk(f"{count}-partitions", count, offsets, lambda path: shutil.copytree(PARTITION, path))
+
+
+def make_empty_disk(count: int) -> Path:
+    """A log directory of so many partitions in which nothing was written yet."""
+
+    def make_partition(path: Path) -> None:
+        path.mkdir(parents=True)
+        for suffix in (".log", ".index", ".timeindex"):
+            (path / f"{0:020}{suffix}").touch()
+        (path / "leader-epoch-checkpoint").write_text("0\n0\n")
+        shutil.copy(PARTITION / "partition.metadata", path)
+
+    return _disk(f"{count}-empty-partitions", count, {"replication": 0, "recovery-point": 0}, make_partition)
+
+
+def _disk(name: str, count: int, offsets: dict[str, int], make_partition: Callable[[Path], object]) -> Path:
+    disk = DATA / name
     if disk.exists():
         return disk
     new = disk.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
     names = [(f"topic-{number // PER_TOPIC}", number % PER_TOPIC) for number in range(count)]
     for topic, number in names:
-        shutil.copytree(PARTITION, new / f"{topic}-{number}")
-    for checkpoint, offset in (("replication", 571), ("recovery-point", 571), ("log-start", 281)):
+        make_partition(new / f"{topic}-{number}")
+    for checkpoint, offset in offsets.items():
         lines = ["0", str(count), *(f"{topic} {number} {offset}" for topic, number in names)]
         (new / f"{checkpoint}-offset-checkpoint").write_text("\n".join(lines) + "\n")
     return new.rename(disk)

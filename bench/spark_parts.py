@@ -88,9 +88,10 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
     """Rows a second of exports and queries, the ways in turns, one session for all; the first round warms up."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
     import peer_spark
+    from pyspark.sql import SparkSession
 
     from kseg.spark import register
-    from kseg.spark.session import open_session
+    from kseg.spark.session import JAVA_OPTIONS, open_context
 
     logs = {name: make_topic(name, data_set, work / "logs" / name) for name, data_set in TOPICS.items()}
     rows = {name: PARTITIONS * make_segment(data_set, 0).records for name, data_set in TOPICS.items()}
@@ -99,9 +100,10 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
     (work / "broker").mkdir()
     with (
         peer_spark.serving(served, work / "broker", peer_spark.AS_IN_PRODUCTION) as broker,
-        open_session(MASTER, {"spark.jars": jars, "spark.driver.memory": "1g"}) as spark,
+        open_context(MASTER, {"spark.jars": jars, "spark.driver.memory": "1g", JAVA_OPTIONS: ""}) as context,
         ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool,
     ):
+        spark = SparkSession(context)
         register(spark)
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "none", "includeHeaders": "true"}
         connector = spark.read.format("kafka").options(**options).load()
@@ -110,7 +112,7 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
         ways: dict[str, tuple[int, Callable[[], object]]] = {
             "plain pyarrow": (rows["none"], lambda: plain(pool, logs["none"], out)),
             "kseg export": (rows["none"], lambda: export_by(in_pool(pool), logs["none"], out)),
-            **{f"spark-export {name}": (rows[name], exporting(spark, logs[name], out)) for name in logs},
+            **{f"spark-export {name}": (rows[name], exporting(context, logs[name], out)) for name in logs},
             "connector to Parquet": (rows["none"], lambda: connector_export(connector, out)),
             "kseg to noop": (rows["none"], lambda: to_noop(ours)),
             "connector to noop": (rows["none"], lambda: to_noop(connector)),
@@ -160,11 +162,11 @@ def index_of(log: Path) -> Path:
     return index
 
 
-def exporting(spark: Any, logs: Path, out: Path) -> Callable[[], object]:
+def exporting(context: Any, logs: Path, out: Path) -> Callable[[], object]:
     """An export of a log directory by Spark."""
-    from kseg.spark.job import by_spark
+    from kseg.spark.job import by_context
 
-    return lambda: export_by(by_spark(spark, PROCESSES), logs, out)
+    return lambda: export_by(by_context(context, PROCESSES), logs, out)
 
 
 def export_by(execute: Any, logs: Path, out: Path) -> object:
@@ -233,24 +235,41 @@ def write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None
 
 
 def start(work: Path, repeat: int) -> Iterator[Figure]:
-    """A small topic by whole commands: what Spark costs before and after the work."""
+    """A small topic by whole commands, beside a program that only starts Spark: what Spark costs around the work."""
+    caches = {name: os.environ | {"XDG_CACHE_HOME": str(work / name)} for name in ("empty", "warm")}
+    kseg = [sys.executable, "-m", "kseg"]
+    subprocess.run(
+        [*kseg, "spark-export", "--warm", "--master", MASTER], env=caches["warm"], check=True, stdout=subprocess.DEVNULL
+    )
     topic = str(Path(__file__).resolve().parent.parent / "golden" / "logs" / "4.3.1")
-    taken: dict[str, list[tuple[float, float]]] = {"export": [], "spark-export": []}
+    here, by_spark = [*kseg, "export"], [*kseg, "spark-export", "--master", MASTER]
+    export = ["--topic", "zstd", topic, str(work / "out")]
+    bare = [sys.executable, "-m", "bench.spark_probe", "start", MASTER]
+    commands = {
+        "kseg export, 290 records": ([*here, *export], "empty"),
+        "pyspark: a session and an empty job": (bare, "empty"),
+        "kseg spark-export, 290 records": ([*by_spark, *export], "empty"),
+        "the same after kseg spark-export --warm": ([*by_spark, *export], "warm"),
+    }
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(repeat):
-        for name, pairs in taken.items():
-            out = work / name
-            shutil.rmtree(out, ignore_errors=True)
-            settings = ("--master", MASTER) if name == "spark-export" else ()
-            command = [sys.executable, "-m", "kseg", name, *settings, "--topic", "zstd", topic, str(out)]
+        for name, (command, cache) in commands.items():
+            shutil.rmtree(work / "out", ignore_errors=True)
             start_time, cpu = time.monotonic(), children_seconds()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            pairs.append((time.monotonic() - start_time, children_seconds() - cpu))
-    walls = []
+            subprocess.run(command, env=caches[cache], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            taken[name].append((time.monotonic() - start_time, children_seconds() - cpu))
     for name, pairs in taken.items():
         wall, cpu = (statistics.median(values) for values in zip(*pairs, strict=True))
-        yield Figure(f"kseg {name}, 290 records, cold", f"{wall:.2f} s wall, {cpu:.2f} s CPU")
-        walls.append(wall)
-    yield at_most("start-up and planning over that without Spark", walls[1] - walls[0], "s", 8)
+        yield Figure(name, f"{wall:.2f} s wall, {cpu:.2f} s CPU")
+    _, peer, cold, warm = taken.values()
+    yield at_most("kseg spark-export ÷ pyspark", ratio_of(cold, peer), "times", 1.15)
+    yield at_most("the same after --warm", ratio_of(warm, peer), "times", 1.15)
+    yield at_most("kseg spark-export after --warm", statistics.median(wall for wall, _ in warm), "s", 6)
+
+
+def ratio_of(pairs: list[tuple[float, float]], peers: list[tuple[float, float]]) -> float:
+    """The median of the ratios of wall seconds within each repetition."""
+    return statistics.median(own[0] / peer[0] for own, peer in zip(pairs, peers, strict=True))
 
 
 def children_seconds() -> float:

@@ -1,5 +1,9 @@
-"""What the benchmark of Spark measures in processes of their own: `plan DIRECTORY SIZE`, `read DIRECTORY FIRST END`."""
+"""What the benchmark of Spark measures in processes of their own.
 
+`plan DIRECTORY SIZE`, `read DIRECTORY FIRST END`, `start MASTER`.
+"""
+
+import os
 import resource
 import sys
 import time
@@ -43,5 +47,21 @@ def bytes_read() -> int:
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
+def start(master: str) -> None:
+    """Starts a session of Spark as it comes, runs an empty job, and ends both, the JVM too."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = SparkSession.builder.master(master).getOrCreate()
+    spark.sparkContext.parallelize([0], 1).collect()
+    spark.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
 if __name__ == "__main__":
-    {"plan": plan, "read": read}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))
+    {"plan": plan, "read": read, "start": start}[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))

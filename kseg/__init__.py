@@ -12,7 +12,8 @@ TYPE_CHECKING = False  # typing's own is an import that every start would wait f
 if TYPE_CHECKING:
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
     from kseg.formats.codes import Codec
-    from kseg.reading.batch import Batch, Header, Record
+    from kseg.kernel.record import Header, Record
+    from kseg.reading.batch import Batch
     from kseg.reading.damage import Damage
     from kseg.reading.segment import Segment, open_segment
     from kseg.writer.builder import create_records
@@ -42,13 +43,13 @@ _HOMES = {
     "Codec": "kseg.formats.codes",
     "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
-    "Header": "kseg.reading.batch",
+    "Header": "kseg.kernel.record",
     "InvalidMessageError": "kseg.writer.message",
     "KsegError": "kseg.errors",
     "MemoryRecords": "kseg.writer.memory_records",
     "Message": "kseg.writer.message",
     "OpenError": "kseg.errors",
-    "Record": "kseg.reading.batch",
+    "Record": "kseg.kernel.record",
     "Segment": "kseg.reading.segment",
     "UsageError": "kseg.errors",
     "create_records": "kseg.writer.builder",

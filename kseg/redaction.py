@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import blake2b, scrypt, shake_256
@@ -13,11 +14,13 @@ PARTS: tuple[Part, ...] = ("keys", "values", "headers")
 SHORT = 16
 """Up to so many bytes, tabs and line ends aside, a hash might give two contents the same: these are permuted."""
 _ROUNDS = 8
-_CACHED_SIZE, _CACHED_COUNT = 64, 1 << 16
+_CACHED_SIZE, _CACHED_COUNT, _CACHED_SHAPES = 64, 1 << 16, 1 << 10
 _WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _ANY = bytes(range(256))
 _TO_WORD = _WORD * 4
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_WORD_TO_BASE64, _BASE64_TO_WORD = bytes.maketrans(_WORD, _BASE64), bytes.maketrans(_BASE64, _WORD)
 _LINE_SIGNS = "\t\n\r"
 _LETTERS = {2: (0x100, 0x150), 3: (0x4E00, 0x51A6), 4: (0x20000, 0xA6D7)}
 """By bytes of a character in UTF-8: the first of the letters that take its place in long texts, and their count."""
@@ -102,6 +105,7 @@ class Redactor:
         self._key = key
         self._keyed = blake2b(key=key, digest_size=SHORT)
         self._cache: dict[bytes, bytes] = {}
+        self._starts = dict[bytes, tuple[blake2b, ...]]()
         self._single: dict[bytes, bytes] = {}
 
     def replace(self, content: bytes | None) -> bytes | None:
@@ -160,12 +164,10 @@ class Redactor:
         if len(content) == 1:
             return self._permuted_single(content, alphabet)
         radix, half = len(alphabet), len(content) // 2
-        digits = content if alphabet is _ANY else bytes(map(alphabet.index, content))
         moduli = (radix**half, radix ** (len(content) - half))
-        left, right = _number(digits[:half], radix), _number(digits[half:], radix)
+        left, right = _number(content[:half], alphabet), _number(content[half:], alphabet)
         left, right = self._mixed(left, right, moduli, bytes((len(content), radix & 0xFF)))
-        numbers = _digits(left, radix, half) + _digits(right, radix, len(content) - half)
-        return numbers if alphabet is _ANY else bytes(alphabet[digit] for digit in numbers)
+        return _of_number(left, alphabet, half) + _of_number(right, alphabet, len(content) - half)
 
     def _permuted_text(self, content: bytes) -> bytes:
         """A permutation of all printable texts with characters of as many bytes each."""
@@ -180,11 +182,20 @@ class Redactor:
 
     def _mixed(self, left: int, right: int, moduli: tuple[int, int], shape: bytes) -> tuple[int, int]:
         """A Feistel network over two numbers, each below its modulus; another one for each shape."""
-        for turn in range(_ROUNDS):
-            keyed = self._keyed.copy()
-            keyed.update(bytes((turn,)) + shape + right.to_bytes(SHORT, "big"))
+        for turn, start in enumerate(self._starts.get(shape) or self._new_starts(shape)):
+            keyed = start.copy()
+            keyed.update(right.to_bytes(SHORT, "big"))
             left, right = right, (left + int.from_bytes(keyed.digest(), "big")) % moduli[turn % 2]
         return left, right
+
+    def _new_starts(self, shape: bytes) -> tuple[blake2b, ...]:
+        """The keyed hash of each round, as far as it is the same for all contents of a shape."""
+        starts = tuple(self._keyed.copy() for _ in range(_ROUNDS))
+        for turn, start in enumerate(starts):
+            start.update(bytes((turn,)) + shape)
+        if len(self._starts) < _CACHED_SHAPES:
+            self._starts[shape] = starts
+        return starts
 
     def _permuted_single(self, content: bytes, alphabet: bytes) -> bytes:
         table = self._single.get(alphabet)
@@ -210,18 +221,36 @@ def _kind(content: bytes) -> bytes | None:
 _WITHOUT_LINE_SIGNS = str.maketrans("", "", _LINE_SIGNS)
 
 
-def _number(digits: bytes, radix: int) -> int:
+def _number(content: bytes, alphabet: bytes) -> int:
+    """A content's number among all of its length, the alphabet's characters taken for digits."""
+    if alphabet is _ANY:
+        return int.from_bytes(content, "big")
+    if alphabet is _WORD:
+        fours = content.translate(_WORD_TO_BASE64).rjust(4 * _fours(len(content)), b"A")  # a zero
+        return int.from_bytes(a2b_base64(fours), "big")
     number = 0
-    for digit in digits:
-        number = number * radix + digit
+    for byte in content:
+        number = number * len(alphabet) + alphabet.index(byte)
     return number
 
 
-def _digits(number: int, radix: int, count: int) -> bytes:
-    digits = bytearray(count)
-    for place in reversed(range(count)):
-        number, digits[place] = divmod(number, radix)
-    return bytes(digits)
+def _of_number(number: int, alphabet: bytes, size: int) -> bytes:
+    """The content of this length that has the number."""
+    if alphabet is _ANY:
+        return number.to_bytes(size, "big")
+    if alphabet is _WORD:
+        fours = b2a_base64(number.to_bytes(3 * _fours(size), "big"), newline=False)
+        return fours[len(fours) - size :].translate(_BASE64_TO_WORD)
+    content = bytearray(size)
+    for place in reversed(range(size)):
+        number, digit = divmod(number, len(alphabet))
+        content[place] = alphabet[digit]
+    return bytes(content)
+
+
+def _fours(size: int) -> int:
+    """How often Base64's four characters, three bytes, hold so many characters."""
+    return (size + 3) // 4
 
 
 @lru_cache(maxsize=1 << 10)

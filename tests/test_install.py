@@ -76,7 +76,15 @@ def test_source_distribution_holds_the_kernels_sources_and_nothing_built(source_
     with tarfile.open(source_distribution) as archive:
         names = {Path(name).relative_to(*Path(name).parts[:1]).as_posix() for name in archive.getnames()}
     parts = {f"kseg/kernel/fast/{path.name}" for path in (ROOT / "kseg" / "kernel" / "fast").glob("*.pxi")}
-    others = {"kseg/kernel/fast.pyx", "kseg/kernel/crc.h", "kseg/py.typed", "LICENSE", "NOTICE", "README.md"}
+    others = {
+        "kseg/kernel/fast.pyx",
+        "kseg/kernel/crc.h",
+        "kseg/kernel/escape.h",
+        "kseg/py.typed",
+        "LICENSE",
+        "NOTICE",
+        "README.md",
+    }
     assert parts | others <= names
     assert [name for name in names if name.endswith((".so", ".pyc", "/fast.c"))] == []
 

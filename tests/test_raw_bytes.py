@@ -24,6 +24,7 @@ ALLOWED = {
     "kseg/kernel/fast/bodies.pxi:take_lz4": "lz4's frame",
     "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
     "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
+    "kseg/kernel/fast/output.pxi:put_time": "digits of a time that is written",
     "kseg/kernel/twin_records.py:_record": "a record's attributes; tests hold records to their grammar",
     "kseg/decode/plain.py:read_json": "the first byte of what a schema registry's serializers write",
     "kseg/decode/wire.py:_schema_id": "the same",

@@ -407,6 +407,23 @@ def test_damage_is_reported_between_the_records_around_it() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
+def test_records_and_damages_of_a_segment_come_in_the_order_of_its_batches() -> None:
+    for path in sorted((golden.ROOT / "damaged").glob("*/*.log")):
+        met: list[kseg.Record | kseg.Damage] = []
+        of_batches: list[kseg.Record | kseg.Damage] = []
+        with kseg.open_segment(path) as segment:
+            for record in segment.records(on_damage=met.append):
+                met.append(record)
+            for item in segment.scan():
+                if isinstance(item, kseg.Batch):
+                    for record in item.records(on_damage=of_batches.append):
+                        of_batches.append(record)
+                elif item.kind != "zero-tail":
+                    of_batches.append(item)
+        assert met == of_batches, path
+
+
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["012-zero-tail", "013-zero-tail", "014-zero-tail"])
 def test_zeros_of_a_preallocated_file_are_no_damage(case: str) -> None:
     assert records_of(damaged(case))

@@ -21,6 +21,8 @@ def forget(path: str) -> None:
 
 def shown(text: str) -> str:
     """A text with the user's names in place of temporary paths."""
+    if not _NAMES:
+        return text
     for path, name in reversed(_NAMES.items()):
         if path in text:
             text = text.replace(path, name)

@@ -1,6 +1,6 @@
 """`kseg ls`: topics, partitions and segments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -114,19 +114,23 @@ def ls(
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, totals = Refusals(), Totals(has_selection=columns.selected)
 
-    def chosen(count: Count) -> Iterator[PartitionLog]:
-        for place in find_partitions(paths, lister.in_turn(refuse)):
-            if topic is None or fnmatchcase(place.topic or place.path.name, topic):
-                count.expect(place.size)
-                yield place
+    places = find_partitions(paths, lister.in_turn(refuse))
 
     def listings() -> Iterator[PartitionListing]:
         with ProgressBar(progress) as bar:
             count = bar.counting("ls")
-            for listing in lister.listings(chosen(count), processes, count):
+            for listing in lister.listings(_chosen(places, topic, count), processes, count):
                 totals.add(listing)
                 yield listing
 
     write_listings(listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort]), totals, columns, writer)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
+
+
+def _chosen(places: Iterable[PartitionLog], topic: str | None, count: Count) -> Iterator[PartitionLog]:
+    """The partitions of topics that match, each expected by the count before it comes."""
+    for place in places:
+        if topic is None or fnmatchcase(place.topic or place.path.name, topic):
+            count.expect(place.size)
+            yield place

@@ -29,7 +29,7 @@ from kseg.output.reindex import reindexed_lines, side_file_line
 from kseg.output.stdout import flush_stdout, write_lines
 from kseg.output.talk import talk
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.views.index_intervals import IndexInterval, IndexIntervals
+from kseg.views.index_intervals import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.views.topic_ids import TopicIds
 
 
@@ -81,10 +81,10 @@ def reindex(
     topic_ids, is_damaged = TopicIds(cluster_metadata), False
     with target as unfinished, ProgressBar(progress) as bar:
         orders = (
-            _Order(
+            _ReindexOrder(
                 partition,
                 partition_folder(unfinished, partition, len(partitions)),
-                intervals.of(partition),
+                intervals.told_of(partition),
                 topic_ids.lost_by(partition),
             )
             for partition in partitions
@@ -100,16 +100,16 @@ def reindex(
     command.exit(max(refuse.status, int(is_damaged)))
 
 
-class _Order(NamedTuple):
-    """A partition to reindex: where to, with which interval, and its topic's id if it has lost it."""
+class _ReindexOrder(NamedTuple):
+    """A partition to reindex: where to, the interval if not only its entries tell it, its topic's id if it has none."""
 
     partition: PartitionLog
     folder: Path | None
-    interval: IndexInterval
+    interval: IndexInterval | None
     topic_id: str | None
 
 
-class _Report(NamedTuple):
+class _ReindexReport(NamedTuple):
     """What is said of a piece of the work: on stderr, on stdout; and whether a log is damaged."""
 
     notes: tuple[str, ...] = ()
@@ -117,16 +117,19 @@ class _Report(NamedTuple):
     is_damaged: bool = False
 
 
-def _cost_of(order: _Order) -> int:
+def _cost_of(order: _ReindexOrder) -> int:
     return order.partition.size + SMALLEST_COST
 
 
-def _reindexed(keep_cache: bool, order: _Order, on_read: OnRead) -> Iterator[_Report]:
-    partition, folder, interval, topic_id = order
+def _reindexed(keep_cache: bool, order: _ReindexOrder, on_read: OnRead) -> Iterator[_ReindexReport]:
+    partition, folder, told, topic_id = order
+    interval = told or interval_as_it_lies(partition)
     if interval.source is not None:
-        yield _Report((f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}",))
+        yield _ReindexReport(
+            (f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}",)
+        )
     for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
-        yield _Report(lines=tuple(reindexed_lines(each)), is_damaged=each.damage is not None)
+        yield _ReindexReport(lines=tuple(reindexed_lines(each)), is_damaged=each.damage is not None)
         on_read(each.segment.size)
     for file in rebuilt_side_files(partition, topic_id, folder):
-        yield _Report(lines=(side_file_line(partition, file),))
+        yield _ReindexReport(lines=(side_file_line(partition, file),))

@@ -90,7 +90,7 @@ def salvage(
             write_run(command.find_root().obj or (), form)
             flush_stdout()
         orders = (
-            _Order(name, partitions, None if unfinished is None else topic_ids.lost_by(partitions[0]))
+            _SalvageOrder(name, partitions, None if unfinished is None else topic_ids.lost_by(partitions[0]))
             for name, partitions in replicas.items()
         )
         work = partial(_salvaged, unfinished, form, keep_cache, drop_unreadable)
@@ -103,7 +103,7 @@ def salvage(
     command.exit(max(refuse.status, int(not is_whole)))
 
 
-class _Order(NamedTuple):
+class _SalvageOrder(NamedTuple):
     """A partition to salvage: its new directory's name, its replicas, and its topic's id if they may have lost it."""
 
     name: str
@@ -115,12 +115,12 @@ def _size_of(partitions: list[PartitionLog]) -> int:
     return sum(partition.size for partition in partitions)
 
 
-def _cost_of(order: _Order) -> int:
+def _cost_of(order: _SalvageOrder) -> int:
     return _size_of(order.partitions) + SMALLEST_COST
 
 
 def _salvaged(
-    directory: Path | None, form: str, keep_cache: bool, drop_unreadable: bool, order: _Order, on_read: OnRead
+    directory: Path | None, form: str, keep_cache: bool, drop_unreadable: bool, order: _SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
     salvage, written = salvage_partition(
         order.name,

@@ -1,6 +1,8 @@
 """`kseg spark-export`: exports whole topics to Parquet files with Spark, on this machine or a cluster."""
 
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,10 @@ from kseg.errors import UsageError
 from kseg.output.stdout import write_line, write_lines
 
 if TYPE_CHECKING:
-    from kseg.export.run import Export
+    from collections.abc import Callable
+
+    from kseg.export.run import Execute, Export
+    from kseg.spark.job import ByteProgress
     from kseg.spark.submit import Cluster
 
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--ship-env", is_flag=True, help="Pack this virtual environment, and send it to the executors.")
 @click.option("--tasks", type=int_number(1), help="Tasks that run at once; Spark's default parallelism.")
 @click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
+@click.option("--warm", is_flag=True, help="Make what lets later exports on this machine start faster, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Let Spark talk on stderr.")
 @click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
 @click.pass_context
@@ -43,6 +49,7 @@ def spark_export(
     ship_env: bool,
     tasks: int | None,
     check: bool,
+    warm: bool,
     verbose: bool,
     submitted: bool,
     **options: Any,
@@ -55,6 +62,7 @@ def spark_export(
       kseg spark-export disks/* exported --master spark://head:7077 --ship-env
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
       kseg spark-export kafka-logs/ exported --dry-run
+      kseg spark-export --warm
 
     SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names.
     """
@@ -64,15 +72,18 @@ def spark_export(
     if check:
         _write_check()
         return
+    if warm:
+        _warm(master, settings, verbose=verbose)
+        return
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).absolute())
     cluster = Cluster(master, deploy_mode, settings, packages, archive)
-    is_here = master.startswith("local") or remote is not None or submitted
     if options["dry_run"]:
         _write_dry_run(cluster, own_arguments(command, options), export_of(options, tasks or os.cpu_count() or 1))
-    elif is_here:
-        place = (None if submitted else master, dict(settings), remote)
-        command.exit(_run_here(options, place, tasks, verbose=verbose))
+    elif remote is not None:
+        command.exit(_run_by_server(options, remote, tasks))
+    elif submitted or master.startswith("local"):
+        command.exit(_run_here(options, (None if submitted else master, dict(settings)), tasks, verbose=verbose))
     else:
         send = submit_with_environment if ship_env else submit
         command.exit(send(cluster, own_arguments(command, options), verbose=verbose))
@@ -87,7 +98,7 @@ def _require_spark() -> None:
 
 
 def _write_check() -> None:
-    from kseg.spark.java import versions
+    from kseg.spark.versions import versions
 
     lines, wrong = versions()
     write_lines(lines)
@@ -104,27 +115,48 @@ def _write_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") -
     write_line(quoted(cluster, arguments))
 
 
+def _warm(master: str, settings: tuple[tuple[str, str], ...], *, verbose: bool) -> None:
+    from kseg.spark.warm import make_class_archive
+
+    if not master.startswith("local"):
+        raise UsageError(f"--warm is for exports on this machine, with --master local[N]; this one is {master}")
+    archive = make_class_archive(master, dict(settings), verbose=verbose)
+    write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
+
+
 def _run_here(
-    options: dict[str, Any], place: tuple[str | None, dict[str, str], str | None], tasks: int | None, *, verbose: bool
+    options: dict[str, Any], place: tuple[str | None, dict[str, str]], tasks: int | None, *, verbose: bool
 ) -> int:
+    from kseg.spark.job import by_context
+    from kseg.spark.session import open_context
+
+    wanted = export_of(options, tasks or 1)
+    with open_context(*place, verbose=verbose) as context:
+        wanted = replace(wanted, parallelism=tasks or context.defaultParallelism)
+        return _run(wanted, options, partial(by_context, context))
+
+
+def _run_by_server(options: dict[str, Any], url: str, tasks: int | None) -> int:
+    from kseg.spark.job import by_server
+    from kseg.spark.session import open_server, parallelism_of
+
+    wanted = export_of(options, tasks or 1)
+    with open_server(url) as session:
+        wanted = replace(wanted, parallelism=tasks or parallelism_of(session))
+        return _run(wanted, options, partial(by_server, session))
+
+
+def _run(wanted: "Export", options: dict[str, Any], by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
+    """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
     from kseg.output.export import write_report
     from kseg.output.progress import ProgressBar
-    from kseg.spark.job import by_spark
-    from kseg.spark.session import QUICK_START, open_session, parallelism_of
 
-    master, settings, remote = place
-    if master is not None:
-        settings = QUICK_START | settings
-    with (
-        ProgressBar(False if options["quiet"] else options["progress"]) as bar,
-        open_session(master, settings, remote=remote, verbose=verbose) as spark,
-    ):
-        wanted = export_of(options, tasks or parallelism_of(spark))
+    with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
 
         def progress(finished: int, total: int, failed: int) -> None:
             bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
-        report = run_export(wanted, by_spark(spark, wanted.parallelism, progress))
+        report = run_export(wanted, by_spark(wanted.parallelism, progress))
     write_report(report, options["output"])
     return report.status

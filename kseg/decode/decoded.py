@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
 from kseg.errors import KsegError, UsageError
-from kseg.reading.batch import Header
+from kseg.kernel.record import Header
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 """What JSON can hold; floats are finite."""

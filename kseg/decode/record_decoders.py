@@ -12,7 +12,7 @@ from kseg.releases import NEWEST
 if TYPE_CHECKING:
     from kseg.decode.decoded import Decoded, ValueDecoder
     from kseg.kernel.contract import Headers
-    from kseg.reading.batch import Header
+    from kseg.kernel.record import Header
     from kseg.redaction import Redaction
 
 INTERNAL_TOPICS = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from kseg.decode.decoded import Headers, ValueDecoder
     from kseg.decode.values import DecoderOptions
-    from kseg.reading.batch import Header
+    from kseg.kernel.record import Header
 
 COLUMNS = {"key": "decodedKey", "value": "decodedValue"}
 """The column of each part that is decoded."""
@@ -84,7 +84,7 @@ class RecordTexts:
 
 def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:
     """Each record's headers; none where they weren't asked for."""
-    from kseg.reading.batch import Header
+    from kseg.kernel.record import Header
 
     if "headers" not in batch.schema.names:
         return [[]] * batch.num_rows

@@ -1,13 +1,9 @@
 """Arrow batches with keys, values or headers redacted."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kseg.arrow import HEADERS
 from kseg.redaction import Redaction
-
-_AT_ONCE = 1 << 16
-"""Contents whose places are looked up at once."""
 
 
 class BatchRedactor:
@@ -27,18 +23,10 @@ class BatchRedactor:
         return batch
 
     def _binary(self, column: pa.Array) -> pa.Array:
-        """Other bytes in the place of the same number; nothing is made of those that are empty or null."""
-        validity, offsets, content = column.buffers()
-        if content is None:
-            return column
-        changed, ends = bytearray(content), memoryview(offsets).cast("i")
-        filled = pc.indices_nonzero(pc.fill_null(pc.binary_length(column), 0))
-        for at in range(0, len(filled), _AT_ONCE):
-            for place in filled.slice(at, _AT_ONCE).to_pylist():
-                start, end = ends[column.offset + place], ends[column.offset + place + 1]
-                changed[start:end] = self._redactor.replace_bytes(bytes(changed[start:end]))
-        buffers = [validity, offsets, pa.py_buffer(changed)]
-        return pa.Array.from_buffers(column.type, len(column), buffers, offset=column.offset)
+        """Other bytes in the place of the same number, made once for each content however often it comes."""
+        contents = column.dictionary_encode()
+        replaced = list(map(self._redactor.replace, contents.dictionary.to_pylist()))
+        return pa.array(replaced, column.type).take(contents.indices)
 
     def _headers(self, column: pa.Array) -> pa.Array:
         """As pairs: header names stay."""

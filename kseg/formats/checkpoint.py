@@ -22,6 +22,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+# As brokers write these files. A disk has thousands of them; what doesn't match is read line by line.
+_PLAIN_EPOCHS = re.compile(rb"0\n[0-9]{1,9}\n(?:[0-9]{1,10} [0-9]{1,18}\n)*")
+_PLAIN_METADATA = re.compile(rb"version: ([0-9]{1,9})\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
 
 
 class PartitionOffset(NamedTuple):
@@ -120,6 +123,10 @@ def build_offset_checkpoint(checkpoint: OffsetCheckpoint) -> bytes:
 
 def parse_leader_epoch_checkpoint(content: bytes) -> LeaderEpochCheckpoint:
     """The entries `epoch startOffset`. Source: LeaderEpochCheckpointFile."""
+    if _PLAIN_EPOCHS.fullmatch(content):
+        _, count, *numbers = map(int, content.split())
+        if len(numbers) == 2 * count and max(numbers[::2], default=0) <= _INT32[1]:
+            return LeaderEpochCheckpoint(0, tuple(map(EpochStart, numbers[::2], numbers[1::2])))
     version, rows = _parse_checkpoint(content, "epoch startOffset")
     return LeaderEpochCheckpoint(
         version,
@@ -170,6 +177,8 @@ def _build_checkpoint(version: int | None, entries: tuple[PartitionOffset | Epoc
 
 def parse_partition_metadata(content: bytes) -> PartitionMetadata:
     """The topic's id. Source: PartitionMetadataFile."""
+    if plain := _PLAIN_METADATA.fullmatch(content):
+        return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
     if len(lines) != 2:
         raise KsegError(f"line {min(len(lines) + 1, 3)}: {len(lines)} lines in the file, not 2")
@@ -390,6 +399,7 @@ def _quoted(value: object) -> str:
 
 def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
     """The number as Java's parseInt or parseLong reads it."""
-    if not _INTEGER.fullmatch(text) or not bounds[0] <= int(text) <= bounds[1]:
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    if number is None or not bounds[0] <= number <= bounds[1]:
         raise KsegError(f"line {line}: {_quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
-    return int(text)
+    return number

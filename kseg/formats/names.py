@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import NamedTuple
@@ -77,8 +78,13 @@ SUFFIXES = {
 }
 """What Kafka appends to a name, and what it means."""
 
+_ALL_SUFFIXES = tuple(SUFFIXES)
+_DIGITS = 20
+"""So many Kafka writes in a name; its tool reads up to as many."""
+_KIND_AFTER_OFFSET = {
+    extension: kind for extension, kind in KIND_OF_EXTENSION.items() if kind is not FileKind.METADATA_SNAPSHOT
+}
 # Patterns that few runs need are compiled on first use: `re` caches them.
-_MOST_DIGITS = 20
 _REMOTE_STEM = r"([0-9]{20})-([A-Za-z0-9_-]{22})"
 _METADATA_SNAPSHOT_STEM = r"([0-9]{20})-([0-9]{10})(?:-.*)?"
 
@@ -99,9 +105,12 @@ class FileName(NamedTuple):
 
 def parse_file_name(path: str | PathLike[str]) -> FileName:
     """What the last part of `path` says about the file; opens nothing, and accepts any name."""
+    if isinstance(path, str) and path[_DIGITS:] in _KIND_AFTER_OFFSET and path[:_DIGITS].isdecimal() and path.isascii():
+        return FileName(_KIND_AFTER_OFFSET[path[_DIGITS:]], _offset(path[:_DIGITS]))  # most files of a broker, soonest
     name = _last_part(path)
-    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
-    if suffix is not None:
+    suffix = None
+    if name.endswith(_ALL_SUFFIXES):
+        suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
         name = name.removesuffix(suffix)
     if name in KIND_OF_NAME:
         return FileName(KIND_OF_NAME[name], suffix=suffix)
@@ -129,8 +138,7 @@ def _metadata_snapshot_name(stem: str, suffix: str | None) -> FileName:
 
 
 def _segment_name(kind: FileKind, stem: str, suffix: str | None) -> FileName:
-    # Kafka writes 20 digits; its tool reads any number of them.
-    if stem.isdecimal() and stem.isascii() and len(stem) <= _MOST_DIGITS:
+    if stem.isdecimal() and stem.isascii() and len(stem) <= _DIGITS:
         return FileName(kind, _offset(stem), suffix=suffix)
     if match := re.fullmatch(_REMOTE_STEM, stem):
         return FileName(kind, _offset(match[1]), suffix=suffix, remote_id=match[2])
@@ -173,7 +181,12 @@ def plain_text(name: str) -> str:
 
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
     """Topic and partition that the last part of `path` names; None if that isn't a partition directory's name."""
-    match = re.fullmatch(_PARTITION_DIRECTORY, _last_part(path))
+    return _parse_directory_name(_last_part(path))
+
+
+@lru_cache(1 << 14)  # each name is asked for several times while a log directory is listed
+def _parse_directory_name(name: str) -> PartitionDirectory | None:
+    match = re.fullmatch(_PARTITION_DIRECTORY, name)
     if match is None or int(match[2]) > MAXIMUM_PARTITION:
         return None
     state = DirectoryState(match[4]) if match[4] else None

@@ -30,6 +30,7 @@ class EntryFile:
         self._struct = fields.struct
         self.entry_size = self._struct.size
         self._descriptor, self.size = open_regular(path)
+        self._last_block: tuple[int, list[tuple[int, ...]]] = (0, [])
         self.capacity, self.trailing = divmod(max(self.size - start, 0), self._struct.size)
 
     @property
@@ -62,12 +63,16 @@ class EntryFile:
 
     def block(self, slot: int, count: int) -> list[tuple[int, ...]]:
         """The fields of consecutive entries. Raises OpenError if the file was cut meanwhile."""
+        known, entries = self._last_block
+        if known <= slot and slot + count <= known + len(entries):
+            return entries[slot - known : slot - known + count]
         size = self._struct.size
         position = self._start + slot * size
         content = self.read(position, count * size)
         if len(content) < count * size:
             raise OpenError("was cut while it was read", self.name, position)
-        return list(self._struct.iter_unpack(content))
+        self._last_block = slot, list(self._struct.iter_unpack(content))
+        return self._last_block[1]
 
     def pieces(self, count: int | None = None) -> Iterator[list[tuple[int, ...]]]:
         """Lists of entries, in file order: all whole ones, or the first `count`. Stops where the file was cut."""

@@ -12,6 +12,7 @@ from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
+from kseg.reading.resync import HEADER_WINDOW
 
 WINDOW_SIZE = 1 << 14
 """Bytes read at first, and after a large batch."""
@@ -27,6 +28,9 @@ _VALIDITY = {0: False, 1: True, UNCHECKED: None}
 
 def headers_of(run: Run) -> Iterator[BatchHeader]:
     """The headers of a run's batches."""
+    if run.row_count == 1:
+        yield header_of(run, 0)
+        return
     first, count = 0, _HEADERS_FIRST
     while first < run.row_count:
         last = min(first + count, run.row_count)
@@ -75,7 +79,8 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     rows stay as they are until the next run is taken. Source: FileLogInputStream.
     """
     position, wanted = start, WINDOW_SIZE
-    rows, walk = new_rows(_WINDOW_ROWS), kernel.load().walk
+    walk = log_file.kernel.walk
+    rows = new_rows(min(_WINDOW_ROWS, max(log_file.size - start, 0) // HEADER_WINDOW + 1))
     while position < log_file.size:
         window = log_file.read(position, wanted)
         if not window:
@@ -106,10 +111,17 @@ def _readable_headers(log_file: LogFile, position: int, rows: Rows, count: int, 
     return count, end
 
 
+def first_header(log_file: LogFile) -> BatchHeader | None:
+    """The first batch's header, its CRC unchecked, wherever that batch is; None if there is none."""
+    header = _plausible_header(log_file, 0)
+    if header is not None and log_file.is_readable(0, BATCH_HEADER_SIZE):
+        return header
+    return next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
+
+
 def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
     """The header of the batch at a position, if there is one and its CRC is right; reads little but that batch."""
-    window = log_file.read(position, BATCH_HEADER_SIZE)
-    header = _plausible_header(window, position, log_file.size)
+    header = _plausible_header(log_file, position)
     return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
 
 
@@ -125,10 +137,10 @@ def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
     return batch.compute_crc() == batch.crc and log_file.is_readable(header.position, header.size)
 
 
-def _plausible_header(window: bytes, position: int, file_size: int) -> BatchHeader | None:
-    """The header that a window begins with, if it can be one."""
-    rows = new_rows(1)
-    count, _, _ = kernel.load().walk(window, 0, rows, file_size - position)
+def _plausible_header(log_file: LogFile, position: int) -> BatchHeader | None:
+    """The header at a position, if there can be one."""
+    window = log_file.read(position, BATCH_HEADER_SIZE)
+    count, _, _ = log_file.kernel.walk(window, 0, new_rows(1), log_file.size - position)
     return parse_header(window, 0, position) if count else None
 
 

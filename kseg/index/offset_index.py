@@ -41,12 +41,16 @@ class OffsetIndex:
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
         """Opens the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS)
-        self.path = Path(path)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.capacity, self.trailing = self.file.size, self.file.capacity, self.file.trailing
         self.count = self.file.count_written()
         if self.count == 1 and not any(self.file.entry(0)):
             self.count = 0  # a segment's first batch never has an entry
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return Path(self.file.name)
 
     def close(self) -> None:
         """Closes the file."""

@@ -19,9 +19,13 @@ class TransactionIndex:
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
         """Opens the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS)
-        self.path = Path(path)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.count, self.trailing = self.file.size, self.file.capacity, self.file.trailing
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return Path(self.file.name)
 
     def close(self) -> None:
         """Closes the file."""

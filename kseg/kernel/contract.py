@@ -1,11 +1,14 @@
 """What both kernels must offer, and the numbers that they share with whoever calls them."""
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from kseg.kernel.program import Program
+
+if TYPE_CHECKING:
+    from kseg.kernel.record import Record
 
 ROW = 3
 """Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
@@ -326,7 +329,7 @@ _Encoded: TypeAlias = Encoded
 
 
 class Kernel(Protocol):
-    """Scanning, choosing, decompressing, rendering and columns over runs of batches; and encoding of records."""
+    """Scanning, choosing, decompressing, rendering, columns and records of runs of batches; and encoding of records."""
 
     NAME: str
     Output: type[_Output]
@@ -370,6 +373,22 @@ class Kernel(Protocol):
 
         With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
         reached.
+        """
+
+    def records(
+        self,
+        buffer: memoryview,
+        rows: Rows,
+        first: int,
+        last: int,
+        position: int,
+        bodies: "_Bodies | Sequence[bytes | None] | None",
+        first_body: int = -1,
+    ) -> "Iterator[list[Record] | RecordProblem]":
+        """The records of rows first … last - 1 as values, control records too; arguments as for Renderer.render.
+
+        They come in lists of some, so that few are in memory at once. What is wrong with a batch comes after those of
+        its records that can be read. Buffer, rows and bodies must stay as they are until the end.
         """
 
     def replace_header_values(

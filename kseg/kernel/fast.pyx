@@ -10,6 +10,7 @@ cimport cython
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memset
+from cpython.object cimport PyObject
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -23,8 +24,13 @@ cdef extern from "crc.h" nogil:
     uint32_t crc32_of(const uint8_t* at, size_t size)
     uint32_t crc32c_of(const uint8_t* at, size_t size)
 
+cdef extern from "escape.h" nogil:
+    void escape_prepare()
+    void escape_words(uint8_t** out, const uint8_t** at, const uint8_t* stop)
+
 NAME = "fast"
 crc_prepare()
+escape_prepare()
 
 include "fast/contract.pxi"
 include "fast/numbers.pxi"
@@ -41,6 +47,7 @@ include "fast/redacting.pxi"
 include "fast/memory.pxi"
 include "fast/columns.pxi"
 include "fast/bodies.pxi"
+include "fast/record_objects.pxi"
 include "fast/producers.pxi"
 include "fast/folding.pxi"
 include "fast/encoding.pxi"

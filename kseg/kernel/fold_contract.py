@@ -32,21 +32,26 @@ class Event(IntFlag):
     "It has a producer id that isn't known, has another epoch, or begins a transaction."
     SEQUENCE = 64
     "Its base sequence doesn't follow the last one of its producer."
-    OFFSET = 128
-    "Its base offset isn't the next one, or its last offset is below it."
-    SPARSE = 256
+    GAP = 128
+    "Its base offset is above the next one."
+    FALL = 256
+    "Its base offset is below the next one, or above its last offset."
+    OFFSET = GAP | FALL
+    SPARSE = 512
     "It has fewer records than offsets: compaction removes some."
-    DELETE_HORIZON = 512
-    EPOCH = 1024
+    DELETE_HORIZON = 1024
+    EPOCH = 2048
     "Its leader epoch isn't the largest so far."
-    COMPRESSED = 2048
-    APPEND_TIME = 4096
-    RECORDS = 8192
-    "Its records can't all be read, their offsets don't follow one another, or the largest time isn't the header's."
-    INDEX = 16384
+    COMPRESSED = 4096
+    APPEND_TIME = 8192
+    RECORDS = 16384
+    "Its records can't all be read, their offsets don't rise within the header's, or their largest time isn't there."
+    INDEX = 32768
     "An index entry up to here is wrong."
-    TRANSACTION = 32768
+    TRANSACTION = 65536
     "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
+    DISORDER = 131072
+    "Its last offset is below that of the batch before it."
 
 
 class HeaderColumns(Protocol):
@@ -137,7 +142,8 @@ class HeaderFold(Protocol):
     next_offset: after the largest offset. last_offset: of the last batch. ends_keyed: whether its last record has a
     key; None if nobody looked. leader_epoch: the largest. max_timestamp, offset_of_max_timestamp: the largest time, and
     the last offset of the first batch that has it. append_time: the largest LogAppendTime. largest_size: of a batch.
-    end: position after the last batch. batches, records: how many. codecs: bit n is set if a batch uses codec n.
+    end: position after the last batch. batches, records: how many. gaps, missing: between offsets of batches that were
+    passed, not stopped at, and the offsets in them. codecs: bit n is set if a batch uses codec n.
 
     offset_bound, timestamp_bound: a batch that reaches one of these stops the fold; position_bound: one behind it;
     offset_floor: one that ends below it.
@@ -158,6 +164,8 @@ class HeaderFold(Protocol):
     end: int
     batches: int
     records: int
+    gaps: int
+    missing: int
     codecs: int
     ends_keyed: bool | None
     offset_floor: int

@@ -40,6 +40,7 @@ from kseg.kernel.twin_fold import (
 )
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_objects import records
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
@@ -86,6 +87,7 @@ __all__ = [
     "end_marker",
     "find_header",
     "header_columns",
+    "records",
     "replace_header_values",
     "scan",
     "select",

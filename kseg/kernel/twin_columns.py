@@ -7,9 +7,7 @@ from itertools import accumulate, chain, repeat
 
 from kseg.kernel.contract import RecordFilter, RecordProblem, Rows
 from kseg.kernel.twin_filter import test_of
-from kseg.kernel.twin_messages import entry_pieces, read_entry
-from kseg.kernel.twin_records import batch_pieces, read_batch
-from kseg.kernel.twin_rows import has_batch_header, take_rows
+from kseg.kernel.twin_rows import take_pieces
 from kseg.kernel.twin_values import (
     IS_CONTROL,
     TIMESTAMP_TYPE,
@@ -19,6 +17,7 @@ from kseg.kernel.twin_values import (
     crc_of,
     header_count_of,
     headers_of,
+    int32,
     key_of,
     offset_of,
     sequence_of,
@@ -73,15 +72,11 @@ def columns(
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
     table = _Table(record_filter)
-    for row, (at, size, is_valid, body) in enumerate(take_rows(buffer, rows, first, last, bodies, first_body), first):
+    taken = take_pieces(buffer, rows, first, last, position, bodies, first_body)
+    for row, (batch, pieces) in enumerate(taken, first):
         if table.is_full:
             break
-        if has_batch_header(buffer, at):
-            batch = read_batch(buffer, at, size, is_valid, position + at)
-            table.add(row, batch, batch_pieces(buffer, at, batch, body))
-        else:
-            entry, message, is_readable = read_entry(buffer[at : at + size], is_valid, position + at)
-            table.add(row, *entry_pieces(entry, message, is_readable, body))
+        table.add(row, batch, pieces)
     return table.columns()
 
 
@@ -131,7 +126,7 @@ class _Table:
         self.control.extend(repeat(batch[IS_CONTROL], count))
         self.offsets.extend(map(offset_of, records))
         self.timestamps.extend(map(timestamp_of, records))
-        self.sequences.extend(map(_int32, map(sequence_of, records)))
+        self.sequences.extend(map(int32, map(sequence_of, records)))
         self.header_counts.extend(map(header_count_of, records))
         self.checksums.extend(map(crc_of, records))
         self.valid.extend(map(validity_of, records))
@@ -195,8 +190,3 @@ class _Texts:
 
 
 _DIGITS = bytes([ord("0"), ord("1"), *range(2, 256)])
-
-
-def _int32(number: int) -> int:
-    """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
-    return (number + 2**31) % 2**32 - 2**31

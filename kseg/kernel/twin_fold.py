@@ -2,6 +2,7 @@
 
 from array import array
 from collections import deque
+from operator import ge
 from typing import Any, NamedTuple, cast
 
 from kseg.formats.codes import (
@@ -218,12 +219,14 @@ class TimeEntries:
         self.largest = self.largest_of_records = -1
         self.has_all_times = True
 
-    def pass_batch(self, base_offset: int, last_offset: int, timestamp: int) -> bool:
-        """Passes the entries up to a batch with records, and its largest time; False where one is wrong."""
-        largest, largest_of_records = max(self.largest, timestamp), max(self.largest_of_records, timestamp)
-        if not self._pass_entries(base_offset - 1, self.largest, self.largest_of_records):
+    def pass_batch(self, header: "_Header") -> bool:
+        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        largest, largest_of_records = max(self.largest, header.max_timestamp), self.largest_of_records
+        if header.records_count:
+            largest_of_records = max(largest_of_records, header.max_timestamp)
+        if not self._pass_entries(header.base_offset - 1, self.largest, self.largest_of_records):
             return False
-        if not self._pass_entries(last_offset, largest, largest_of_records):
+        if not self._pass_entries(header.last_offset, largest, largest_of_records):
             return False
         self.largest, self.largest_of_records = largest, largest_of_records
         return True
@@ -290,7 +293,7 @@ class HeaderFold:
         self.producers = ProducerTable() if producers is None else producers
         self.next_offset, self.last_offset, self.leader_epoch = 0, -1, -1
         self.max_timestamp = self.offset_of_max_timestamp = self.append_time = -1
-        self.largest_size = self.end = self.batches = self.records = self.codecs = 0
+        self.largest_size = self.end = self.batches = self.records = self.gaps = self.missing = self.codecs = 0
         self.ends_keyed: bool | None = None
         self.passes_legacy = False
         self.offset_floor = _LEAST
@@ -348,6 +351,9 @@ class HeaderFold:
             return events
         if has_producer:
             self._update_producer(header)
+        if header.base_offset > self.next_offset:
+            self.gaps += 1
+            self.missing = int64(self.missing + header.base_offset - self.next_offset)
         self._pass(header)
         return 0
 
@@ -360,8 +366,12 @@ class HeaderFold:
         for mask, event in _FLAGS:
             if attributes & mask:
                 events |= event
-        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
-            events |= Event.OFFSET
+        if header.base_offset > self.next_offset:
+            events |= Event.GAP
+        if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
+            events |= Event.FALL
+        if header.last_offset < self.last_offset:
+            events |= Event.DISORDER
         if span != header.records_count or span < 1:
             events |= Event.SPARSE
         if header.leader_epoch != self.leader_epoch:
@@ -409,19 +419,22 @@ class HeaderFold:
         return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
-        """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""
+        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
         batch = read_batch(memoryview(buffer), at, header.size, 1, header.position)
-        offset, largest, ends_keyed = header.base_offset, _LEAST, None
+        offset, largest, ends_keyed = header.base_offset - 1, _LEAST, None
+        if header.last_offset < header.base_offset or (header.attributes & CODEC_MASK and body is None):
+            return False
         for piece in batch_pieces(memoryview(buffer), at, batch, body):
             if isinstance(piece, RecordProblem):
                 return False
-            if list(map(offset_of, piece)) != list(range(offset, offset + len(piece))):
+            offsets = [offset, *map(offset_of, piece)]
+            if offsets[-1] > header.last_offset or any(map(ge, offsets, offsets[1:])):
                 return False
             if piece:
-                offset += len(piece)
+                offset = offsets[-1]
                 largest = max(largest, max(map(timestamp_of, piece)))
                 ends_keyed = key_of(piece[-1]) is not None
-        if ends_keyed is None or largest != header.max_timestamp:
+        if ends_keyed is not None and largest != header.max_timestamp:
             return False
         self.ends_keyed = ends_keyed
         return True
@@ -430,7 +443,7 @@ class HeaderFold:
         offsets, times = self.offset_entries, self.time_entries
         if offsets is not None and not offsets.pass_batch(header.base_offset, header.position, self.largest_size):
             return False
-        return times is None or times.pass_batch(header.base_offset, header.last_offset, header.max_timestamp)
+        return times is None or times.pass_batch(header)
 
     def _pass(self, header: _Header) -> None:
         self._recent.append((header.base_offset, header.last_offset, header.crc))

@@ -1,11 +1,14 @@
 """Takes rows of a table, and the bodies that belong to them, for the twin's readers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add
 
 from kseg.formats.body import compressed_body
 from kseg.formats.codes import BATCH_HEADER_SIZE, ENTRY_MINIMUM_SIZE, MAGIC_POSITION, Codec
 from kseg.kernel.contract import ROW, SIZE, START, VALID, LibraryFunctions, Rows
+from kseg.kernel.twin_messages import entry_pieces, read_entry
+from kseg.kernel.twin_records import batch_pieces, read_batch
+from kseg.kernel.twin_values import BatchValues, Piece
 
 TakenRow = tuple[int, int, int, "bytes | None"]
 """Where a batch begins in the buffer, its size, whether its CRC holds, its decompressed body."""
@@ -51,6 +54,25 @@ def take_rows(
 _ROWS_AT_ONCE = 64
 """Rows checked at once: a caller may come again for the next row, wherever a batch has a problem."""
 _NO_BODIES = (None,) * _ROWS_AT_ONCE
+
+
+def take_pieces(
+    buffer: memoryview,
+    rows: Rows,
+    first: int,
+    last: int,
+    position: int,
+    bodies: Sequence[bytes | None] | None,
+    first_body: int,
+) -> Iterator[tuple[BatchValues, Iterable[Piece]]]:
+    """Rows first … last - 1 as batches with their records; `position` is the buffer's in the file."""
+    for at, size, is_valid, body in take_rows(buffer, rows, first, last, bodies, first_body):
+        if has_batch_header(buffer, at):
+            batch = read_batch(buffer, at, size, is_valid, position + at)
+            yield batch, batch_pieces(buffer, at, batch, body)
+        else:
+            entry, message, is_readable = read_entry(buffer[at : at + size], is_valid, position + at)
+            yield entry_pieces(entry, message, is_readable, body)
 
 
 def has_batch_header(buffer: memoryview, at: int) -> bool:

@@ -67,6 +67,11 @@ def int64(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
+def int32(number: int) -> int:
+    """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
 def append_time_of(batch: BatchValues) -> int | None:
     """The time that a batch or wrapper gives to all its records, if it does so."""
     return batch[MAX_TIMESTAMP] if batch[TIMESTAMP_TYPE] == LOG_APPEND_TIME else None

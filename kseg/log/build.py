@@ -19,7 +19,7 @@ from kseg.writer import RecordsBuilder
 from kseg.writer.batch_builder import build_batch
 from kseg.writer.builder import LAST_SEQUENCE, check_offset
 from kseg.writer.legacy import encode_entry, encode_wrapper
-from kseg.writer.record import encode_record
+from kseg.writer.record_encoding import encode_record
 from kseg.writer.source_items import (
     Note,
     SegmentStart,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from operator import attrgetter
 from typing import NamedTuple
 
 from kseg.formats.codes import codec_name
@@ -47,7 +48,7 @@ def _ratio(row: SegmentRow) -> float | None:
 
 
 def _of_segment(name: str) -> Callable[[SegmentRow], object]:
-    return lambda row: getattr(row.segment, name)
+    return attrgetter(f"segment.{name}")
 
 
 _NAME_COLUMNS: tuple[TableColumn[SegmentRow], ...] = (

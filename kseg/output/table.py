@@ -33,6 +33,8 @@ class TableColumn(NamedTuple, Generic[Row]):
         if self.show is not None:
             return printable(self.show(row))
         value = self.value(row)
+        if isinstance(value, int):
+            return str(value)
         return "" if value is None else printable(str(value))
 
 
@@ -51,9 +53,10 @@ def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
 def aligned_lines(columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> list[str]:
     """A table as plain text: a line of titles, a line per row."""
     texts = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
+    needed = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
     widths = [
-        max(max(len(line[place]) for line in texts), abs(column.width)) * (-1 if column.width < 0 else 1)
-        for place, column in enumerate(columns)
+        min(column.width, -width) if column.width < 0 else max(column.width, width)
+        for column, width in zip(columns, needed, strict=True)
     ]
     return [aligned_line(line, widths) for line in texts]
 

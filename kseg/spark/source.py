@@ -57,7 +57,8 @@ class KsegSource(DataSource):
         return KsegStreamReader(Request.parse(self.options), schema.fieldNames())
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OrderWriter":
-        """Executes the work orders of an export, whose numbers are the rows."""
+        """Executes the work orders of an export; the rows are the numbers of its tasks."""
+        from kseg.spark.round import Round
         from kseg.spark.writer import OrderWriter
 
-        return OrderWriter(self.options["destination"], self.options["job"], self.options["round"])
+        return OrderWriter(Round(self.options["destination"], self.options["job"], self.options["number"]))

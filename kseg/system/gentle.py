@@ -20,6 +20,8 @@ DROPPED_AT_ONCE = 8 << 20
 """Pages are dropped each time this many bytes have been read."""
 _MAPPED_AT_ONCE = 1 << 28
 """Bytes of a file that are mapped at once to ask for their pages."""
+_SMALL = 1 << 16
+"""In a file of fewer bytes holes don't matter."""
 _RESIDENT = re.compile(rb"\x01+")
 _SHARED_MAPPING, _READABLE = 1, 1
 _FAILED = ctypes.c_void_p(-1).value
@@ -78,7 +80,7 @@ def resident_pages(descriptor: int, size: int) -> "array[int] | None":
     if size == 0 or not hasattr(os, "posix_fadvise"):
         return None
     bounds = array("q")
-    for start, end in stored_stretches(descriptor, 0, size):
+    for start, end in stored_stretches(descriptor, 0, size) if size > _SMALL else ((0, size),):
         for position in range(start - start % mmap.PAGESIZE, end, _MAPPED_AT_ONCE):
             pages = _pages_of(descriptor, position, min(_MAPPED_AT_ONCE, end - position))
             if pages is None:

@@ -40,13 +40,13 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
 
     Raises OpenError if it can't be opened, UnreadableError if the disk can't read it.
     """
-    descriptor, _ = open_regular(path)
+    descriptor, size = open_regular(path)
     pieces: list[bytes] = []
-    left = _PIECE if most is None else most
+    left = (size or None) if most is None else min(size or most, most)  # some systems' own files have size 0
     try:
-        while piece := os.read(descriptor, min(left, _PIECE)):
+        while left != 0 and (piece := os.read(descriptor, _PIECE if left is None else min(left, _PIECE))):
             pieces.append(piece)
-            left -= 0 if most is None else len(piece)
+            left = None if left is None else left - len(piece)
     except OSError as error:
         raise UnreadableError(f"can't be read: {error.strerror}", path) from error
     finally:

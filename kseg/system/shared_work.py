@@ -78,7 +78,7 @@ def _results(
     if wanted < 2:
         yield from _results_here(work, items, on_read)
         return
-    source = _Source(items)
+    source = _BundleSource(items)
     waiting = iter(source)
     ahead = _look_ahead(waiting, cost_of, wanted)
     known = chain(ahead, waiting)
@@ -102,7 +102,7 @@ def _results_here(
             yield item, result
 
 
-class _Source(Generic[Item]):
+class _BundleSource(Generic[Item]):
     """Things up to an error, which has its place after them: `error`. has_ended: whether all were taken."""
 
     def __init__(self, items: Iterable[Item]) -> None:

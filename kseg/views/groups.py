@@ -15,9 +15,9 @@ from kseg.formats.positions import VERSION
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.reading.batch import Record
 from kseg.views.metadata_beside import MetadataBeside, missing_text
 from kseg.views.replay import LatestRecords, Unreadable
 

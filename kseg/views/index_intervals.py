@@ -33,15 +33,17 @@ class IndexIntervals:
         self._beside = MetadataBeside()
         self._of_topics: dict[str, str] | None = None
 
-    def of(self, partition: PartitionLog) -> IndexInterval:
-        """A partition's. Raises OpenError if there are no metadata at the path that was given."""
+    def told_of(self, partition: PartitionLog) -> IndexInterval | None:
+        """The one that was given for a partition, or that its topic has; None if neither tells it.
+
+        Raises OpenError if there are no metadata at the path that was given.
+        """
         if self._given is not None:
             return IndexInterval(self._given)
         setting = self._setting(partition)
         if re.fullmatch("[0-9]{1,10}", setting):
             return IndexInterval(int(setting), "the cluster's metadata")
-        spacing = interval_by_spacing(partition)
-        return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
+        return None
 
     def _setting(self, partition: PartitionLog) -> str:
         if partition.topic is None:
@@ -51,6 +53,12 @@ class IndexIntervals:
         if self._of_topics is None:
             self._of_topics = _settings_at(self._metadata)
         return self._of_topics.get(partition.topic, "")
+
+
+def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
+    """The interval that a partition's entries have; Kafka's default if they don't tell."""
+    spacing = interval_by_spacing(partition)
+    return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
 
 
 def _settings_at(path: Path) -> dict[str, str]:

@@ -81,12 +81,15 @@ class Lister:
         for say in self._unsaid:
             say()
 
-    def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_Order"]:
+    def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_ListOrder"]:
+        own = self._settings
         for partition in partitions:
-            own = replace(self._settings, retention=self._topics.of(partition))
+            retention = self._topics.of(partition)
+            if retention is not own.retention:
+                own = replace(self._settings, retention=retention)
             self._said_before.append(self._unsaid)
             self._unsaid = []
-            yield _Order(partition, own, self._left)
+            yield _ListOrder(partition, own, self._left)
 
     def _with_tier(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
         tier = find_tier(partition, self._topics.beside)
@@ -97,7 +100,7 @@ class Lister:
         self.in_turn(self._note)(f"{path}: not read: {reason}: {by_hand}")
 
 
-class _Order(NamedTuple):
+class _ListOrder(NamedTuple):
     """A partition to list, by its topic's settings; `left`: how many more selected records are wanted."""
 
     partition: PartitionLog
@@ -105,7 +108,7 @@ class _Order(NamedTuple):
     left: int | None
 
 
-def _cost_of(selection: Selection, order: _Order) -> int:
+def _cost_of(selection: Selection, order: _ListOrder) -> int:
     """Bytes of the logs that are walked through; a quick look costs less than to send what it gives."""
     partition = order.partition
     if order.settings.deep or not selection.is_everything:
@@ -113,7 +116,7 @@ def _cost_of(selection: Selection, order: _Order) -> int:
     return sum(each.size for each in partition.segments if each.offset_index is None or not each.offset_index.size)
 
 
-def _listed(selection: Selection, order: _Order, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
+def _listed(selection: Selection, order: _ListOrder, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
     """A partition's listing, and what is to be said of it."""
     notes: list[str] = []
     listing = list_partition(order.partition, order.settings, on_read)

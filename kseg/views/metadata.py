@@ -13,9 +13,10 @@ from kseg.formats.fixed import CONTROL_KEY_TYPE
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
+from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.reading.segment import open_segment
 from kseg.times import parse_time
 from kseg.views.cluster import ClusterMetadata

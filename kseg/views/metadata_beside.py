@@ -67,7 +67,7 @@ class MetadataBeside:
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
         """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
-        return self.of_log_dir(partition.path.absolute().parent)
+        return self.of_log_dir(partition.log_dir)
 
     def of_log_dir(self, log_dir: Path) -> "ClusterMetadata | None":
         """The metadata in a log directory; None if there are none, or they aren't or can't be read."""
@@ -88,7 +88,7 @@ class MetadataBeside:
         return self._topics_beside(partition).settings.get(topic, {})
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
-        log_dir = partition.path.absolute().parent
+        log_dir = partition.log_dir
         if log_dir not in self._topics:
             self._topics[log_dir] = _topics_of(self.of_log_dir(log_dir))
         return self._topics[log_dir]

@@ -7,8 +7,8 @@ from kseg.decode.newer import NEWER, newer_part
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import cluster_metadata
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import METADATA_TOPIC
-from kseg.reading.batch import Record
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.reading.batch import Batch, OnDamage, Record
+from kseg.reading.batch import Batch, OnDamage
 from kseg.reading.damage import Damage
 from kseg.reading.segment import scan_log
 

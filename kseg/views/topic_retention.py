@@ -36,6 +36,9 @@ class TopicRetention:
         self._given = given
         self.beside = MetadataBeside(largest_metadata, on_unread)
         self._copies = RemoteCopies()
+        # What holds for a topic of which nothing is known.
+        self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
+        self._compacted = replace(self._unknown, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
@@ -45,6 +48,8 @@ class TopicRetention:
         Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
         found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
+        if not found:
+            return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
         policy = found.get(_CLEANUP_POLICY)
         if policy is not None and "delete" not in [each.strip() for each in policy.split(",")]:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)

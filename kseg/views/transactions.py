@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from kseg import kernel
 from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
 from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
@@ -12,11 +13,14 @@ from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
 from kseg.formats.schemas.schema import version_range
 from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-from kseg.index.headers import checked_headers, is_intact, walk_headers
-from kseg.index.producer_state import EndMarker, read_end_marker
+from kseg.index.folding import events
+from kseg.index.headers import header_runs, is_intact
+from kseg.index.producer_state import EndMarker, ProducerState, end_marker_in
+from kseg.kernel.contract import VALID
+from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
-from kseg.reading.batch import Record
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
@@ -79,6 +83,15 @@ class Transaction:
         return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
 
+class _TransactionRecords(NamedTuple):
+    """The records that the log has of a transaction."""
+
+    last_offset: int | None
+    batches: int
+    records: int
+    last_timestamp: int | None
+
+
 class PartitionTransactions:
     """The transactions of a partition; its properties are right once `transactions` came to its end.
 
@@ -95,6 +108,7 @@ class PartitionTransactions:
         self._open: dict[int, Transaction] = {}
         self._coordinator_epochs: dict[int, int] = {}
         self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
+        self._producers = kernel.load().ProducerTable()
 
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
@@ -112,9 +126,15 @@ class PartitionTransactions:
         Raises OpenError if a segment can't be opened.
         """
         self._open = dict(self._begun_before())
+        self._producers = kernel.load().ProducerTable()
+        for opened in self._open.values():
+            self._follow(opened)
+        fold = kernel.load().HeaderFold(Event.TRANSACTION | Event.CONTROL, self._producers)
+        fold.passes_legacy = True
         for files in self.partition.segments:
             with files.open_log() as log_file:
-                yield from self._ended_in(files, log_file)
+                yield from self._ended_in(files, log_file, fold)
+        self._open = {key: self._caught_up(opened) for key, opened in self._open.items()}
         self._forget_damaged()
         yield from self.open_transactions
 
@@ -155,56 +175,105 @@ class PartitionTransactions:
                     ),
                 )
 
-    def _ended_in(self, files: SegmentFiles, log_file: LogFile) -> Iterator[Transaction]:
-        for item in walk_headers(log_file):
-            if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
-                continue
+    def _ended_in(self, files: SegmentFiles, log_file: LogFile, fold: HeaderFold) -> Iterator[Transaction]:
+        for item in header_runs(log_file):
             if isinstance(item, Damage):
-                place = f"{log_file.path.name} at position {item.position}"
-                reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
-                self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
+                self._add_damage(log_file, item)
                 continue
-            self.log_end_offset = item.last_offset + 1
-            self.last_timestamp = max(self.last_timestamp, item.max_timestamp)
-            if not item.is_transactional:
-                continue
-            if not item.is_control:
-                self._add_records(files, item)
-            elif marker := read_end_marker(log_file, item):
-                yield self._ended(item, marker)
+            for header, _ in events(fold, item):
+                if header.is_transactional and not header.is_control:
+                    self._add_records(files, header)
+                elif header.is_transactional and (marker := end_marker_in(item, log_file, header)):
+                    yield self._ended(header, marker)
+            self.log_end_offset = fold.last_offset + 1
+            self.last_timestamp = fold.max_timestamp
 
-    def _new(self, header: BatchHeader) -> Transaction:
-        return Transaction(
-            self.partition.topic,
-            self.partition.partition,
-            header.producer_id,
-            header.producer_epoch,
-            coordinator_epoch=self._coordinator_epochs.get(header.producer_id),
-            has_broker_times=header.is_log_append_time,
+    def _add_damage(self, log_file: LogFile, damage: Damage) -> None:
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            place = f"{log_file.path.name} at position {damage.position}"
+            reason = f"{place}: {damage.kind}: {damage.size} bytes, {damage.detail}"
+            self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
+
+    def _follow(self, opened: Transaction) -> None:
+        """Lets the fold pass the batches that continue a transaction, and count them."""
+        self._producers.put(ProducerState(opened.producer_id, opened.producer_epoch, current_txn_first_offset=0))
+
+    def _records_of(self, opened: Transaction) -> "_TransactionRecords":
+        """The records of a transaction, those in batches that the fold has passed too."""
+        batches, records = self._producers.passed(opened.producer_id)
+        values = self._producers.get(opened.producer_id)
+        if not batches or values is None:
+            return _TransactionRecords(opened.last_offset, opened.batches, opened.records, opened.last_timestamp)
+        state = ProducerState._make(values)
+        return _TransactionRecords(
+            state.last_offset, opened.batches + batches, opened.records + records, state.timestamp
+        )
+
+    def _caught_up(self, opened: Transaction) -> Transaction:
+        found = self._records_of(opened)
+        return replace(
+            opened,
+            last_offset=found.last_offset,
+            batches=found.batches,
+            records=found.records,
+            last_timestamp=found.last_timestamp,
         )
 
     def _add_records(self, files: SegmentFiles, header: BatchHeader) -> None:
         known = self._open.get(header.producer_id)
         if known is None:
             self._alone[header.producer_id] = files, header
+            known = self._begun(header)
+        else:
+            before = self._records_of(known)
             known = replace(
-                self._new(header), first_offset=header.base_offset, first_timestamp=_first_timestamp(header)
+                known,
+                producer_epoch=header.producer_epoch,
+                last_offset=header.last_offset,
+                batches=before.batches + 1,
+                records=before.records + (header.records_count or 0),
+                last_timestamp=header.max_timestamp,
             )
-        self._open[header.producer_id] = replace(
-            known,
-            producer_epoch=header.producer_epoch,
+        self._open[header.producer_id] = known
+        self._follow(known)
+
+    def _begun(self, header: BatchHeader) -> Transaction:
+        """A transaction that begins with a batch."""
+        return Transaction(
+            self.partition.topic,
+            self.partition.partition,
+            header.producer_id,
+            header.producer_epoch,
+            first_offset=header.base_offset,
             last_offset=header.last_offset,
-            batches=known.batches + 1,
-            records=known.records + (header.records_count or 0),
+            batches=1,
+            records=header.records_count or 0,
+            first_timestamp=_first_timestamp(header),
             last_timestamp=header.max_timestamp,
+            coordinator_epoch=self._coordinator_epochs.get(header.producer_id),
+            has_broker_times=header.is_log_append_time,
         )
 
     def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
         self._alone.pop(header.producer_id, None)
-        known = self._open.pop(header.producer_id, None) or self._new(header)
+        known = self._open.pop(header.producer_id, None)
+        if known is None:
+            known = Transaction(
+                self.partition.topic,
+                self.partition.partition,
+                header.producer_id,
+                header.producer_epoch,
+                has_broker_times=header.is_log_append_time,
+            )
+        found = self._records_of(known)
+        self._producers.put(ProducerState(header.producer_id, header.producer_epoch))
         self._coordinator_epochs[header.producer_id] = marker.coordinator_epoch
         return replace(
             known,
+            last_offset=found.last_offset,
+            batches=found.batches,
+            records=found.records,
+            last_timestamp=found.last_timestamp,
             outcome=Outcome.ABORTED if marker.control_type is ControlType.ABORT else Outcome.COMMITTED,
             end_offset=header.last_offset,
             end_timestamp=marker.timestamp,
@@ -232,15 +301,19 @@ def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
     segments = partition.segments[partition.floor_slot(from_offset) or 0 :]
     next_offset, damage_offset = segments[0].base_offset if segments else 0, -1
     clock_ms = NO_TIMESTAMP
+    fold = kernel.load().HeaderFold(Event.CONTROL)
+    fold.passes_legacy = True
     for files in segments:
         with files.open_log(keep_cache=False) as log_file:
-            for item in checked_headers(log_file):
-                if isinstance(item, BatchHeader) and item.is_valid:
-                    next_offset = item.last_offset + 1
-                    if item.is_control or item.is_log_append_time:
-                        clock_ms = max(clock_ms, item.max_timestamp)
-                elif isinstance(item, BatchHeader) or item.kind is not DamageKind.ZERO_TAIL:
+            for item in log_file.runs():
+                if isinstance(item, Damage):
+                    damage_offset = damage_offset if item.kind is DamageKind.ZERO_TAIL else next_offset
+                elif not item.rows[VALID]:  # it's in a run of its own
                     damage_offset = next_offset
+                else:
+                    controls = (header for header, _ in events(fold, item) if header.is_control)
+                    clock_ms = max(clock_ms, *(header.max_timestamp for header in controls), fold.append_time)
+                    next_offset = fold.last_offset + 1
     return LogTail(damage_offset, clock_ms)
 
 

@@ -6,7 +6,7 @@ from kseg.errors import RecordError
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
 from kseg.formats.fixed import BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.reading.header import BatchHeader
-from kseg.writer.record import LARGEST_SIZE
+from kseg.writer.record_encoding import LARGEST_SIZE
 
 _MAGIC = 2
 

@@ -24,7 +24,7 @@ from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper, entry_size
 from kseg.writer.memory_records import MemoryRecords
 from kseg.writer.message import Message
-from kseg.writer.record import LARGEST_SIZE, HeaderPair, encode_record, record_size
+from kseg.writer.record_encoding import LARGEST_SIZE, HeaderPair, encode_record, record_size
 
 LAST_SEQUENCE = 2**31 - 1
 """After this one, sequences continue with 0."""

@@ -8,7 +8,7 @@ from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.reading.header import NEW_HEADER
 from kseg.writer.builder import LAST_SEQUENCE
-from kseg.writer.record import HeaderPair
+from kseg.writer.record_encoding import HeaderPair
 from kseg.writer.source_items import (
     INT8,
     INT16,

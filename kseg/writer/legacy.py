@@ -16,7 +16,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.fixed import ENTRY_V0_CRC, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
 from kseg.formats.positions import LENGTH
-from kseg.writer.record import LARGEST_SIZE
+from kseg.writer.record_encoding import LARGEST_SIZE
 
 _HEADERS = {0: LOG_ENTRY_HEADER_V0_FIELDS.struct, 1: LOG_ENTRY_HEADER_V1_FIELDS.struct}
 

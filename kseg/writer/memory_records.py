@@ -20,7 +20,8 @@ from kseg.formats.codes import (
 )
 from kseg.formats.fixed import BATCH_BASE_OFFSET, ENTRY_V0_OFFSET
 from kseg.formats.positions import size_field
-from kseg.reading.batch import Batch, Record
+from kseg.kernel.record import Record
+from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader, parse_header
 from kseg.writer.legacy import encode_wrapper
 from kseg.writer.message import MessageAndOffset, parse_entry

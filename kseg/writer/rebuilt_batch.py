@@ -20,7 +20,8 @@ from kseg.formats.codes import (
 from kseg.formats.positions import size_field
 from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, read_uvarint
 from kseg.formats.varint_writing import varint
-from kseg.reading.batch import Batch, Record
+from kseg.kernel.record import Record
+from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader
 from kseg.writer.batch_builder import build_batch
 from kseg.writer.legacy import encode_wrapper

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.codes import ControlType
 from kseg.reading.header import BatchHeader
-from kseg.writer.record import HeaderPair
+from kseg.writer.record_encoding import HeaderPair
 
 INT8, INT16, INT32, INT64 = (range(-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64))
 _QUOTED_LENGTH = 60

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kseg.writer.source_items import INT64, SourceError, SourceRecord, decode_base64, quoted, text_as_bytes
 
 if TYPE_CHECKING:
-    from kseg.writer.record import HeaderPair
+    from kseg.writer.record_encoding import HeaderPair
 
 HEADER_COLUMN = "header."
 """The prefix of a CSV column for a header; the header's name follows it."""

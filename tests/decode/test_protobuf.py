@@ -13,7 +13,7 @@ from grpc_tools import protoc
 from kseg.decode.decoded import Decoded
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
-from kseg.reading.batch import Header
+from kseg.kernel.record import Header
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
 from tests.log_files import NewRecord
 

@@ -11,7 +11,7 @@ import pytest
 from kseg.decode.decoded import Decoded, decoded_text, json_able
 from kseg.decode.values import CLASSES, DECODERS, DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
-from kseg.reading.batch import Header
+from kseg.kernel.record import Header
 
 NO_OPTIONS = DecoderOptions()
 

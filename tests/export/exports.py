@@ -14,7 +14,7 @@ from kseg.export.report import PartitionReport, Report
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.index.rebuild import rebuild
-from kseg.reading.batch import Record
+from kseg.kernel.record import Record
 from kseg.reading.log_file import LogFile
 from tests.log_files import NewBatch, NewRecord, write_segment
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -310,3 +311,23 @@ def test_any_bytes_are_read_or_refused_in_one_line(parse: Callable[[bytes], obje
         message = str(error)
     assert "line " in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"0\n1\n2147483648 5\n", "line 3: '2147483648' isn't an integer from -2147483648 to 2147483647"),
+        (b"0\n2\n1 5\n", "line 2: the number of entries is 2, but 1 follow"),
+        (b"0\n0\n1 5\n", "line 2: the number of entries is 0, but 1 follow"),
+        (b"0\n1\n1 9223372036854775808\n", "isn't an integer from -9223372036854775808 to 9223372036854775807"),
+        (b"1\n1\n1 5\n", "line 1: version is 1, not 0"),
+    ],
+)
+def test_epochs_that_only_look_as_a_broker_writes_them_are_refused(content: bytes, problem: str) -> None:
+    with pytest.raises(KsegError, match=re.escape(problem)):
+        parse_leader_epoch_checkpoint(content)
+
+
+@pytest.mark.parametrize("content", [b"0\n2\n0 0\n7 90\n", b"0\r\n2\r\n0  0\r\n7 90 ", b"0\n+2\n0\t0\n7 90"])
+def test_epochs_are_the_same_however_their_lines_are_spaced(content: bytes) -> None:
+    assert parse_leader_epoch_checkpoint(content).entries == ((0, 0), (7, 90))

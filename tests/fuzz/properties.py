@@ -15,15 +15,16 @@ from kseg.formats.batch import RECORD_BATCH
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
+from kseg.kernel.record import Record
 from kseg.layouts.programs import LogOptions, documented_program, release_program
-from kseg.reading.batch import Batch, Record, records_of
+from kseg.reading.batch import Batch
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case
 from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands
-from tests.kernel.runs import program_of
+from tests.kernel.runs import program_of, records_in
 from tests.run import KERNELS
 
 COMMANDS_OF_A_CASE = 4
@@ -148,9 +149,15 @@ def _columns(pieces: Iterable[Slice | Damage]) -> list[object]:
             damages.append(piece)
             continue
         run = piece.run
-        columns = kernels.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+        place = (run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+        columns, parts = kernels.load().columns(*place), list(kernels.load().records(*place))
         positions = [run.position + run.rows[ROW * row] for row in range(run.row_count)]
-        records += records_of(columns, positions.__getitem__)
+        found = [record for part in parts if isinstance(part, list) for record in part]
+        if found != records_in(columns, positions):
+            raise BrokenError("the records aren't those of the columns", "")
+        if columns.problems != [part for part in parts if isinstance(part, RecordProblem)]:
+            raise BrokenError("the problems of the records aren't those of the columns", "")
+        records += found
         control += bytes(columns.control)
         problems += columns.problems
         damages += [damage for _, damage in piece.damages]

@@ -2,9 +2,12 @@
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.formats.codes import TimestampType
 from kseg.kernel.contract import (
+    Buffer,
     Columns,
     Decode,
     DecodeControl,
@@ -15,6 +18,7 @@ from kseg.kernel.contract import (
     new_rows,
 )
 from kseg.kernel.program import Program
+from kseg.kernel.record import Header, Record
 from kseg.layouts.compiler import compile_template
 
 if TYPE_CHECKING:
@@ -105,3 +109,60 @@ def table(
     return {
         name: value if isinstance(value, int | list) else bytes(memoryview(value)) for name, value in values.items()
     }
+
+
+def values(
+    kernel: "Kernel", content: bytes, rows: Rows, bodies: Bodies | None = None
+) -> tuple[list[Record], list[RecordProblem], list[int]]:
+    """Records as values, the problems met, and after how many records each was."""
+    records: list[Record] = []
+    problems: list[RecordProblem] = []
+    places = []
+    for part in kernel.records(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies):
+        if isinstance(part, list):
+            records += part
+        else:
+            problems.append(part)
+            places.append(len(records))
+    return records, problems, places
+
+
+def records_in(columns: Columns, positions: Sequence[int]) -> list[Record]:
+    """The records that columns hold; `positions` are those of the rows' batches."""
+    headers = list(
+        map(
+            Header,
+            [name.decode("utf-8", "replace") for name in cut(columns.header_key_offsets, columns.header_key_data)],
+            nullable(columns.header_value_offsets, columns.header_value_validity, columns.header_value_data),
+        )
+    )
+    first = numbers(columns.header_offsets, "i")
+    return [
+        Record(*fields)
+        for fields in zip(
+            numbers(columns.offsets, "q"),
+            numbers(columns.timestamps, "q"),
+            map(TimestampType, numbers(columns.timestamp_types, "i")),
+            nullable(columns.key_offsets, columns.key_validity, columns.key_data),
+            nullable(columns.value_offsets, columns.value_validity, columns.value_data),
+            [tuple(headers[start:end]) for start, end in pairwise(first)],
+            numbers(columns.sequences, "i"),
+            [positions[row] for row in numbers(columns.rows, "i")],
+            numbers(columns.checksums, "q"),
+            map(bool, bytes(memoryview(columns.valid))),
+            strict=True,
+        )
+    ]
+
+
+def numbers(column: Buffer, form: str) -> list[int]:
+    return memoryview(column).cast("B").cast(form).tolist()  # type: ignore[call-overload, no-any-return]
+
+
+def cut(offsets: Buffer, data: Buffer) -> list[bytes]:
+    return [bytes(memoryview(data)[start:end]) for start, end in pairwise(numbers(offsets, "i"))]
+
+
+def nullable(offsets: Buffer, validity: Buffer, data: Buffer) -> list[bytes | None]:
+    bits = bytes(memoryview(validity))
+    return [text if bits[at >> 3] >> (at & 7) & 1 else None for at, text in enumerate(cut(offsets, data))]

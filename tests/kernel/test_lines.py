@@ -149,6 +149,35 @@ def test_a_control_record_shows_nothing_of_the_one_before(kernel: "Kernel") -> N
     assert render(kernel, program, content, rows_by_lengths(content)).text == b"1 0 7|2 0 -1|-1 -1 -1|"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"producer_id": 5},
+        {"producer_epoch": 5},
+        {"leader_epoch": 5},
+        {"attributes": 0x10},
+        {"attributes": 0x08},
+        {"attributes": 0x03},
+        {"base_sequence": 5},
+    ],
+    ids=str,
+)
+def test_a_line_shows_a_number_that_is_not_the_one_before(kernel: "Kernel", changes: dict[str, int]) -> None:
+    headers = [BatchHeader(), BatchHeader(), BatchHeader(**changes), BatchHeader(**changes), BatchHeader()]
+    contents = [batch(header) for header in headers]
+    program = Program((None, None, SLOTS_LINE), (None,) * 3, None)
+    alone = [render(kernel, program, content, rows_by_lengths(content)).text for content in contents]
+    together = render(kernel, program, b"".join(contents), rows_by_lengths(b"".join(contents))).text
+    for shown, before in zip(split_slots(together), alone, strict=True):
+        assert shown | {Slot.POSITION: 0} == slots_of(before) | {Slot.POSITION: 0}
+
+
+def split_slots(text: bytes) -> list[dict[Slot, int]]:
+    """The lines of SLOTS_LINE, which has no line feed."""
+    numbers = text.split()
+    return [slots_of(b" ".join(numbers[at : at + len(Slot)])) for at in range(0, len(numbers), len(Slot))]
+
+
 def record_line(kernel: "Kernel", template: str, *records: Record, header: BatchHeader | None = None) -> bytes:
     content = batch(header or BatchHeader(), records)
     return render(kernel, program_of(None, template), content, rows_by_lengths(content)).text
@@ -258,6 +287,15 @@ def test_json_escapes_what_controls_a_terminal_and_nothing_else_beyond_ascii(ker
     assert len(set(line) - set(map(chr, range(0x80)))) == len(set(text) - harmful) - (1 if start else 0)
     shown = json.loads(line)
     assert (shown["key"], shown["headers"][0]["value"]) == (text, text)
+
+
+def test_json_escapes_each_set_of_quotes_among_eight_bytes(kernel: "Kernel") -> None:
+    sets = ["".join(character if number >> i & 1 else "abcdefgh"[i] for i in range(8))
+            for number in range(256) for character in '"\\\n\x1b\x7f']  # fmt: skip
+    text = "".join(sets) + "end"
+    assert json.loads(record_line(kernel, JSON_LINE, Record(text.encode(), None)))["key"] == text
+    for each in sets:
+        assert json.loads(record_line(kernel, JSON_LINE, Record(each.encode(), None)))["key"] == each
 
 
 def test_json_escapes_across_the_pieces_of_a_long_text(kernel: "Kernel") -> None:

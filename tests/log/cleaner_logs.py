@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kseg.formats.codes import ControlType
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.log.partition.roll import Rolled
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.reading.segment import Segment
 from kseg.writer import MemoryRecords, RecordsBuilder
 

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,7 +134,7 @@ def told(each: Batch, horizons: set[int]) -> object:
     if each.codec == Codec.NONE and not is_new:
         return each.raw
     header = each.raw[:8] + each.raw[12:17] + each.raw[21:27] + each.raw[35:61]
-    return header, [record[:7] for record in each.records()]
+    return header, [astuple(record)[:7] for record in each.records()]
 
 
 def left_of(directory: Path, end_offset: int, source: Path) -> list[object]:

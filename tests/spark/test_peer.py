@@ -40,11 +40,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peer_spark.Brok
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session that has both sources."""
+    from pyspark.sql import SparkSession
+
     from kseg.spark import register
-    from kseg.spark.session import open_session
+    from kseg.spark.session import open_context
 
     jars = ",".join(map(str, peer_spark.connector_jars(tmp_path_factory.mktemp("jars"))))
-    with open_session("local[2]", {"spark.jars": jars, "spark.driver.memory": "1g"}) as session:
+    with open_context("local[2]", {"spark.jars": jars, "spark.driver.memory": "1g"}) as context:
+        session = SparkSession(context)
         register(session)
         yield session
 

@@ -89,15 +89,15 @@ def test_what_failed_attempts_left_is_swept(s3: fs.FileSystem) -> None:
 
 
 def test_sparks_tasks_read_and_write_s3(s3: fs.FileSystem, tmp_path: Path) -> None:
-    from kseg.spark.job import by_spark
-    from kseg.spark.session import open_session
+    from kseg.spark.job import by_context
+    from kseg.spark.session import open_context
 
     folder = golden.ROOT / "logs" / "4.3.1"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
     wanted = Export(("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000), parallelism=2)
-    with open_session("local[2]", {"spark.driver.memory": "1g"}) as spark:
-        report = run_export(wanted, by_spark(spark, 2))
-        assert run_export(wanted, by_spark(spark, 2)).new_files == 0
+    with open_context("local[2]", {"spark.driver.memory": "1g"}) as context:
+        report = run_export(wanted, by_context(context, 2))
+        assert run_export(wanted, by_context(context, 2)).new_files == 0
     exports.export([folder], tmp_path / "out", target_size=3000)
     written = pq.read_table("kafka/out", filesystem=s3)
     assert sorted(exports.rows_of(written)) == sorted(exports.rows_of(pq.read_table(tmp_path / "out")))

@@ -13,6 +13,17 @@ from tests.process_groups import SIGNALS, interruptible, members
 
 pytestmark = pytest.mark.spark
 
+# Loaded by each Python worker at its start: its tasks never end.
+ENDLESS = """
+import os, pathlib, time
+from kseg.export import order
+def execute_for_ever(wanted, job, place):
+    pathlib.Path(os.environ["KSEG_TEST_STARTED"]).touch()
+    while True:
+        time.sleep(1)
+order.execute_order = execute_for_ever
+"""
+
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: signal.Signals(number).name)
 @pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
@@ -38,3 +49,25 @@ def test_an_ended_export_leaves_nothing(number: int, to_all: bool, tmp_path: Pat
         pass
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_an_interrupt_does_not_wait_for_tasks(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(ENDLESS, encoding="utf-8")
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("kseg"), "spark-export", "--master", "local[2]", "orders-0", "out"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "site"), "KSEG_TEST_STARTED": str(tmp_path / "started")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=interruptible,
+    ) as process:
+        while process.poll() is None and not (tmp_path / "started").exists():
+            pass
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate()
+    assert (process.returncode, stdout) == (130, b"")
+    while members(process.pid):
+        pass

@@ -166,18 +166,18 @@ def test_a_query_reads_the_columns_of_its_schema(spark: "SparkSession") -> None:
 
 def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_path: Path) -> None:
     from kseg.export.run import Export, run_export
-    from kseg.spark.job import by_spark
+    from kseg.spark.job import by_context
 
     seen: list[tuple[int, int, int]] = []
     wanted = Export((str(BROKER),), str(tmp_path / "spark"), parallelism=2)
-    report = run_export(wanted, by_spark(spark, 2, lambda *counts: seen.append(counts)))
+    report = run_export(wanted, by_context(spark.sparkContext, 2, lambda *counts: seen.append(counts)))
     exports.export([BROKER], tmp_path / "here")
     assert [table for _, _, table in exports.tables(tmp_path / "spark")] == [
         table for _, _, table in exports.tables(tmp_path / "here")
     ]
     assert report.is_whole
     assert spark.read.parquet(str(tmp_path / "spark")).count() == sum(part.records_out for part in report.partitions)
-    assert run_export(wanted, by_spark(spark, 2)).new_files == 0
+    assert run_export(wanted, by_context(spark.sparkContext, 2)).new_files == 0
     size = sum(part.bytes for part in report.partitions)
     assert {total for _, total, _ in seen} <= {size}
     assert all(0 <= done <= size for done, _, _ in seen)
@@ -187,12 +187,12 @@ def test_a_failing_task_shows_one_line(spark: "SparkSession", tmp_path: Path) ->
     from kseg.errors import KsegError
     from kseg.export.run import Export, run_export
     from kseg.export.settings import Mode, ReadOptions
-    from kseg.spark.job import by_spark
+    from kseg.spark.job import by_context
 
     damaged = golden.ROOT / "damaged" / "210-wiped-batch"
     wanted = Export((str(damaged),), str(tmp_path / "out"), read=ReadOptions(mode=Mode.FAILFAST))
     with pytest.raises(KsegError) as caught:
-        run_export(wanted, by_spark(spark, 2))
+        run_export(wanted, by_context(spark.sparkContext, 2))
     assert str(caught.value).startswith(f"{damaged}/00000000000000021933.log: at position 237: bad-length")
     assert "\n" not in str(caught.value)
     assert list((tmp_path / "out").rglob("*.parquet")) == []

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from dataclasses import astuple
 from zlib import crc32
 
 import pytest
@@ -16,7 +17,7 @@ from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.varint import VARLONG
 from kseg.formats.varint_writing import varint, varint_size
 from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
-from kseg.writer.record import encode_record, record_size
+from kseg.writer.record_encoding import encode_record, record_size
 from tests.writer.cases import Case, cases
 
 ALL = tuple(Codec)
@@ -182,7 +183,7 @@ def test_assigned_offsets_follow_one_another(magic: int, codec: Codec) -> None:
     records = MemoryRecords(b"".join(builder.build().raw for builder in builders))
     assigned = records.assign_offsets(100)
     assert [record.offset for record in assigned.deep()] == list(range(100, 106))
-    assert [record[1:6] for record in assigned.deep()] == [record[1:6] for record in records.deep()]
+    assert [astuple(record)[1:6] for record in assigned.deep()] == [astuple(record)[1:6] for record in records.deep()]
     assert all(record.is_valid for record in assigned.deep())
 
 

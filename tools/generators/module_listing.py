@@ -13,6 +13,7 @@ COMPILED = {
     "fast.pyx": "The compiled kernel (Cython), joined from its parts",
     "fast": "The parts of the compiled kernel",
     "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
+    "escape.h": "Quotes of JSON strings, escaped by the processor's shuffle, for the compiled kernel",
 }
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""

@@ -138,6 +138,13 @@ def header_columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t firs
     return columns
 
 
+cdef struct HeaderView:
+    # the facts of a v2 header that a fold looks at
+    int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
+    uint32_t crc
+    int attributes, last_offset_delta
+
+
 # --- index entries --------------------------------------------------------------------------------------------------
 
 @cython.final
@@ -199,10 +206,12 @@ cdef class TimeEntries:
         self.last_timestamp = self.largest = self.largest_of_records = -1
         self.has_all_times = True
 
-    cdef bint pass_batch(self, int64_t base_offset, int64_t last_offset, int64_t timestamp) noexcept nogil:
-        """Passes the entries up to a batch with records, and its largest time; False where one is wrong."""
-        cdef int64_t largest = max(self.largest, timestamp)
-        cdef int64_t largest_of_records = max(self.largest_of_records, timestamp)
+    cdef bint pass_batch(self, HeaderView* header) noexcept nogil:
+        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        cdef int64_t base_offset = header.base_offset, last_offset = header.last_offset
+        cdef int64_t largest = max(self.largest, header.max_timestamp), largest_of_records = self.largest_of_records
+        if header.records_count:
+            largest_of_records = max(largest_of_records, header.max_timestamp)
         if not self.pass_entries(base_offset - 1, self.largest, self.largest_of_records):
             return False
         if not self.pass_entries(last_offset, largest, largest_of_records):
@@ -233,13 +242,6 @@ cdef class TimeEntries:
 
 
 # --- the fold -------------------------------------------------------------------------------------------------------
-
-cdef struct HeaderView:
-    # the facts of a header that a fold looks at
-    int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
-    uint32_t crc
-    int attributes, last_offset_delta
-
 
 cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
     """unsafe: a v2 header is there."""
@@ -272,8 +274,8 @@ cdef class HeaderFold:
     """See the contract."""
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
-    cdef public int64_t largest_size, end, batches, records, codecs, offset_bound, timestamp_bound, position_bound
-    cdef public int64_t offset_floor
+    cdef public int64_t largest_size, end, batches, records, gaps, missing, codecs
+    cdef public int64_t offset_bound, timestamp_bound, position_bound, offset_floor
     cdef public bint passes_legacy
     cdef public int watched
     cdef int keyed  # -1: nobody looked
@@ -388,6 +390,9 @@ cdef class HeaderFold:
             producer.records = sum_of(producer.records, header.records_count)
             if producer.first_offset >= 0 and header.attributes & TRANSACTIONAL_MASK:
                 self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
+        if header.base_offset > self.next_offset:
+            self.gaps += 1
+            self.missing = sum_of(self.missing, header.base_offset - self.next_offset)
         self.pass_header(&header)
         return 0
 
@@ -425,8 +430,12 @@ cdef class HeaderFold:
             events |= EVENT_APPEND_TIME
         if header.attributes & CODEC_MASK:
             events |= EVENT_COMPRESSED
-        if header.base_offset != self.next_offset or header.last_offset < header.base_offset:
-            events |= EVENT_OFFSET
+        if header.base_offset > self.next_offset:
+            events |= EVENT_GAP
+        if header.base_offset < self.next_offset or header.last_offset < header.base_offset:
+            events |= EVENT_FALL
+        if header.last_offset < self.last_offset:
+            events |= EVENT_DISORDER
         if span != header.records_count or span < 1:
             events |= EVENT_SPARSE
         if header.leader_epoch != self.leader_epoch:
@@ -448,9 +457,9 @@ cdef class HeaderFold:
         return 0
 
     cdef bint records_agree(self, const uint8_t* at, HeaderView* header, Bytes body) noexcept nogil:
-        """Whether all records can be read, at the offsets that follow one another, with the header's largest time."""
+        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
         cdef Walk walk
-        cdef int64_t largest = -MOST_INT64 - 1
+        cdef int64_t largest = -MOST_INT64 - 1, offset
         cdef int64_t* slots = self.view.slots
         if header.attributes & CODEC_MASK == 0:
             body.at, body.size = at + BATCH_HEADER_SIZE, header.size - BATCH_HEADER_SIZE
@@ -460,21 +469,24 @@ cdef class HeaderFold:
         slots[TIMESTAMP_TYPE] = header.attributes >> TIMESTAMP_TYPE_SHIFT & 1
         slots[BASE_TIMESTAMP], slots[MAX_TIMESTAMP] = batch_base_timestamp(at), header.max_timestamp
         start_walk(&walk, body, header.records_count)
-        while next_record(&walk, &self.view):
-            if slots[OFFSET] != header.base_offset + walk.index - 1:
-                return False
-            largest = max(largest, slots[TIMESTAMP])
-        if walk.problem != NO_PROBLEM or walk.index == 0 or largest != header.max_timestamp:
+        if header.base_offset == -MOST_INT64 - 1 or header.last_offset < header.base_offset:
             return False
-        self.keyed = self.view.texts[KEY].size >= 0
+        offset = header.base_offset - 1
+        while next_record(&walk, &self.view):
+            if slots[OFFSET] <= offset or slots[OFFSET] > header.last_offset:
+                return False
+            offset = slots[OFFSET]
+            largest = max(largest, slots[TIMESTAMP])
+        if walk.problem != NO_PROBLEM or (walk.index and largest != header.max_timestamp):
+            return False
+        self.keyed = self.view.texts[KEY].size >= 0 if walk.index else -1
         return True
 
     cdef bint indexes_agree(self, HeaderView* header) noexcept nogil:
         if self.offsets is not None and not self.offsets.pass_batch(
                 header.base_offset, header.position, self.largest_size):
             return False
-        return self.times is None or self.times.pass_batch(
-            header.base_offset, header.last_offset, header.max_timestamp)
+        return self.times is None or self.times.pass_batch(header)
 
     cdef void pass_header(self, HeaderView* header) noexcept nogil:
         cdef Py_ssize_t place = self.batches % RECENT * 3

@@ -6,7 +6,11 @@ cdef enum:
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
     MANY_HEADERS = 1000
+    MEMO_SLOTS = 8  # numbers that are remembered together at most, …
+    MEMO_SIZE = 512  # … and bytes of their text
     NO_PROBLEM = -1
+    SAME = 102  # passes over numbers that are the last line's: their text is copied,
+    KEEP = 103  # and what keeps it otherwise
     SHORT = 32  # literals up to this size are copied by one copy of this size; what it writes too much is written over
     WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON
     FREE_PLACE = -1

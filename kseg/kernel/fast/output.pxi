@@ -133,12 +133,9 @@ cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_
     return out + size
 
 
-cdef inline uint8_t* put_digits(uint8_t* out, int value, int width) noexcept nogil:
-    cdef int i
-    for i in range(width - 1, -1, -1):
-        out[i] = c"0" + value % 10
-        value //= 10
-    return out + width
+cdef inline uint8_t* put_two(uint8_t* out, uint32_t value) noexcept nogil:
+    memcpy(out, two_digits + 2 * value, 2)
+    return out + 2
 
 
 cdef int64_t END_OF_YEAR_9999 = 253402300799999
@@ -187,30 +184,31 @@ cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil
 cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     """ISO 8601. Civil date from days, Gregorian."""
     cdef int32_t offset = zone_offset(zone, ms)
-    cdef int64_t days, era, day_of_era, year_of_era, day_of_year, month, year, rest
+    cdef uint32_t days, rest, era, day_of_era, year_of_era, day_of_year, month, year
     cdef uint8_t* at = out
     ms += 1000LL * offset + 719468 * 86400000LL  # from 0000-03-01
-    days = ms // 86400000
-    rest = ms % 86400000
+    days = <uint32_t>(ms // 86400000)
+    rest = <uint32_t>(ms % 86400000)
     era = days // 146097
     day_of_era = days % 146097
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     month = (5 * day_of_year + 2) // 153
     year = year_of_era + era * 400 + (1 if month >= 10 else 0)
-    at = put_digits(at, <int>year, 4)
+    put_four(at, year)
+    at[4] = c"-"
+    at = put_two(at + 5, month + 3 if month < 10 else month - 9)
     at[0] = c"-"
-    at = put_digits(at + 1, <int>(month + 3 if month < 10 else month - 9), 2)
-    at[0] = c"-"
-    at = put_digits(at + 1, <int>(day_of_year - (153 * month + 2) // 5 + 1), 2)
+    at = put_two(at + 1, day_of_year - (153 * month + 2) // 5 + 1)
     at[0] = c"T"
-    at = put_digits(at + 1, <int>(rest // 3600000), 2)
+    at = put_two(at + 1, rest // 3600000)
     at[0] = c":"
-    at = put_digits(at + 1, <int>(rest // 60000 % 60), 2)
+    at = put_two(at + 1, rest // 60000 % 60)
     at[0] = c":"
-    at = put_digits(at + 1, <int>(rest // 1000 % 60), 2)
+    at = put_two(at + 1, rest // 1000 % 60)
     at[0] = c"."
-    at = put_digits(at + 1, <int>(rest % 1000), 3)
+    at[1] = c"0" + <uint8_t>(rest % 1000 // 100)
+    at = put_two(at + 2, rest % 100)
     if zone.count:
         return put_offset(at, offset)
     at[0] = c"Z"
@@ -221,10 +219,10 @@ cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:
     """Hours and minutes east of UTC; and seconds, where a zone had such."""
     at[0] = c"-" if offset < 0 else c"+"
     offset = -offset if offset < 0 else offset
-    at = put_digits(at + 1, offset // 3600, 2)
+    at = put_two(at + 1, <uint32_t>offset // 3600)
     at[0] = c":"
-    at = put_digits(at + 1, offset // 60 % 60, 2)
+    at = put_two(at + 1, <uint32_t>offset // 60 % 60)
     if offset % 60:
         at[0] = c":"
-        at = put_digits(at + 1, offset % 60, 2)
+        at = put_two(at + 1, <uint32_t>offset % 60)
     return at

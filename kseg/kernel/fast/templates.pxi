@@ -11,9 +11,19 @@ cdef struct WordTable:
     int32_t* starts  # count + 1 of them, in the literals
 
 
+cdef struct Memo:
+    # numbers of a line that seldom change, as they were in the line before, and their text with the literals before them
+    int32_t slots[MEMO_SLOTS]
+    int32_t count, size  # of the slots; of the text, -1 before the first
+    int64_t values[MEMO_SLOTS]
+    uint8_t text[MEMO_SIZE + SHORT]
+
+
 cdef struct Template:
     Operation* ops  # the last one is an END
     WordTable* words
+    Memo* memos  # as they are at first: each renderer has its own
+    int32_t memo_count
     const uint8_t* literals
     Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
     bint is_raw  # texts are given as they are
@@ -22,31 +32,65 @@ cdef struct Template:
 
 SKIPS = (SKIP_IF_NULL, SKIP_IF_ZERO, SKIP_UNLESS_NULL, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE)
 TEXT_OPS = (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, JSON_VALUE, CSV_TEXT, CSV_SAFE_TEXT)
+# Numbers that are the same in most lines; and those that are where no producer numbers its batches.
+STEADY = (PRODUCER_ID, PRODUCER_EPOCH, PARTITION_LEADER_EPOCH, IS_TRANSACTIONAL, IS_CONTROL, HAS_DELETE_HORIZON,
+          TIMESTAMP_TYPE, MAGIC, CODEC, IS_VALID, ATTRIBUTES, RECORD_IS_VALID, RECORD_CODEC, RECORD_MAGIC, HEADER_COUNT)
+OFTEN_STEADY = (COUNT, BASE_SEQUENCE, LAST_SEQUENCE, SEQUENCE)
 SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME, TIME)
 
 
 def joined(flat):
-    """Operations (literal, its size, code, a, b) that each begin with the literal before them; an END_OF_LINE last."""
+    """Operations (literal, its size, code, a, b) that each begin with the literal before them; an END_OF_LINE last.
+
+    And the slots of each memo: neighbours that change as seldom stand between a SAME and a KEEP.
+    """
     given = [tuple(flat[i : i + 3]) for i in range(0, len(flat), 3)]
     targets = {i + 1 + b for i, (code, _, b) in enumerate(given) if code in SKIPS}
     operations, places = [], {}
     literal = (0, 0)
+    groups = list(neighbours(given, targets))
+    starts, ends = ({find(group): k for k, group in enumerate(groups)} for find in (min, max))
     for i, (code, a, b) in enumerate([*given, (END_OF_LINE, 0, 0)]):
         if literal[1] and (code == LITERAL or i in targets):
             operations.append([*literal, NOTHING, 0, 0])
             literal = (0, 0)
         places[i] = len(operations)
+        if i in starts:
+            same = [0, 0, SAME, starts[i], 0]
+            operations.append(same)
         if code == LITERAL:
             literal = (a, b)
             continue
         operations.append([*literal, code, a, i + 1 + b if code in SKIPS else b])
         literal = (0, 0)
+        if i in ends:
+            operations.append([0, 0, KEEP, ends[i], 0])
+            same[4] = len(operations)
     for operation in operations:
         if operation[2] in SKIPS:
             if operation[4] not in places:
                 raise IndexError("nothing there to pass over")
             operation[4] = places[operation[4]]
-    return operations
+    return operations, [[given[i][1] for i in group if given[i][0] != LITERAL] for group in groups]
+
+
+def neighbours(given, targets):
+    """Indexes of two or more operations that show numbers which change as seldom, and of the literals between them.
+
+    Nothing leads from elsewhere to one after the first.
+    """
+    group, kind = [], None
+    for i, (code, a, _) in enumerate([*given, (END_OF_LINE, 0, 0)]):
+        if code == LITERAL and group and i not in targets:
+            continue
+        own = None if code not in (INTEGER, WORD) else 1 if a in STEADY else 2 if a in OFTEN_STEADY else None
+        if group and (own != kind or i in targets or len(group) == MEMO_SLOTS):
+            if len(group) > 1:
+                yield list(range(min(group), max(group) + 1))
+            group = []
+        if own is not None:
+            group.append(i)
+        kind = own
 
 
 @cython.final
@@ -67,12 +111,15 @@ cdef class CompiledTemplate:
         self.literals = literals + b"".join(b"".join(table.texts) for table in words) + bytes(SHORT)
         self.template.literals = <const uint8_t*>PyBytes_AS_STRING(self.literals)
         self.template.words = <WordTable*>calloc(self.word_tables + 1, sizeof(WordTable))
-        self.template.ops = <Operation*>calloc(len(flat) // 3 + 1, sizeof(Operation))
-        if self.template.ops == NULL or self.template.words == NULL:
+        operations, memos = joined(flat)
+        self.template.ops = <Operation*>calloc(len(operations), sizeof(Operation))
+        self.template.memos = <Memo*>calloc(len(memos) + 1, sizeof(Memo))
+        if self.template.ops == NULL or self.template.words == NULL or self.template.memos == NULL:
             raise MemoryError()
         longest_word = self._take_words(words, len(literals))
-        for i, operation in enumerate(joined(flat)):
-            self._check(operation, len(literals), len(flat) // 3)
+        self._take_memos(memos)
+        for i, operation in enumerate(operations):
+            self._check(operation, len(literals), len(operations) - 1)
             literal, literal_size, code, a, b = operation
             self.template.ops[i] = Operation(literal, literal_size, code, a, b)
             self.template.fixed_size += literal_size + (longest_word if code == WORD else LONGEST_NUMBER) + SHORT
@@ -87,7 +134,7 @@ cdef class CompiledTemplate:
             raise IndexError("no such slot")
         if code in TEXT_OPS and not 0 <= a < TEXTS:
             raise IndexError("no such text")
-        if code in SKIPS and not 0 <= b <= count:
+        if code in (*SKIPS, SAME) and not 0 <= b <= count:
             raise IndexError("nothing there to pass over")
 
     def _take_zone(self, zone):
@@ -101,6 +148,14 @@ cdef class CompiledTemplate:
             self.template.zone.starts[i] = start
             self.template.zone.offsets[i] = offset
         self.template.zone.count = len(zone)
+
+    def _take_memos(self, memos):
+        self.template.memo_count = len(memos)
+        for i, slots in enumerate(memos):
+            self.template.memos[i].count = len(slots)
+            self.template.memos[i].size = -1
+            for k, slot in enumerate(slots):
+                self.template.memos[i].slots[k] = slot
 
     def _take_words(self, words, start):
         longest = 0
@@ -120,6 +175,7 @@ cdef class CompiledTemplate:
     def __dealloc__(self):
         cdef Py_ssize_t i
         free(self.template.ops)
+        free(self.template.memos)
         free(self.template.zone.starts)
         free(self.template.zone.offsets)
         if self.template.words != NULL:
@@ -139,3 +195,33 @@ cdef inline uint8_t* put_word(uint8_t* out, const uint8_t* literals, WordTable* 
     if index < 0 or index >= table.count:
         index = table.count - 1
     return put_literal(out, literals + table.starts[index], table.starts[index + 1] - table.starts[index])
+
+
+cdef inline bint holds(Memo* memo, int64_t* slots) noexcept nogil:
+    """Whether its numbers are the line's."""
+    cdef int64_t different = memo.size >> 31
+    cdef int32_t i
+    for i in range(memo.count):
+        different |= memo.values[i] ^ slots[memo.slots[i]]
+    return different == 0
+
+
+cdef inline uint8_t* put_memo(uint8_t* out, Memo* memo) noexcept nogil:
+    # unsafe: SHORT bytes are there after the text, and in the output
+    cdef int32_t done = 0
+    while done < memo.size:
+        memcpy(out + done, memo.text + done, SHORT)
+        done += SHORT
+    return out + memo.size
+
+
+cdef inline void keep(Memo* memo, int64_t* slots, const uint8_t* text, Py_ssize_t size) noexcept nogil:
+    """Remembers the line's numbers and their text, if it isn't unusually long."""
+    cdef int32_t i
+    memo.size = -1
+    if size > MEMO_SIZE:
+        return
+    for i in range(memo.count):
+        memo.values[i] = slots[memo.slots[i]]
+    memcpy(memo.text, text, size)
+    memo.size = <int32_t>size

@@ -162,11 +162,17 @@ cdef inline uint8_t* put_json_byte(uint8_t* out, uint8_t byte) noexcept nogil:
 
 
 cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
-    """Escapes UTF-8 for a JSON string: quotes, backslashes, control characters."""
+    """Escapes UTF-8 for a JSON string: quotes, backslashes, control characters.
+
+    unsafe: there is room for WIDEST bytes for each byte, and for 16 more.
+    """
     cdef uint8_t* start = out
     cdef uint64_t word
     cdef int i
     while stop - at >= WORD_SIZE:
+        escape_words(&out, &at, stop)
+        if stop - at < WORD_SIZE:
+            break
         memcpy(&word, at, WORD_SIZE)
         if zeros(word ^ each(c'"')) | zeros(word & each(0xE0)) | zeros(word ^ each(c"\\")) | zeros(word ^ each(0x7F)):
             for i in range(WORD_SIZE):

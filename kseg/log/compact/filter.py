@@ -10,10 +10,11 @@ from kseg.errors import KsegError
 from kseg.index.headers import header_of
 from kseg.index.producer_state import ProducerState
 from kseg.kernel.contract import ROW, SIZE, new_rows
+from kseg.kernel.record import Record
 from kseg.log.compact.cleaned_transactions import CleanedTransactions
 from kseg.log.compact.offset_map import OffsetMap
 from kseg.log.compact.slices import stretches
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Run
 from kseg.reading.segment import batch_of

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import UsageError
 from kseg.formats.codes import NO_TIMESTAMP
+from kseg.kernel.record import Record
 from kseg.log.lookup.segment_search import (
     SCANNED,
     Match,
@@ -25,7 +26,6 @@ from kseg.log.lookup.segment_search import (
 )
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.remote_tier import RemoteTier
-from kseg.reading.batch import Record
 from kseg.selection import Selection
 from kseg.times import parse_time
 

@@ -15,16 +15,19 @@ from kseg.codecs.bounds import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError
 from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
-from kseg.index.folding import pass_all
-from kseg.index.headers import checked_headers, header_runs, is_intact, walk_headers
+from kseg.index.folding import events, pass_all
+from kseg.index.headers import header_of, header_runs, is_intact
 from kseg.index.offset_index import OffsetIndex, SlotRange
 from kseg.index.time_index import TimeIndex
+from kseg.kernel.contract import LEAST, MOST, VALID
+from kseg.kernel.fold_contract import UNCHECKED, Event, HeaderFold
+from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
-from kseg.reading.batch import Batch, Record
+from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import LogFile
+from kseg.reading.log_file import LogFile, Run
 
 SHOWN_BATCHES = 6
 """The number of the last batches that are kept of those that a scan passes."""
@@ -111,6 +114,13 @@ class SegmentStep:
         self.passed_count += 1
         self.is_blocked = False
 
+    def take_rows(self, run: Run, rows: range) -> None:
+        """The same for rows of a run."""
+        if rows:
+            self.passed.extend(_last_of(run, rows))
+            self.passed_count += len(rows)
+            self.is_blocked = False
+
     def take_unreadable(self, header: BatchHeader, problem: str) -> None:
         """Remembers a batch whose records can't be read."""
         self.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem))
@@ -133,10 +143,10 @@ def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match |
     Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong on the way,
     this part is read again with every CRC.
     """
-    for headers in (walk_headers, checked_headers):
+    for items in (header_runs(log_file, step.scan_position), log_file.runs(step.scan_position)):
         step.begin_scan()
         try:
-            return _follow(log_file, step, headers(log_file, step.scan_position), wanted)
+            return _follow(log_file, step, items, wanted)
         except _IrregularError:
             continue
     return None
@@ -146,31 +156,51 @@ class _IrregularError(Exception):
     """Headers whose CRCs weren't checked don't fit together."""
 
 
-def _follow(
-    log_file: LogFile,
-    step: SegmentStep,
-    items: Iterator[BatchHeader | Damage],
-    wanted: Wanted,
-) -> Match | None:
-    last_offset = -1
+def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage], wanted: Wanted) -> Match | None:
+    fold = kernel.load().HeaderFold(Event.DISORDER)
+    fold.passes_legacy = True
+    if wanted.timestamp is None:
+        fold.offset_bound = _bound(wanted.offset)
+    else:
+        fold.timestamp_bound = _bound(wanted.timestamp)
     for item in items:
         if isinstance(item, Damage):
             step.take_damage(item)
             continue
-        if item.is_valid is None and (step.is_blocked or item.last_offset < last_offset):
+        if step.is_blocked and item.rows[VALID] == UNCHECKED:
             raise _IrregularError
-        if item.is_valid is False:
-            step.take_damage(log_file.crc_damage(item.position, item.size))
-            continue
-        last_offset = item.last_offset
-        if wanted.may_be_in(item):
-            if item.is_valid is None and not is_intact(log_file, item):
+        for passed, header in _stretches(fold, item):
+            step.take_rows(item, passed)
+            if header is None:
+                continue
+            if header.is_valid is False:
+                step.take_damage(log_file.crc_damage(header.position, header.size))
+                continue
+            if header.is_valid is None and header.last_offset < fold.last_offset:
                 raise _IrregularError
-            match = _match_in(log_file, step, item, wanted)
-            if match is not None:
-                return match
-        step.take_passed(item)
+            fold.take(header)
+            if wanted.may_be_in(header):
+                if header.is_valid is None and not is_intact(log_file, header):
+                    raise _IrregularError
+                match = _match_in(log_file, step, header, wanted)
+                if match is not None:
+                    return match
+            step.take_passed(header)
     return None
+
+
+def _stretches(fold: HeaderFold, run: Run) -> Iterator[tuple[range, BatchHeader | None]]:
+    """Rows that a fold passes, and the header at which it stops after them, which it doesn't take; None at the end."""
+    row = 0
+    while row < run.row_count:
+        first = row
+        row, _ = fold.fold(run.buffer, run.rows, row, run.row_count, run.position)
+        yield range(first, row), header_of(run, row) if row < run.row_count else None
+        row += 1
+
+
+def _bound(number: int) -> int:
+    return min(max(number, LEAST), MOST)
 
 
 def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
@@ -215,13 +245,7 @@ def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
 
 
 def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | None:
-    below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
-    for item in walk_headers(log_file, start):
-        if isinstance(item, Damage) or item.is_valid is False:
-            continue
-        below.append(item)
-        if item.last_offset >= offset:
-            break
+    below = _last_headers_up_to(log_file, start, offset)
     for header in reversed(below):
         if is_intact(log_file, header):
             records = _content(log_file.read(header.position, header.size), header.position).records
@@ -229,6 +253,28 @@ def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | N
             if below_it:
                 return records[below_it - 1]
     return None
+
+
+def _last_headers_up_to(log_file: LogFile, start: int, offset: int) -> deque[BatchHeader]:
+    """The last headers up to that of the first batch that reaches an offset."""
+    below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy, fold.offset_bound = True, _bound(offset)
+    for item in header_runs(log_file, start):
+        if isinstance(item, Damage) or not item.rows[VALID]:
+            continue
+        for passed, header in _stretches(fold, item):
+            below.extend(_last_of(item, passed))
+            if header is not None:
+                below.append(header)
+                if header.last_offset >= offset:
+                    return below
+    return below
+
+
+def _last_of(run: Run, rows: range) -> Iterator[BatchHeader]:
+    """The last SHOWN_BATCHES headers of some of a run's rows."""
+    return (header_of(run, row) for row in rows[-SHOWN_BATCHES:])
 
 
 # --- indexes ----------------------------------------------------------------------------------------------------------
@@ -317,15 +363,18 @@ def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeInde
     """
     step = SegmentStep(segment)
     seek_offset(log_file, step, entry.offset, [])
-    for item in walk_headers(log_file, step.scan_position):
-        if isinstance(item, Damage) or item.last_offset < entry.offset:
-            continue
-        if item.max_timestamp == entry.timestamp:
-            return None
-        return (
-            f"the entry {entry.timestamp} → {entry.offset} is wrong:"
-            f" the largest time of the batch there is {item.max_timestamp}"
-        )
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy, fold.offset_bound = True, _bound(entry.offset)
+    for item in header_runs(log_file, step.scan_position):
+        for header, _ in () if isinstance(item, Damage) else events(fold, item):
+            if header.last_offset < entry.offset:
+                continue
+            if header.max_timestamp == entry.timestamp:
+                return None
+            return (
+                f"the entry {entry.timestamp} → {entry.offset} is wrong:"
+                f" the largest time of the batch there is {header.max_timestamp}"
+            )
     return f"the entry {entry.timestamp} → {entry.offset} has an offset beyond the end of the log"
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.body import decompress
@@ -11,8 +13,7 @@ from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
 from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
-from kseg.index.headers import header_runs, is_intact, walk_headers
-from kseg.index.offset_index import OffsetIndex
+from kseg.index.headers import first_header, header_runs, is_intact
 from kseg.index.producer_state import ProducerState, ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
 from kseg.kernel.fold_contract import Event
@@ -20,10 +21,12 @@ from kseg.log.partition.metadata_retention import metadata_log_start
 from kseg.log.partition.partition_log import (
     COMPACTED_TOPICS,
     METADATA_TOPIC,
+    IndexEnd,
     PartitionLog,
     SegmentFiles,
     Tail,
-    read_tail,
+    read_index_end,
+    tail_of,
 )
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import (
@@ -49,8 +52,7 @@ from kseg.selection import Selection
 from kseg.system.page_cache import cached_size
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentListing:
+class SegmentListing(NamedTuple):
     """A segment's line.
 
     last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
@@ -166,12 +168,8 @@ def list_partition(
     if rows and rows[-1].last_offset is not None:
         end = rows[-1].last_offset + 1
     firsts = [first for _, _, first in listed]
-    rows = [
-        replace(row, rolled=_why_rolled(row, firsts[slot], firsts[slot + 1], settings.roll))
-        if slot + 1 < len(rows)
-        else replace(row, rolled=Rolled.ACTIVE)
-        for slot, row in enumerate(rows)
-    ]
+    rolled = [_why_rolled(row, *ends, settings.roll) for row, ends in zip(rows, pairwise(firsts), strict=False)]
+    rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
     if partition.state is None and partition.topic not in COMPACTED_TOPICS:
         rows = _with_retention(partition, [segment for segment, _, _ in listed], rows, settings.retention, end)
     return PartitionListing(
@@ -203,7 +201,7 @@ def select_segments(
         sums = selected_sums(listing.partition.path, selection, say, left)
     except OpenError as error:
         return replace(listing, segments=(), problems=(*listing.problems, str(error)))
-    rows = [replace(row, selected=sums[row.base_offset]) for row in listing.segments if row.base_offset in sums]
+    rows = [row._replace(selected=sums[row.base_offset]) for row in listing.segments if row.base_offset in sums]
     return replace(listing, segments=tuple(rows))
 
 
@@ -215,10 +213,11 @@ def _segments(
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         try:
-            tail = read_tail(segment, keep_cache=settings.keep_cache)
-            row, first = _glance(
-                segment, tail, has_time_indexes=partition.has_time_indexes, keep_cache=settings.keep_cache
-            )
+            index = read_index_end(segment)
+            with segment.open_log(keep_cache=settings.keep_cache) as log_file:
+                tail = tail_of(log_file, index)
+                first = first_header(log_file) if tail.first_position else tail.first
+            row = _glance(segment, index, tail, first, has_time_indexes=partition.has_time_indexes)
             if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
                 problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
             if settings.deep:
@@ -227,21 +226,19 @@ def _segments(
         except OpenError as error:
             problems.append(str(error))
             continue
-        yield segment, replace(row, cached_size=cached.get(segment.base_offset)), first
+        yield segment, row if not cached else row._replace(cached_size=cached.get(segment.base_offset)), first
 
 
 def _glance(
-    segment: SegmentFiles, tail: Tail, *, has_time_indexes: bool, keep_cache: bool
-) -> tuple[SegmentListing, BatchHeader | None]:
+    segment: SegmentFiles, index: IndexEnd, tail: Tail, first: BatchHeader | None, *, has_time_indexes: bool
+) -> SegmentListing:
     """What is known from names, sizes, indexes, and the first and last batches."""
-    with segment.open_log(keep_cache=keep_cache) as log_file:
-        first = next((item for item in walk_headers(log_file) if isinstance(item, BatchHeader)), None)
     health = [tail.index_problem] if tail.index_problem else []
-    entries = _offset_entries(segment, health)
+    _judge_index(segment, index, health)
     time_entries, largest = _time_entries(segment, health, is_expected=has_time_indexes)
     ends = [header for header in (first, tail.last) if header is not None]
     aborted = 0 if segment.transaction_index is None else segment.transaction_index.size
-    row = SegmentListing(
+    return SegmentListing(
         segment.base_offset,
         segment.size,
         last_offset=None if tail.last is None else tail.last.last_offset,
@@ -249,12 +246,11 @@ def _glance(
         largest_timestamp=max(largest, tail.max_timestamp, *(header.max_timestamp for header in ends), NO_TIMESTAMP),
         codecs=tuple(sorted({header.codec for header in ends})),
         magics=tuple(sorted({header.magic for header in ends})),
-        index_entries=entries,
+        index_entries=index.entries,
         time_index_entries=time_entries,
         index_health="; ".join(health) or "ok",
         aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
     )
-    return row, first
 
 
 def _first_timestamp(first: BatchHeader) -> int:
@@ -263,19 +259,14 @@ def _first_timestamp(first: BatchHeader) -> int:
     return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
 
 
-def _offset_entries(segment: SegmentFiles, health: list[str]) -> int:
+def _judge_index(segment: SegmentFiles, index: IndexEnd, health: list[str]) -> None:
     if segment.offset_index is None:
         if segment.size:
             health.append("no index")
-        return 0
-    try:
-        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-            if index.trailing:
-                health.append(f"index of {index.size} bytes")
-            return index.count
-    except OpenError as error:
-        health.append(error.message)
-        return 0
+    elif index.error is not None:
+        health.append(index.error.message)
+    elif index.has_trailing:
+        health.append(f"index of {index.size} bytes")
 
 
 def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
@@ -285,7 +276,7 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
             health.append("no time index")
         return 0, NO_TIMESTAMP
     try:
-        with TimeIndex(segment.time_index.path, segment.base_offset) as index:
+        with TimeIndex(segment.time_index.full_name, segment.base_offset) as index:
             if index.trailing:
                 health.append(f"time index of {index.size} bytes")
             return index.count, index.last_entry().timestamp
@@ -318,8 +309,7 @@ def _read_headers(
                     stored, whole = stored + compressed_size, whole + size
     if fold.batches > stops:
         magics.add(2)
-    return replace(
-        row,
+    return row._replace(
         records=fold.records + corrections,
         batches=fold.batches,
         codecs=tuple(codec for codec in range(CODEC_MASK + 1) if fold.codecs >> codec & 1),
@@ -371,20 +361,20 @@ def _with_retention(
         for segment, row, end_offset in zip(segments, rows, ends, strict=True)
     ]
     decisions = _decisions(partition, retained, settings)
-    return [replace(row, retention=decision) for row, decision in zip(rows, decisions, strict=True)]
+    return [row._replace(retention=decision) for row, decision in zip(rows, decisions, strict=True)]
 
 
 def _decisions(
     partition: PartitionLog, retained: list[RetainedSegment], settings: RetentionSettings
 ) -> list[Retention]:
     start = partition.log_start_offset()
+    high_watermark = partition.checkpoints().high_watermark
+    if partition.topic != METADATA_TOPIC and not settings.is_policy_unknown:
+        return retention_of(retained, settings, start, high_watermark)
     unlimited = replace(settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
     if partition.topic == METADATA_TOPIC:
         start = metadata_log_start(partition, retained, start, settings.now_ms)
         return retention_of(retained, unlimited, start)
-    high_watermark = partition.checkpoints().high_watermark
-    if not settings.is_policy_unknown:
-        return retention_of(retained, settings, start, high_watermark)
     below_start = retention_of(retained, unlimited, start, high_watermark)
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
 

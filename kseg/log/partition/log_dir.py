@@ -47,13 +47,14 @@ class LogDir:
         Directories that are being removed (`-delete`, `-stray`) or added (`-future`) come after those in use. `refuse`
         is called with the error of a directory that can't be listed; without it, the error is raised.
         """
+        here = self.path.absolute()
         for path in self.directories:
             name = parse_partition_directory(path)
             own = Checkpoints()
             if name is not None and name.state is None:
                 own = self.checkpoints.get((name.topic, name.partition), own)
             try:
-                yield PartitionLog(path, own)
+                partition = PartitionLog(path, own)
             except OpenError as error:
                 if not path.exists():
                     continue
@@ -61,6 +62,9 @@ class LogDir:
                 if refuse is None:
                     raise unreadable from error
                 refuse(unreadable)
+                continue
+            partition.log_dir = here  # the same for all: it is looked up for each of them
+            yield partition
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
         """One partition that is in use; None if it isn't here."""
@@ -94,8 +98,8 @@ def _partition_directories(path: Path) -> Iterator[Path]:
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.is_dir() and entry.name != LOST_AND_FOUND and is_partition(Path(entry.path)):
-                    yield Path(entry.path)
+                if entry.is_dir() and entry.name != LOST_AND_FOUND and is_partition(place := Path(entry.path)):
+                    yield place
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
 
@@ -123,8 +127,8 @@ def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) ->
     OpenError if the path itself can't be listed.
     """
     own = LogDir(path)
-    partitions = {*own.directories}
-    others = (entry for entry in sorted(own.path.iterdir()) if entry not in partitions and entry.name != LOST_AND_FOUND)
+    known = {LOST_AND_FOUND, *(directory.name for directory in own.directories)}
+    others = [own.path / name for name in sorted(os.listdir(own.path)) if name not in known]  # noqa: PTH208  many
     below = [_log_dir_below(entry, refuse) for entry in others if entry.is_dir()]
     return [each for each in (own, *below) if each is not None and each.directories]
 

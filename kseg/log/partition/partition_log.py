@@ -3,11 +3,12 @@
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg import kernel
 from kseg.errors import KsegError, OpenError
+from kseg.formats.entries import OffsetIndexEntry
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
 from kseg.index.folding import pass_all
 from kseg.index.headers import header_of, header_runs, intact_header
@@ -50,6 +51,17 @@ class FoundFile(NamedTuple):
         """Its path."""
         return self.directory / self.name
 
+    @property
+    def full_name(self) -> str:
+        """The same as text, which takes a tenth of the time."""
+        return path_text(self.directory, self.name)
+
+
+def path_text(directory: Path, name: str) -> str:
+    """The text of the path of a file in a directory."""
+    place = str(directory)
+    return name if place == "." else f"{place}{name}" if place.endswith("/") else f"{place}/{name}"
+
 
 class SegmentFiles(NamedTuple):
     """A segment: its log and the files next to it, None if a file is missing.
@@ -66,9 +78,13 @@ class SegmentFiles(NamedTuple):
     @property
     def path(self) -> Path:
         """The log's path."""
+        return self._own_log.path
+
+    @property
+    def _own_log(self) -> FoundFile:
         if self.log is None:
             raise KsegError(f"the segment of base offset {self.base_offset} has no log")
-        return self.log.path
+        return self.log
 
     @property
     def size(self) -> int:
@@ -82,7 +98,8 @@ class SegmentFiles(NamedTuple):
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
         """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it is gone."""
-        return LogFile.of_directory(self.path, self.size, keep_cache=keep_cache)
+        log = self._own_log
+        return LogFile.of_directory(log.full_name, log.size, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
@@ -110,7 +127,7 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
         return {}
     from kseg.formats.checkpoint import parse_offset_checkpoint
 
-    found: CheckpointsByPartition = {}
+    found: dict[tuple[str | None, int | None], dict[str, int]] = {}
     for field, name in CHECKPOINT_OF_FIELD.items():
         try:
             entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
@@ -119,9 +136,8 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
                 problems.append(KsegError(error.message, path / name, error.position))
             continue
         for topic, partition, offset in entries:
-            known = found.get((topic, partition), Checkpoints())
-            found[topic, partition] = known._replace(**{field: offset})
-    return found
+            found.setdefault((topic, partition), {})[field] = offset
+    return {key: Checkpoints(**fields) for key, fields in found.items()}
 
 
 class PartitionLog:
@@ -148,7 +164,7 @@ class PartitionLog:
         Raises:
             OpenError: if the directory can't be listed.
         """
-        self.path = Path(path)
+        self.path = path if isinstance(path, Path) else Path(path)
         name = parse_partition_directory(self.directory_name)
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints
@@ -159,6 +175,11 @@ class PartitionLog:
     def directory_name(self) -> str:
         """The directory's own name, even if it was given as `.`, for messages."""
         return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
+
+    @cached_property
+    def log_dir(self) -> Path:
+        """The directory that it is in: the log directory, if it is a broker's."""
+        return self.path.absolute().parent
 
     @property
     def topic(self) -> str | None:
@@ -176,7 +197,8 @@ class PartitionLog:
         return None if self.name is None else self.name.state
 
     def _take(self, files: Iterable[FoundFile]) -> None:
-        logs: dict[int, dict[FileKind, FoundFile]] = {}
+        logs: dict[int, FoundFile] = {}
+        indexes: tuple[dict[int, FoundFile], ...] = ({}, {}, {})
         self.snapshots: dict[int, FoundFile] = {}
         self.metadata_snapshots: list[FoundFile] = []
         self.leftovers: list[FoundFile] = []
@@ -191,16 +213,15 @@ class PartitionLog:
                 self.others.append(file)
             elif kind is FileKind.PRODUCER_SNAPSHOT:
                 self.snapshots[offset] = file
-            elif kind is FileKind.LOG or kind in _INDEX_KINDS:
-                logs.setdefault(offset, {})[kind] = file
+            elif kind is FileKind.LOG:
+                logs[offset] = file
+            elif kind in _INDEX_KINDS:
+                indexes[_INDEX_KINDS.index(kind)][offset] = file
             else:
                 self.others.append(file)
-        found = [
-            SegmentFiles(offset, kinds.get(FileKind.LOG), *(kinds.get(kind) for kind in _INDEX_KINDS))
-            for offset, kinds in sorted(logs.items())
-        ]
-        self.segments = tuple(segment for segment in found if segment.log is not None)
-        self.orphans = tuple(segment for segment in found if segment.log is None)
+        self.segments = _segments(logs, logs, indexes)
+        orphans = {offset for found in indexes for offset in found if offset not in logs}
+        self.orphans = _segments(orphans, logs, indexes) if orphans else ()
         self.snapshots = dict(sorted(self.snapshots.items()))
         self.base_offsets = [segment.base_offset for segment in self.segments]
         self.has_time_indexes = any(segment.time_index is not None for segment in self.segments)
@@ -235,7 +256,7 @@ class PartitionLog:
         """What the checkpoints of its log directory say about it; nothing if they can't be read."""
         if self._checkpoints is None:
             own = (self.topic, self.partition)
-            found = read_checkpoints(self.path.absolute().parent) if self.name is not None else {}
+            found = read_checkpoints(self.log_dir) if self.name is not None else {}
             self._checkpoints = found.get(own, Checkpoints()) if self.state is None else Checkpoints()
         return self._checkpoints
 
@@ -250,7 +271,7 @@ class PartitionLog:
 
         A broker lists only such partitions there.
         """
-        return (self.path.absolute().parent / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
+        return (self.log_dir / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
 
     def read_log_end_offset(self) -> int:
         """The next offset to write: after the last readable batch, and not below the log start offset.
@@ -273,14 +294,14 @@ class PartitionLog:
         """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
         from kseg.formats.checkpoint import parse_partition_metadata
 
-        content = read_small_file(self.path / PARTITION_METADATA)
+        content = read_small_file(path_text(self.path, PARTITION_METADATA))
         return None if content is None else parse_partition_metadata(content).topic_id
 
     def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
         """(epoch, start offset) from `leader-epoch-checkpoint`; None if there is none. KsegError if unreadable."""
         from kseg.formats.checkpoint import parse_leader_epoch_checkpoint
 
-        content = read_small_file(self.path / LEADER_EPOCH_CHECKPOINT)
+        content = read_small_file(path_text(self.path, LEADER_EPOCH_CHECKPOINT))
         if content is None:
             return None
         return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
@@ -309,15 +330,25 @@ class PartitionLog:
             return None
 
 
+def _segments(
+    offsets: Iterable[int], logs: dict[int, FoundFile], indexes: tuple[dict[int, FoundFile], ...]
+) -> tuple[SegmentFiles, ...]:
+    return tuple(
+        SegmentFiles(offset, logs.get(offset), *[found.get(offset) for found in indexes]) for offset in sorted(offsets)
+    )
+
+
 class Tail(NamedTuple):
     """The end of a segment's log.
 
-    first_position: where reading started: at the last index entry, or 0. last: the header of the last batch, None if
-    none was found. max_timestamp: the largest of the batches read, -1 if there is none. damage: the last one met.
-    index_problem: why the offset index wasn't used; None if it was, or if there is none.
+    first_position: where reading started: at the last index entry, or 0. first, last: the headers of the first batch
+    from there on and of the last one, None if none was found. max_timestamp: the largest of the batches read, -1 if
+    there is none. damage: the last one met. index_problem: why the offset index wasn't used; None if it was, or if
+    there is none.
     """
 
     first_position: int
+    first: BatchHeader | None
     last: BatchHeader | None
     max_timestamp: int
     damage: Damage | None
@@ -329,30 +360,59 @@ def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
 
     `keep_cache`: as in LogFile. Raises OpenError if the log can't be opened.
     """
-    start, problem = 0, None
     with segment.open_log(keep_cache=keep_cache) as log_file:
-        if segment.offset_index is not None and segment.offset_index.size:
-            try:
-                with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
-                    entry = index.last_entry()
-                problem = entry_problem(log_file, entry.offset, entry.position)
-                start = 0 if problem else entry.position
-            except OpenError as error:
-                problem = str(error)
-        return _tail_from(log_file, start, problem)
+        return tail_of(log_file, read_index_end(segment))
 
 
-def _tail_from(log_file: LogFile, start: int, problem: str | None) -> Tail:
-    last, damage = None, None
-    fold = kernel.load().HeaderFold(0)
+class IndexEnd(NamedTuple):
+    """The end of a segment's offset index: the last entry, None without an index; how many; its file's bytes.
+
+    has_trailing: whether bytes follow the last whole entry. error: why it can't be opened or read.
+    """
+
+    last: OffsetIndexEntry | None = None
+    entries: int = 0
+    size: int = 0
+    has_trailing: bool = False
+    error: OpenError | None = None
+
+
+def read_index_end(segment: SegmentFiles) -> IndexEnd:
+    """The end of a segment's offset index, if it has one."""
+    if segment.offset_index is None:
+        return IndexEnd()
+    try:
+        with OffsetIndex(segment.offset_index.full_name, segment.base_offset) as index:
+            return IndexEnd(index.last_entry(), index.count, index.size, index.trailing > 0)
+    except OpenError as error:
+        return IndexEnd(size=segment.offset_index.size, error=error)
+
+
+def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
+    """The end of an open log, as `read_tail` gives it."""
+    problem: str | None = str(index.error) if index.error is not None and index.size else None
+    if index.last is None or index.last.position == 0:
+        return _tail_from(log_file, 0, None, problem)
+    known = _header_of_entry(log_file, *index.last)
+    if isinstance(known, str):
+        return _tail_from(log_file, 0, None, known)
+    return _tail_from(log_file, known.position, known._replace(is_valid=None), None)
+
+
+def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
+    """The tail from a batch on, whose header may be known already."""
+    first, last, damage = known, known, None
+    fold = log_file.kernel.HeaderFold(0)
     fold.passes_legacy = True
-    for item in header_runs(log_file, start):
+    for item in header_runs(log_file, start if known is None else known.end):
         if isinstance(item, Damage):
             damage = item
         else:
             pass_all(fold, item)
+            first = first or header_of(item, 0)
             last = header_of(item, item.row_count - 1)
-    return Tail(start, last, fold.max_timestamp, damage, problem)
+    largest = fold.max_timestamp if known is None else max(fold.max_timestamp, known.max_timestamp)
+    return Tail(start, first, last, largest, damage, problem)
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
@@ -363,6 +423,12 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
     """
     if position == 0:
         return None
+    found = _header_of_entry(log_file, offset, position)
+    return found if isinstance(found, str) else None
+
+
+def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
+    """The header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
         return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
     header = intact_header(log_file, position)
@@ -373,7 +439,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
         first = _wrapper_base(log_file, header)
     if first > offset:
         return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
-    return None
+    return header
 
 
 def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
@@ -409,7 +475,7 @@ def has_later_segment(log: Path) -> bool:
     )
 
 
-def read_small_file(path: Path) -> bytes | None:
+def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
     """The content of one of Kafka's text files; None if it isn't there.
 
     Raises OpenError if it can't be read, KsegError if it is too large for one.

@@ -29,7 +29,7 @@ class InnerProblems:
     def __init__(self, log_file: LogFile, piece: Slice) -> None:
         self._log_file = log_file
         self._piece = piece
-        self._usual = kernel.load().HeaderFold(Event.RECORDS | Event.SPARSE)
+        self._usual = kernel.load().HeaderFold(Event.RECORDS)
 
     def of(self, row: int, header: BatchHeader) -> InnerProblem | None:
         """What is wrong inside the batch of a row, whose header is given."""

@@ -80,7 +80,7 @@ class Replica:
         for segment in partition.segments:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
-                    reading = _Reading(self, log_file, segment.base_offset, drop_unreadable=drop_unreadable)
+                    reading = _ReplicaReading(self, log_file, segment.base_offset, drop_unreadable=drop_unreadable)
                     self.extents += reading.extents()
             except OpenError as error:  # it has gone meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
@@ -115,7 +115,7 @@ def _loss(damage: Damage) -> Loss:
     return Loss(damage.position, damage.size, str(damage.kind), damage.detail)
 
 
-class _Reading:
+class _ReplicaReading:
     """A log while its extents are found: what is wrong in it is noted in its replica.
 
     A fold passes batches that follow the one before, are of its leader epoch, and can be read.

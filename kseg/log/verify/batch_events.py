@@ -1,6 +1,7 @@
 """The batches of a log in which something happens that `verify` judges; a fold passes the others."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.verify.checked_batches import CheckedBatch, checked_rows
@@ -26,7 +27,17 @@ MOST_TOGETHER = 256
 """Batches that are looked at together where something happens in every one: one by one costs more."""
 
 
-def eventful_batches(log_file: LogFile, fold: HeaderFold) -> Iterator[CheckedBatch | Damage]:
+class Watcher(Protocol):
+    """Who wants to know what happens in a log."""
+
+    def watch(self, fold: HeaderFold) -> None:
+        """Tells the fold where to stop next."""
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed."""
+
+
+def eventful_batches(log_file: LogFile, fold: HeaderFold, watcher: Watcher) -> Iterator[CheckedBatch | Damage]:
     """Damages, and batches in which something happens, in file order; and some of those after them.
 
     The fold has passed all batches before. Whoever takes a batch adds it to the fold.
@@ -35,13 +46,17 @@ def eventful_batches(log_file: LogFile, fold: HeaderFold) -> Iterator[CheckedBat
         if isinstance(item, Damage):
             yield item
         else:
-            yield from _eventful_rows(log_file, item, fold)
+            yield from _eventful_rows(log_file, item, fold, watcher)
 
 
-def _eventful_rows(log_file: LogFile, piece: Slice, fold: HeaderFold) -> Iterator[CheckedBatch | Damage]:
+def _eventful_rows(
+    log_file: LogFile, piece: Slice, fold: HeaderFold, watcher: Watcher
+) -> Iterator[CheckedBatch | Damage]:
     run, row, together, stops_in_turn = piece.run, piece.first, 1, 0
     while row < piece.last:
+        watcher.watch(fold)
         stop, _ = fold.fold(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
+        watcher.notice_passed()
         stops_in_turn = stops_in_turn + 1 if stop == row else 0
         together = min(2 * together, MOST_TOGETHER) if stops_in_turn > FEW else 1
         row = min(stop + together, piece.last)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.kernel.contract import LEAST, MOST
-from kseg.kernel.fold_contract import HeaderFold
+from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.verify.finding_kinds import id_of_damage
@@ -81,6 +81,14 @@ class LogChecks:
         return min(*bounds, MOST)
 
     @property
+    def unneeded(self) -> int:
+        """Events that nothing follows from any more: in a compacted log offsets and sequences are missing."""
+        if not self.is_compacted:
+            return 0
+        traces = Event.SPARSE | Event.DELETE_HORIZON | Event.SEQUENCE
+        return traces if self._first_gap is None else traces | Event.GAP
+
+    @property
     def _is_epoch_wanted(self) -> bool:
         """Whether the largest epoch has no start yet above the log start offset."""
         if self.fold.next_offset <= self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
@@ -140,9 +148,8 @@ class LogChecks:
         """Reports what is only known at the end."""
         if self.is_compacted and self._first_gap is not None:
             file, position = self._first_gap
-            sentence = (
-                f"{self._missing} offsets are missing in {self._gaps} places from here on: compaction removed them"
-            )
+            missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
+            sentence = f"{missing} offsets are missing in {gaps} places from here on: compaction removed them"
             self._findings.add("offsets-compacted", file, sentence, position=position)
 
     def _check_order(self, batch: CheckedBatch) -> None:

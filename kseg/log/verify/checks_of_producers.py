@@ -106,10 +106,9 @@ class ProducerChecks:
         self._compare_snapshots(batch.base_offset)
         self._next_offset = max(self._next_offset, batch.last_offset + 1)
         self._take_producer(batch)
-        self._fold.watched = self._watched
 
     @property
-    def _watched(self) -> int:
+    def watched(self) -> int:
         """The events that matter now: the broker's times while a batch waits for one, beginnings that can be read."""
         watched = JUDGED
         if self._unseen:

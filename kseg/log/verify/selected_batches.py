@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from kseg import kernel
 from kseg.errors import OpenError
 from kseg.formats.codes import DamageKind
-from kseg.index.headers import walk_headers
+from kseg.index.folding import events
+from kseg.index.headers import header_runs
 from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.select.record_picker import selected_pieces
 from kseg.log.select.selector import Selector
@@ -71,17 +74,25 @@ class SelectedScope:
 
 def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
     """The offsets between which damage at a position is: after the batch before it, before the one after it."""
-    first = None
+    first, is_reached = None, False
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy, fold.position_bound = True, position - 1
     try:
         log_file = LogFile(path)
     except OpenError:
         return None, None
     with log_file:
-        for item in walk_headers(log_file):
+        for item in header_runs(log_file):
             if isinstance(item, Damage):
                 continue
-            if item.position > position:
-                return first, None if item.base_offset is None else item.base_offset - 1
-            if item.position < position:
-                first = item.last_offset + 1
-    return first, None
+            for header, _ in events(fold, item):
+                if not is_reached and header.position >= position:
+                    first, is_reached = _next_offset(fold), True
+                if header.position > position:
+                    return first, None if header.base_offset is None else header.base_offset - 1
+    return first if is_reached else _next_offset(fold), None
+
+
+def _next_offset(fold: HeaderFold) -> int | None:
+    """The offset after the last batch passed; None if there is none."""
+    return fold.last_offset + 1 if fold.batches else None

@@ -19,7 +19,7 @@ from kseg.log.partition.log_dir import (
 )
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.batch_events import JUDGED, eventful_batches
-from kseg.log.verify.checked_batches import checked_batches
+from kseg.log.verify.checked_batches import CheckedBatch, checked_batches
 from kseg.log.verify.checks_of_indexes import (
     ActiveIndexCheck,
     IndexCheck,
@@ -138,6 +138,47 @@ def _checks(
     return LogChecks(partition, fold, findings), ProducerChecks(partition, fold, known, findings_of_producers)
 
 
+class _SegmentChecks:
+    """All checks of a segment's batches, while the fold passes those that no check has an opinion about."""
+
+    def __init__(self, log: LogChecks, producers: ProducerChecks, indexes: list[IndexCheck]) -> None:
+        self._log, self._producers, self._indexes = log, producers, indexes
+
+    def watch(self, fold: HeaderFold) -> None:
+        """Tells the fold what to stop at, and the offset and position from which on every batch is looked at."""
+        fold.watched = self._producers.watched & ~self._log.unneeded
+        offsets = (self._log.offset_bound, self._producers.offset_bound, *(each.offset_bound for each in self._indexes))
+        fold.offset_bound = min(offsets)
+        fold.position_bound = min((each.position_bound for each in self._indexes), default=MOST)
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed."""
+        self._log.notice_passed()
+        self._producers.notice_passed()
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Takes the next batch in which something happens."""
+        self._log.take(batch)
+        self._producers.take(batch)
+        for index in self._indexes:
+            index.take(batch)
+        self._log.pass_batch(batch)
+
+    def take_damage(self, damage: Damage) -> None:
+        """Takes a stretch of the log that can't be read."""
+        self._log.take_damage(damage)
+        self._producers.take_damage(damage)
+        for index in self._indexes:
+            index.take_damage(damage)
+        if self._log.is_damaged:
+            self._producers.forget()
+
+    def finish(self) -> None:
+        """Reports what is only known at the segment's end."""
+        for index in self._indexes:
+            index.finish()
+
+
 def _check_segment(
     partition: PartitionLog,
     segment: SegmentFiles,
@@ -150,38 +191,16 @@ def _check_segment(
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
-        fold = log.fold
-        checks = _index_checks(partition, segment, fold, findings, stack, is_closed=is_closed)
+        indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)
         log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
-        fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
-        for item in eventful_batches(log_file, fold):
-            log.notice_passed()
-            producers.notice_passed()
+        checks = _SegmentChecks(log, producers, indexes)
+        for item in eventful_batches(log_file, log.fold, checks):
             if isinstance(item, Damage):
-                log.take_damage(item)
-                producers.take_damage(item)
-                for check in checks:
-                    check.take_damage(item)
-                if log.is_damaged:
-                    producers.forget()
-                continue
-            log.take(item)
-            producers.take(item)
-            for check in checks:
-                check.take(item)
-            log.pass_batch(item)
-            fold.offset_bound, fold.position_bound = _bounds(log, producers, checks)
-        log.notice_passed()
-        producers.notice_passed()
-        for check in checks:
-            check.finish()
+                checks.take_damage(item)
+            else:
+                checks.take(item)
+        checks.finish()
     producers.end(segment)
-
-
-def _bounds(log: LogChecks, producers: ProducerChecks, checks: list[IndexCheck]) -> tuple[int, int]:
-    """The offset and the position from which on a batch has to be looked at."""
-    offsets = (log.offset_bound, producers.offset_bound, *(check.offset_bound for check in checks))
-    return min(offsets), min((check.position_bound for check in checks), default=MOST)
 
 
 def _index_checks(

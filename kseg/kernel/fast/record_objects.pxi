@@ -1,0 +1,285 @@
+# Records as objects, which show themselves as kernel.record.Record.
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* tp_dict
+    object PyBytes_FromStringAndSize(const char* at, Py_ssize_t size)
+    object PyUnicode_DecodeUTF8(const char* at, Py_ssize_t size, const char* errors)
+    object PyDescr_NewMember(PyTypeObject* owner, PyMemberDef* member)
+    void PyType_Modified(PyTypeObject* changed)
+
+cdef extern from *:
+    """
+    /* Where Cython's structure of a Record has its objects. */
+    #define RECORD_PLACE(member) offsetof(struct __pyx_obj_4kseg_6kernel_4fast_Record, member)
+    #define OFFSET_PLACE RECORD_PLACE(offset)
+    #define TIMESTAMP_PLACE RECORD_PLACE(timestamp)
+    #define KEY_PLACE RECORD_PLACE(key)
+    #define VALUE_PLACE RECORD_PLACE(value)
+    """
+    Py_ssize_t OFFSET_PLACE, TIMESTAMP_PLACE, KEY_PLACE, VALUE_PLACE
+
+cdef extern from "structmember.h":
+    ctypedef struct PyMemberDef:
+        const char* name
+        int type
+        Py_ssize_t offset
+        int flags
+    int T_OBJECT_EX, READONLY
+
+cdef enum:
+    RECORDS_AT_ONCE = 256  # as many as the free list of Record keeps
+    BYTES_AT_ONCE = 1 << 18
+
+cdef object record_class = None  # kernel.record.Record, imported with the first record
+cdef object header_class
+cdef dict timestamp_types
+cdef PyMemberDef members[4]
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(256)
+cdef class Record:
+    """One record: what most programs ask for as objects, the rest as numbers, which become objects when asked for.
+
+    Its objects hold no others, and so can't be part of a cycle: the garbage collector needs not know of it.
+    """
+
+    cdef object offset, timestamp, key, value
+    cdef object known_headers  # a tuple; as long as nobody has asked for it their bytes; None if there are none
+    cdef int64_t header_count, batch_position, stored_crc
+    cdef int32_t own_sequence
+    cdef int8_t time_type, validity
+
+    @property
+    def timestamp_type(self):
+        return timestamp_types[self.time_type]
+
+    @property
+    def headers(self):
+        known = self.known_headers
+        if isinstance(known, bytes):
+            known = self.known_headers = headers_in(known, self.header_count)
+        return () if known is None else known
+
+    @property
+    def sequence(self):
+        return self.own_sequence
+
+    @property
+    def position(self):
+        return self.batch_position
+
+    @property
+    def crc(self):
+        return self.stored_crc
+
+    @property
+    def is_valid(self):
+        return self.validity != 0
+
+    @property
+    def __class__(self):
+        return record_class
+
+    def __eq__(self, other):
+        return record_class.__eq__(self, other)
+
+    def __hash__(self):
+        return record_class.__hash__(self)
+
+    def __repr__(self):
+        return record_class.__repr__(self)
+
+    def __reduce__(self):
+        return record_class, tuple([getattr(self, name) for name in record_class.__dataclass_fields__])
+
+
+cdef Record new_record(RecordView* view):
+    cdef Record record = Record.__new__(Record)
+    record.offset = view.slots[OFFSET]
+    record.timestamp = view.slots[TIMESTAMP]
+    record.key = bytes_object(view.texts[KEY])
+    record.value = bytes_object(view.texts[VALUE])
+    record.header_count = view.slots[HEADER_COUNT]
+    if record.header_count:
+        record.known_headers = PyBytes_FromStringAndSize(<const char*>view.headers.at, view.headers.end - view.headers.at)
+    record.batch_position = view.slots[POSITION]
+    record.stored_crc = view.slots[RECORD_CRC]
+    record.own_sequence = <int32_t>view.slots[SEQUENCE]
+    record.time_type = view.slots[TIMESTAMP_TYPE]
+    record.validity = view.slots[RECORD_IS_VALID]
+    return record
+
+
+cdef inline object bytes_object(Bytes text):
+    return None if text.size < 0 else PyBytes_FromStringAndSize(<const char*>text.at, text.size)
+
+
+cdef tuple headers_in(bytes content, int64_t count):
+    """Headers out of their bytes, which were read before."""
+    cdef Cursor headers
+    cdef Bytes name
+    cdef int64_t i
+    cdef list found = []
+    name = from_object(content)
+    headers.at, headers.end, headers.failed = name.at, end_of(name), False
+    for i in range(count):
+        name = sized(&headers, varint(&headers))
+        text = PyUnicode_DecodeUTF8(<const char*>name.at, name.size, "replace")
+        found.append(header_class(text, to_object(sized(&headers, varint(&headers)))))
+    return tuple(found)
+
+
+cdef int prepare_records() except -1:
+    """Gives the objects the face of kernel.record.Record."""
+    global record_class, header_class, timestamp_types
+    from kseg.formats.codes import TimestampType
+    from kseg.kernel import record as home
+
+    header_class = home.Header
+    timestamp_types = {kind.value: kind for kind in TimestampType}
+    face = vars(home.Record)
+    show_members()
+    for name, part in face.items():
+        if isinstance(part, property):
+            set_attribute(name, part)
+    set_attribute("__dataclass_fields__", face["__dataclass_fields__"])  # of dataclasses.replace, asdict, fields
+    record_class = home.Record
+    return 0
+
+
+cdef int show_members() except -1:
+    """Shows the objects of a record as __slots__ are shown.
+
+    The interpreter reads these without a call: with properties a loop over all records takes a fifth longer.
+    """
+    cdef int i
+    members[0].name, members[0].offset = "offset", OFFSET_PLACE
+    members[1].name, members[1].offset = "timestamp", TIMESTAMP_PLACE
+    members[2].name, members[2].offset = "key", KEY_PLACE
+    members[3].name, members[3].offset = "value", VALUE_PLACE
+    for i in range(4):
+        members[i].type, members[i].flags = T_OBJECT_EX, READONLY
+        set_attribute(members[i].name.decode(), PyDescr_NewMember(<PyTypeObject*>Record, &members[i]))
+    return 0
+
+
+cdef int set_attribute(str name, value) except -1:
+    """Sets what Python code can't set of a compiled class."""
+    cdef PyTypeObject* owner = <PyTypeObject*>Record
+    (<dict>owner.tp_dict)[name] = value
+    PyType_Modified(owner)
+    return 0
+
+
+cdef enum:
+    BETWEEN_ROWS = 0
+    IN_BATCH = 1
+    IN_WRAPPER = 2
+    AT_MESSAGE = 3
+
+
+@cython.final
+cdef class RecordReader:
+    """Records of rows in lists, and what is wrong with a batch after its records; see the contract."""
+
+    cdef const uint8_t[::1] buffer
+    cdef int64_t[::1] rows
+    cdef object bodies  # keeps what `given` points to alive
+    cdef Bytes* given
+    cdef Py_ssize_t row, first, last
+    cdef int64_t position
+    cdef int place
+    cdef Walk walk
+    cdef RecordView view
+    cdef object problem  # comes after the list that is being made
+
+    def __dealloc__(self):
+        free(self.given)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef list records = []
+        cdef int64_t size = 0
+        while self.problem is None and len(records) < RECORDS_AT_ONCE and size < BYTES_AT_ONCE:
+            if self.place == BETWEEN_ROWS:
+                if self.row == self.last:
+                    break
+                self.begin(self.row)
+                self.row += 1
+            elif self.moves():
+                records.append(new_record(&self.view))
+                size += max(self.view.texts[KEY].size, 0) + max(self.view.texts[VALUE].size, 0)
+        if records:
+            return records
+        problem, self.problem = self.problem, None
+        if problem is None:
+            raise StopIteration
+        return problem
+
+    cdef int begin(self, Py_ssize_t row) except -1:
+        """Goes to the row's first record; where nothing can be read, to the next row."""
+        check_rows(self.buffer.shape[0], self.rows, row, row + 1)
+        cdef int64_t start = self.rows[row * ROW], size = self.rows[row * ROW + 1]
+        cdef const uint8_t* at = &self.buffer[start]
+        cdef Bytes body = self.given[row - self.first]
+        if batch_magic(at) < 2 or self.buffer.shape[0] - start < BATCH_HEADER_SIZE:
+            return self.begin_entry(at, size, self.rows[row * ROW + 2], self.position + start, body)
+        fill_batch(at, size, self.rows[row * ROW + 2], self.position + start, &self.view)
+        if size < BATCH_HEADER_SIZE:
+            return self.end(Problem.BAD_RECORD, 0, 0)
+        if self.view.slots[CODEC] == 0:
+            body.at = at + BATCH_HEADER_SIZE
+            body.size = size - BATCH_HEADER_SIZE
+        if body.size >= 0:
+            start_walk(&self.walk, body, self.view.slots[COUNT])
+            self.place = IN_BATCH
+        return 0
+
+    cdef int begin_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1:
+        cdef bint readable = fill_entry(at, size, valid, position, &self.view)
+        if self.view.slots[CODEC] == 0:
+            if not readable:
+                return self.end(Problem.BAD_RECORD, 0, 0)
+            self.place = AT_MESSAGE
+        elif body.size >= 0:
+            start_in_wrapper(&self.walk, body, &self.view)
+            self.place = IN_WRAPPER
+        return 0
+
+    cdef bint moves(self) except -1:
+        """Whether there is another record of the row; it is in the view then."""
+        if self.place == AT_MESSAGE:
+            self.place = BETWEEN_ROWS
+            return True
+        if next_record(&self.walk, &self.view) if self.place == IN_BATCH else next_message(&self.walk, &self.view):
+            return True
+        self.end(self.walk.problem, self.walk.index, body_position(&self.walk))
+        return False
+
+    cdef int end(self, int problem, int64_t records_read, int64_t body_position) except -1:
+        """Ends a row."""
+        self.place = BETWEEN_ROWS
+        if problem != NO_PROBLEM:
+            self.problem = RecordProblem(self.view.slots[POSITION], ProblemValue(problem), records_read, body_position)
+        return 0
+
+
+def records(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
+            Py_ssize_t first_body=-1):
+    """The records of rows first … last - 1 as values; see the contract."""
+    cdef RecordReader reader = RecordReader.__new__(RecordReader)
+    if record_class is None:
+        prepare_records()
+    check_rows(buffer.shape[0], rows, first, last)
+    reader.given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
+    reader.buffer, reader.rows, reader.bodies = buffer, rows, bodies
+    reader.row = reader.first = first
+    reader.last = last
+    reader.position = position
+    reader.place = BETWEEN_ROWS
+    return reader

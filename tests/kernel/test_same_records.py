@@ -1,0 +1,51 @@
+"""The twin gives the records that the compiled kernel gives, and both those of their columns."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kseg.kernel import fast, twin
+from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damaged
+from tests.kernel.runs import records_in, rows_by_lengths, values
+
+CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+BODIES = st.one_of(
+    st.none(),
+    damaged(st.lists(RECORDS.map(Record.encoded), max_size=4).map(b"".join)),
+    damaged(st.lists(MESSAGES.map(Message.encoded), max_size=4).map(b"".join)),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
+def test_records_are_equal(content: bytes, bodies: list[bytes | None] | None) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    by_fast, by_twin = (values(kernel, content, rows, bodies) for kernel in (fast, twin))
+    assert by_fast == by_twin
+    assert by_twin == by_fast
+    assert repr(by_fast) == repr(by_twin)
+    assert [*map(hash, by_fast[0])] == [*map(hash, by_twin[0])]
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
+def test_records_are_those_of_the_columns(content: bytes, bodies: list[bytes | None] | None) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    records, problems, _ = values(twin, content, rows, bodies)
+    columns = twin.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies)
+    assert records == records_in(columns, [1000 + start for start in rows[::3]])
+    assert problems == columns.problems
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 700), min_size=1, max_size=4), st.data())
+def test_records_of_some_rows_have_their_own_bodies(counts: list[int], data: st.DataObject) -> None:
+    content = b"".join(batch(BatchHeader(attributes=1, count=count), body=b"?") for count in counts)
+    rows = rows_by_lengths(content)
+    bodies = [b"".join(Record(b"%d" % at, offset_delta=n).encoded() for n in range(c)) for at, c in enumerate(counts)]
+    first = data.draw(st.integers(0, len(counts)))
+    last = data.draw(st.integers(first, len(counts)))
+    wanted = [(b"%d" % at, offset) for at in range(first, last) for offset in range(counts[at])]
+    for kernel in (fast, twin):
+        parts = [*kernel.records(memoryview(content), rows, first, last, 0, bodies, 0)]
+        assert all(isinstance(part, list) and 0 < len(part) <= 512 for part in parts)
+        assert [(record.key, record.offset) for part in parts for record in part] == wanted

@@ -14,11 +14,15 @@ from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
 from kseg.kernel.cleaning_contract import ENTRY_SIZE
 from kseg.kernel.record import Record
-from kseg.log.compact.cleaning_plan import CompactSettings
+from kseg.log.compact.cleaned_transactions import Aborted, CleanedTransactions
+from kseg.log.compact.cleaning_plan import CompactSettings, plan_compaction
 from kseg.log.compact.compact import Compacted, compact_partition
-from kseg.log.compact.filter import Gone
+from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
 from kseg.log.compact.offset_map import OffsetMap
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.select.isolation import read_committed
+from kseg.reading.header import parse_header
+from kseg.reading.segment import Segment
 from kseg.writer import RecordsBuilder
 from tests import golden, run
 from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records
@@ -446,6 +450,71 @@ def test_what_stays_of_any_log_is_the_last_of_its_key(
         kept_fields(each) for each in before if last[each.key] == each.offset
     ]
     assert is_well(partition)
+
+
+PAIRS = st.tuples(st.sampled_from([*"aabbcd", None]), st.sampled_from([*"vvvvv", "w" * 40, None]))
+KINDS = [*["usual"] * 2, *["produced"] * 4, "lz4", "transaction", "abort", "commit", "horizon", "old", "wrapper"]
+SHAPES = st.tuples(st.lists(PAIRS, min_size=1, max_size=3), st.sampled_from(KINDS), st.sampled_from([1, 1, 2]))
+
+
+def entry(offset: int, pairs: list[Pair], shape: str, producer_id: int) -> bytes:
+    """A batch of a shape, at an offset."""
+    timestamp = NOW + offset % 3
+    match shape:
+        case "abort" | "commit":
+            return marker(offset, ControlType[shape.upper()], producer_id)
+        case "produced" | "transaction":
+            return produced(offset, *pairs, producer_id=producer_id, is_transactional=shape == "transaction")
+        case "horizon":
+            return batch(offset, *pairs, delete_horizon_ms=NOW + DAY * producer_id)
+        case "old" | "wrapper":
+            codec = Codec.GZIP if shape == "wrapper" else Codec.NONE
+            return batch(offset, *pairs[: None if codec else 1], magic=1, codec=codec, timestamp=timestamp)
+    return batch(offset, *pairs, codec=Codec.LZ4 if shape == "lz4" else Codec.NONE, timestamp=timestamp)
+
+
+def one_by_one(partition: PartitionLog, settings: CompactSettings) -> tuple[bytes, Compacted]:
+    """What is left of the first segment if each record and each batch is looked at alone."""
+    plan, log = plan_compaction(partition, settings), partition.segments[0].path
+    isolation = read_committed(partition.segments, partition)
+    aborted = [Aborted(*span, each) for each, spans in isolation.aborted.items() for span in spans]
+    with Segment(log) as segment:
+        before = list(segment.batches())
+    offset_map, transactions = OffsetMap(1 << 16), CleanedTransactions(aborted)
+    for each in before:
+        if not transactions.can_discard(each) and not each.is_control:
+            for record in each.records():
+                if record.key is not None:
+                    offset_map.table.put(record.key, record.offset)
+    offset_map.table.latest_offset = plan.end_offset - 1
+    retention = TombstoneRetention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
+    cleaner = BatchCleaner(offset_map, CleanedTransactions(aborted), retention)
+    left = b"".join(map(cleaner.clean, before))
+    return left, Compacted(plan, kept=cleaner.kept, gone=cleaner.gone, emptied=cleaner.emptied)
+
+
+@pytest.mark.parametrize("name", ["fast", "twin"])
+@settings(max_examples=100, deadline=None)
+@given(
+    drawn=st.lists(SHAPES, min_size=2, max_size=12),
+    now_ms=st.sampled_from([NOW + 10, NOW + 2 * DAY]),
+)
+def test_batches_are_cleaned_together_as_one_by_one(
+    drawn: list[tuple[list[Pair], str, int]], now_ms: int, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    entries, offset = [], 0
+    for pairs, shape, producer_id in drawn:
+        entries.append(entry(offset, pairs, shape, producer_id))
+        offset = parse_header(entries[-1], 0, 0).last_offset + 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KSEG_KERNEL", name)
+        partition = make(tmp_path_factory.mktemp("any") / "t-0", entries)
+        options = CompactSettings(now_ms=now_ms, segment_bytes=1 << 20)
+        expected, counted = one_by_one(partition, options)
+        done = clean(partition, now_ms=now_ms)
+    if done.passes:
+        assert (cleaned_of(partition) / f"{0:020}.log").read_bytes() == expected
+        assert (done.kept, done.gone, done.emptied) == (counted.kept, counted.gone, counted.emptied)
 
 
 def rolled_partitions() -> list[Path]:

@@ -7,13 +7,12 @@ whose bounds aren't in the log. Source: LogSegment.recover.
 from dataclasses import dataclass, field
 
 from kseg import kernel
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
+from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
 from kseg.index.producer_state import EndMarker, ProducerStates, end_marker_in
-from kseg.kernel.contract import MOST
-from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.kernel.fold_contract import EntryWriter, Event, HeaderFold
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
@@ -27,33 +26,31 @@ class IndexBuilder:
     """Builds a segment's indexes batch by batch; `finish` closes the time index.
 
     interval: the least bytes between entries. states: the producers before the segment's first batch; its batches
-    update them. skipped: entries that don't fit into the offset index, since their offset doesn't increase or is too
-    far from the base offset; Kafka would fail there.
+    update them. entries: of .index and .timeindex; Kafka would fail at those that are skipped.
     """
 
     base_offset: int
     interval: int = INDEX_INTERVAL_BYTES
     states: ProducerStates = field(default_factory=ProducerStates)
-    offset_index: bytearray = field(default_factory=bytearray)
-    time_index: bytearray = field(default_factory=bytearray)
     transaction_index: bytearray = field(default_factory=bytearray)
-    skipped: int = 0
     size: int = 0
-    _entry_position: int = 0
-    _last_offset: int | None = None
+    entries: EntryWriter = field(init=False)
     _max_timestamp: int = NO_TIMESTAMP
     _offset_of_max_timestamp: int = -1
-    _last_timestamp: int = NO_TIMESTAMP
+
+    def __post_init__(self) -> None:
+        self.entries = kernel.load().EntryWriter(self.base_offset, self.interval)
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> None:
         """Adds the segment's next batch, at position `size`; `marker` if it ends a transaction."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp, self._offset_of_max_timestamp = header.max_timestamp, header.last_offset
-        if self.size - self._entry_position > self.interval:
-            self._add_offset(header.last_offset)
-            self._add_time()
-            self._entry_position = self.size
+        self.entries.add(self.size, header.last_offset, self._max_timestamp, self._offset_of_max_timestamp)
         self.size += header.size
+        self.add_producer(header, marker)
+
+    def add_producer(self, header: BatchHeader, marker: EndMarker | None) -> None:
+        """Adds to the producers' states and to the transaction index alone."""
         completed = self.states.add(header, marker)
         if completed is not None and completed.is_aborted:
             self.transaction_index += TRANSACTION_INDEX_ENTRY_FIELDS.struct.pack(
@@ -64,36 +61,21 @@ class IndexBuilder:
                 completed.last_stable_offset,
             )
 
-    @property
-    def next_entry_bound(self) -> int:
-        """A batch that begins behind this position gets an entry."""
-        return min(self._entry_position + self.interval, MOST)
+    def new_fold(self) -> HeaderFold:
+        """A fold that writes the entries of all that it passes or takes; `add_producer` is for what it stops at."""
+        fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, self.states.producers.table)
+        fold.passes_legacy = True
+        fold.entry_writer = self.entries
+        return fold
 
     def add_passed(self, fold: HeaderFold) -> None:
-        """Adds all that a fold has passed: batches without entries, whose producers are in `states` already."""
+        """Takes over what such a fold has passed and taken."""
         self.size = fold.end
         self._max_timestamp, self._offset_of_max_timestamp = fold.max_timestamp, fold.offset_of_max_timestamp
 
     def finish(self) -> None:
         """Adds the time index's last entry, the segment's largest time, as closing a segment does."""
-        self._add_time()
-
-    def _add_offset(self, offset: int) -> None:
-        relative_offset = offset - self.base_offset
-        rises = self._last_offset is None or offset > self._last_offset
-        if not rises or not 0 <= relative_offset <= MAXIMUM_RELATIVE_OFFSET:
-            self.skipped += 1
-            return
-        self.offset_index += OFFSET_INDEX_ENTRY_FIELDS.struct.pack(relative_offset, self.size)
-        self._last_offset = offset
-
-    def _add_time(self) -> None:
-        if self._max_timestamp <= self._last_timestamp:
-            return
-        relative_offset = self._offset_of_max_timestamp - self.base_offset
-        if 0 <= relative_offset <= MAXIMUM_RELATIVE_OFFSET:
-            self.time_index += TIME_INDEX_ENTRY_FIELDS.struct.pack(self._max_timestamp, relative_offset)
-            self._last_timestamp = self._max_timestamp
+        self.entries.finish(self._max_timestamp, self._offset_of_max_timestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,29 +114,31 @@ def rebuild(
     damage = _add_batches(log_file, builder)
     builder.finish()
     return RebuiltIndexes(
-        bytes(builder.offset_index),
-        bytes(builder.time_index),
+        builder.entries.offset_index,
+        builder.entries.time_index,
         bytes(builder.transaction_index),
         builder.size,
         damage,
-        builder.skipped,
+        builder.entries.skipped,
     )
 
 
 def _add_batches(log_file: LogFile, builder: IndexBuilder) -> Damage | None:
     """Adds batches up to the first damage, which it returns."""
-    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, builder.states.producers.table)
-    fold.passes_legacy = True
-    fold.position_bound = builder.next_entry_bound
+    fold = builder.new_fold()
+    damage = _damage_after(log_file, builder, fold)
+    builder.add_passed(fold)
+    return damage
+
+
+def _damage_after(log_file: LogFile, builder: IndexBuilder, fold: HeaderFold) -> Damage | None:
+    """Adds producers up to the first damage, while the fold passes the batches."""
     for item in log_file.runs():
         if isinstance(item, Damage):
             return item
         for header, _ in events(fold, item):
-            builder.add_passed(fold)
             if not header.is_valid:
                 return log_file.crc_damage(header.position, header.size)
             has_marker = header.is_control and header.producer_id >= 0
-            builder.add(header, end_marker_in(item, log_file, header) if has_marker else None)
-            fold.position_bound = builder.next_entry_bound
-        builder.add_passed(fold)
+            builder.add_producer(header, end_marker_in(item, log_file, header) if has_marker else None)
     return None

@@ -134,6 +134,30 @@ class TimeEntries(Protocol):
         """Takes the file's first `count` entries."""
 
 
+class EntryWriter(Protocol):
+    """Entries of a segment's .index and .timeindex, written as a broker does at recovery; see index.rebuild.
+
+    offset_index, time_index: the files' bytes. offset_count, time_count: entries in them. skipped: entries that don't
+    fit into the offset index, since their offset doesn't increase or is too far from the base offset, or their position
+    is too large.
+    """
+
+    offset_index: bytes
+    time_index: bytes
+    offset_count: int
+    time_count: int
+    skipped: int
+
+    def __init__(self, base_offset: int, interval: int) -> None:
+        """Takes the segment's base offset, and the least bytes between entries."""
+
+    def add(self, position: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Adds the batch at a position; the largest time so far includes its own."""
+
+    def finish(self, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Adds the time index's last entry."""
+
+
 class HeaderFold(Protocol):
     """Goes over batches by their headers: passes those in which nothing happens, and stops at the others.
 
@@ -150,7 +174,8 @@ class HeaderFold(Protocol):
     passes_legacy: whether v0 and v1 entries are passed too, unless RECORDS is watched; a wrapper counts as without
     records then, and its last offset as its base offset.
     producers: known ones; updated where PRODUCER is watched, by transactional
-    batches where TRANSACTION is. offset_entries, time_entries: compared where INDEX is.
+    batches where TRANSACTION is. offset_entries, time_entries: compared where INDEX is. entry_writer: gets
+    every batch that is passed or taken.
     """
 
     watched: int
@@ -175,6 +200,7 @@ class HeaderFold(Protocol):
     passes_legacy: bool
     offset_entries: OffsetEntries | None
     time_entries: TimeEntries | None
+    entry_writer: EntryWriter | None
 
     def __init__(self, watched: int, producers: ProducerTable | None = None) -> None:
         """Starts with nothing: times, offsets and epochs are -1, and 0 is the next offset.
@@ -225,6 +251,7 @@ class HeaderFold(Protocol):
 _ProducerTable: TypeAlias = ProducerTable
 _OffsetEntries: TypeAlias = OffsetEntries
 _TimeEntries: TypeAlias = TimeEntries
+_EntryWriter: TypeAlias = EntryWriter
 _HeaderFold: TypeAlias = HeaderFold
 
 
@@ -234,6 +261,7 @@ class FoldingKernel(Kernel, Protocol):
     ProducerTable: type[_ProducerTable]
     OffsetEntries: type[_OffsetEntries]
     TimeEntries: type[_TimeEntries]
+    EntryWriter: type[_EntryWriter]
     HeaderFold: type[_HeaderFold]
 
     def walk(self, buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple[int, int, bool]:

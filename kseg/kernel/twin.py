@@ -29,6 +29,7 @@ from kseg.kernel.twin_cleaning import OffsetTable
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_fold import (
+    EntryWriter,
     HeaderColumns,
     HeaderFold,
     OffsetEntries,
@@ -74,6 +75,7 @@ __all__ = [
     "Bodies",
     "Columns",
     "Encoded",
+    "EntryWriter",
     "HeaderColumns",
     "HeaderFold",
     "OffsetEntries",

@@ -36,7 +36,7 @@ _ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
 _OFFSET_ENTRY = OFFSET_INDEX_ENTRY_FIELDS.struct
 _TIME_ENTRY = TIME_INDEX_ENTRY_FIELDS.struct
 _HEADER_SIZES = {0: _ENTRY_V0.size, 1: _ENTRY_V1.size, 2: BATCH_HEADER_SIZE}
-_LARGEST_SEQUENCE = 2**31 - 1
+_LARGEST_SEQUENCE = _LARGEST_INT32 = 2**31 - 1
 _LEAST = -(2**63)
 
 
@@ -248,6 +248,59 @@ class TimeEntries:
         return self.next == 0 or (timestamp > before[0] and relative_offset >= before[1])
 
 
+class EntryWriter:
+    """See the contract."""
+
+    def __init__(self, base_offset: int, interval: int) -> None:
+        self._base_offset, self._interval = base_offset, interval
+        self._entry_position, self._last_timestamp = 0, -1
+        self._last_offset: int | None = None
+        self._offsets, self._times = bytearray(), bytearray()
+        self.skipped = 0
+
+    @property
+    def offset_index(self) -> bytes:
+        """The bytes of the .index."""
+        return bytes(self._offsets)
+
+    @property
+    def time_index(self) -> bytes:
+        """The bytes of the .timeindex."""
+        return bytes(self._times)
+
+    @property
+    def offset_count(self) -> int:
+        """Entries of the .index."""
+        return len(self._offsets) // _OFFSET_ENTRY.size
+
+    @property
+    def time_count(self) -> int:
+        """Entries of the .timeindex."""
+        return len(self._times) // _TIME_ENTRY.size
+
+    def add(self, position: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Adds the batch at a position; see the contract."""
+        if position - self._entry_position <= self._interval:
+            return
+        offset = int64(last_offset)
+        relative_offset = offset - self._base_offset
+        rises = self._last_offset is None or offset > self._last_offset
+        if rises and 0 <= relative_offset <= _LARGEST_INT32 and position <= _LARGEST_INT32:
+            self._offsets += _OFFSET_ENTRY.pack(relative_offset, position)
+            self._last_offset = offset
+        else:
+            self.skipped += 1
+        self.finish(max_timestamp, offset_of_max_timestamp)
+        self._entry_position = position
+
+    def finish(self, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Adds an entry of the time index, if the time is larger than the last one's."""
+        relative_offset = int64(offset_of_max_timestamp) - self._base_offset
+        if max_timestamp > self._last_timestamp and 0 <= relative_offset <= _LARGEST_INT32:
+            self._times += _TIME_ENTRY.pack(max_timestamp, relative_offset)
+            self._last_timestamp = max_timestamp
+
+
 class _Header(NamedTuple):
     """The facts of a header that a fold looks at."""
 
@@ -300,6 +353,7 @@ class HeaderFold:
         self.offset_bound = self.timestamp_bound = self.position_bound = MOST
         self.offset_entries: OffsetEntries | None = None
         self.time_entries: TimeEntries | None = None
+        self.entry_writer: EntryWriter | None = None
         self._continued: dict[int, bool] = {}
         self._recent: deque[tuple[int, int, int]] = deque(maxlen=RECENT)
 
@@ -459,6 +513,9 @@ class HeaderFold:
         self.batches += 1
         self.records = int64(self.records + header.records_count)
         self.codecs |= 1 << (header.attributes & CODEC_MASK)
+        if self.entry_writer is not None:
+            of_largest = self.max_timestamp, self.offset_of_max_timestamp
+            self.entry_writer.add(header.position, header.last_offset, *of_largest)
 
     def take(self, header: Any) -> None:
         """Passes a batch whatever happens in it; see the contract."""

@@ -159,8 +159,8 @@ def test_indexes(partition: PartitionLog) -> None:
     states = ProducerStates()
     with segment.open_log() as log_file:
         rebuilt = rebuild(log_file, interval=INTERVAL, states=states)
-    assert rebuilt.offset_index == builder.offset_index
-    assert rebuilt.time_index == builder.time_index
+    assert rebuilt.offset_index == builder.entries.offset_index
+    assert rebuilt.time_index == builder.entries.time_index
     assert rebuilt.transaction_index == builder.transaction_index
     assert rebuilt.valid_size == builder.size
     assert dict(states.producers) == dict(builder.states.producers)

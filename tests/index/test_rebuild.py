@@ -131,16 +131,16 @@ def test_first_batch_has_no_entry_and_an_entry_names_the_last_offset_of_its_batc
     builder = IndexBuilder(100, interval=99)
     for header in (batch(100, 2, 100, 7), batch(102, 3, 50, 9), batch(105, 1, 50, 8), batch(106, 1, 50, 8)):
         builder.add(header)
-    assert builder.offset_index == pack(">ii", 4, 100) + pack(">ii", 6, 200)
+    assert builder.entries.offset_index == pack(">ii", 4, 100) + pack(">ii", 6, 200)
 
 
 def test_time_index_rises_and_closing_adds_the_largest_time() -> None:
     builder = IndexBuilder(100, interval=99)
     for header in (batch(100, 2, 100, 7), batch(102, 3, 100, 5), batch(105, 1, 100, 6), batch(106, 1, 10, 9)):
         builder.add(header)
-    assert builder.time_index == pack(">qi", 7, 1) + pack(">qi", 9, 6)
+    assert builder.entries.time_index == pack(">qi", 7, 1) + pack(">qi", 9, 6)
     builder.finish()
-    assert builder.time_index == pack(">qi", 7, 1) + pack(">qi", 9, 6)
+    assert builder.entries.time_index == pack(">qi", 7, 1) + pack(">qi", 9, 6)
 
 
 def test_messages_without_times_give_an_empty_time_index() -> None:
@@ -148,14 +148,14 @@ def test_messages_without_times_give_an_empty_time_index() -> None:
     for offset in range(3):
         builder.add(batch(offset, 1, 100, -1))
     builder.finish()
-    assert (len(builder.offset_index), builder.time_index) == (16, b"")
+    assert (len(builder.entries.offset_index), builder.entries.time_index) == (16, b"")
 
 
 def test_offsets_that_an_index_cannot_hold_are_counted() -> None:
     builder = IndexBuilder(0, interval=10)
     for offset in (0, 2**31, 5):
         builder.add(batch(offset, 1, 100, -1))
-    assert (builder.offset_index, builder.skipped) == (pack(">ii", 5, 200), 1)
+    assert (builder.entries.offset_index, builder.entries.skipped) == (pack(">ii", 5, 200), 1)
 
 
 @pytest.mark.usefixtures("kernel")

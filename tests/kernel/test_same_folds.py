@@ -144,11 +144,22 @@ def test_folds_over_golden_logs_are_equal(files: Callable[[str], list[Path]]) ->
             history = []
             with LogFile(path) as log_file:
                 for item in with_bodies(log_file.runs(), log_file.stored_size):
-                    if isinstance(item, Slice) and (kernel is fast or item.bodies is None):
-                        history += _stops(fold, item)
+                    if isinstance(item, Slice):
+                        history += _stops(fold, item._replace(bodies=_own_bodies(kernel, item)))
             histories.append([*history, *_state(fold)])
-        if len(histories[0]) == len(histories[1]):
-            assert histories[0] == histories[1], path
+        assert histories[0] == histories[1], path
+
+
+def _own_bodies(kernel: Any, item: Slice) -> Any:
+    """The bodies of a slice as the kernel keeps them."""
+    if item.bodies is None:
+        return None
+    bodies = kernel.Bodies(len(item.bodies))
+    for number in range(len(item.bodies)):
+        body = item.bodies[number]
+        if body is not None:
+            bodies[number] = bytes(body)
+    return bodies
 
 
 def _stops(fold: Any, item: Slice) -> list[Any]:

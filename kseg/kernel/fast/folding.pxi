@@ -282,6 +282,7 @@ cdef class HeaderFold:
     cdef readonly ProducerTable producers
     cdef OffsetEntries offsets
     cdef TimeEntries times
+    cdef EntryWriter writer
     cdef int64_t recent_batches[3 * RECENT]
     cdef Growing continued_ids
     cdef RecordView view
@@ -310,6 +311,14 @@ cdef class HeaderFold:
     @offset_entries.setter
     def offset_entries(self, OffsetEntries entries):
         self.offsets = entries
+
+    @property
+    def entry_writer(self):
+        return self.writer
+
+    @entry_writer.setter
+    def entry_writer(self, EntryWriter writer):
+        self.writer = writer
 
     @property
     def time_entries(self):
@@ -488,7 +497,7 @@ cdef class HeaderFold:
             return False
         return self.times is None or self.times.pass_batch(header)
 
-    cdef void pass_header(self, HeaderView* header) noexcept nogil:
+    cdef int pass_header(self, HeaderView* header) except -1 nogil:
         cdef Py_ssize_t place = self.batches % RECENT * 3
         self.recent_batches[place], self.recent_batches[place + 1] = header.base_offset, header.last_offset
         self.recent_batches[place + 2] = header.crc
@@ -504,6 +513,10 @@ cdef class HeaderFold:
         self.batches += 1
         self.records = sum_of(self.records, header.records_count)
         self.codecs |= 1 << (header.attributes & CODEC_MASK)
+        if self.writer is not None:
+            self.writer.pass_batch(
+                header.position, header.last_offset, self.max_timestamp, self.offset_of_max_timestamp)
+        return 0
 
     def take(self, header):
         cdef HeaderView view

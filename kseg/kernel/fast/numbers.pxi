@@ -18,5 +18,6 @@ cdef enum:
     CONTINUED = 1  # one was,
     CONTINUED_BY_BROKER = 2  # and has the broker's time
     LARGEST_SEQUENCE = 2147483647  # 0 follows
+    LARGEST_INT32 = 2147483647
 
 cdef int64_t MOST_INT64 = 9223372036854775807LL

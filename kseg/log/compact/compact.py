@@ -10,13 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kseg import kernel
 from kseg.errors import DamagedError, KsegError
 from kseg.index.folding import events
 from kseg.index.headers import end_of
 from kseg.index.producer_state import ProducerStates, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
-from kseg.kernel.fold_contract import Event
 from kseg.log.compact.cleaned_transactions import Aborted, CleanedTransactions
 from kseg.log.compact.cleaning_plan import CleaningPlan, CompactSettings, group_segments, plan_compaction
 from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
@@ -263,9 +261,7 @@ class _Output:
         self._path = path
         self._log: BinaryIO | None = None if path is None else path.open("xb")
         self._indexes = IndexBuilder(base_offset, settings.index_interval_bytes, states)
-        self._fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, states.producers.table)
-        self._fold.passes_legacy = True
-        self._fold.position_bound = self._indexes.next_entry_bound
+        self._fold = self._indexes.new_fold()
 
     @property
     def size(self) -> int:
@@ -276,10 +272,9 @@ class _Output:
         """Appends batches that lie one after another."""
         indexes, fold, placed = self._indexes, self._fold, run._replace(position=self.size)
         for header, _ in events(fold, placed):
-            indexes.add_passed(fold)
             raw = placed.buffer[header.position - placed.position : header.end - placed.position]
-            indexes.add(header, parse_end_marker(raw) if header.is_control and header.producer_id >= 0 else None)
-            fold.position_bound = indexes.next_entry_bound
+            has_marker = header.is_control and header.producer_id >= 0
+            indexes.add_producer(header, parse_end_marker(raw) if has_marker else None)
         indexes.add_passed(fold)
         if self._log is not None:
             self._log.write(run.buffer[: end_of(run) - run.position])
@@ -287,9 +282,9 @@ class _Output:
     def close(self, modified_ms: int) -> SegmentFiles:
         """Ends the log, with the time of its last source, and writes its indexes."""
         self._indexes.finish()
-        contents = {".index": self._indexes.offset_index, ".timeindex": self._indexes.time_index}
+        contents = {".index": self._indexes.entries.offset_index, ".timeindex": self._indexes.entries.time_index}
         if self._indexes.transaction_index:
-            contents[".txnindex"] = self._indexes.transaction_index
+            contents[".txnindex"] = bytes(self._indexes.transaction_index)
         directory = Path() if self._path is None else self._path.parent
         stem = f"{self.base_offset:020}"
         if self._path is not None and self._log is not None:

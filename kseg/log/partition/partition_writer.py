@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
-from kseg.formats.fixed import (
-    OFFSET_INDEX_ENTRY_FIELDS,
-    TIME_INDEX_ENTRY_FIELDS,
-)
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
 from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
@@ -148,8 +144,8 @@ class PartitionWriter:
         segment.log.close()
         indexes.finish()
         stem = self.directory / f"{indexes.base_offset:020}"
-        stem.with_suffix(".index").write_bytes(indexes.offset_index)
-        stem.with_suffix(".timeindex").write_bytes(indexes.time_index)
+        stem.with_suffix(".index").write_bytes(indexes.entries.offset_index)
+        stem.with_suffix(".timeindex").write_bytes(indexes.entries.time_index)
         if indexes.transaction_index:
             stem.with_suffix(".txnindex").write_bytes(indexes.transaction_index)
         written = WrittenSegment(indexes.base_offset, self.next_offset, indexes.size, segment.batch_count, reason)
@@ -186,8 +182,8 @@ class _OpenSegment:
             indexes.base_offset,
             indexes.size,
             self._first_timestamp,
-            len(indexes.offset_index) // OFFSET_INDEX_ENTRY_FIELDS.struct.size,
-            len(indexes.time_index) // TIME_INDEX_ENTRY_FIELDS.struct.size,
+            indexes.entries.offset_count,
+            indexes.entries.time_count,
         )
         return why_rolled(closed, NextAppend(header.size, header.last_offset, header.max_timestamp), settings)
 

@@ -29,16 +29,14 @@ from kseg.kernel.twin_cleaning import OffsetTable
 from kseg.kernel.twin_columns import Columns, columns
 from kseg.kernel.twin_filter import select, test_of
 from kseg.kernel.twin_fold import (
-    EntryWriter,
     HeaderColumns,
     HeaderFold,
-    OffsetEntries,
     ProducerTable,
-    TimeEntries,
     end_marker,
     header_columns,
     walk,
 )
+from kseg.kernel.twin_index_entries import EntryWriter, OffsetEntries, TimeEntries
 from kseg.kernel.twin_lines import Formats, LineTemplate, line_template
 from kseg.kernel.twin_messages import entry_pieces, read_entry
 from kseg.kernel.twin_objects import records

@@ -73,7 +73,9 @@ def test_edited_logs(tmp_path: Path, every_batch: pytest.MonkeyPatch) -> None:
         for _ in reindex_partition(PartitionLog(partition), partition, interval=draw.choice([0, 100, 1000])):
             pass
         if number % 3 == 0:
-            damage_index(partition, draw)
+            damage(partition / f"{0:020}{draw.choice(['.index', '.timeindex'])}", draw)
+        if number % 5 == 0:
+            damage(partition / f"{0:020}.log", draw)
         assert_same(partition, every_batch)
         ids |= {finding.id for finding in findings(PartitionLog(partition))}
     assert {"offsets-fall", "index-entry", "time-index-entry", "sequence-gap", "leader-epoch-falls"} <= ids
@@ -119,9 +121,8 @@ def odd(batch: NewBatch, draw: random.Random) -> NewBatch:
     )
 
 
-def damage_index(partition: Path, draw: random.Random) -> None:
-    """Changes some bytes of an index."""
-    path = partition / f"{0:020}{draw.choice(['.index', '.timeindex'])}"
+def damage(path: Path, draw: random.Random) -> None:
+    """Changes some bytes of a file."""
     content = bytearray(path.read_bytes())
     for _ in range(draw.randrange(1, 4)):
         if content:

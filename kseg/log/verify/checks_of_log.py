@@ -41,7 +41,7 @@ class LogChecks:
         self._next_base: int | None = None
         self._is_last = False
         self._is_end_known = False
-        self._batches_taken = 0
+        self._batches_noticed = 0
         self._is_behind_damage = False
         self._gaps = self._missing = 0
         self._first_gap: tuple[Path, int] | None = None
@@ -106,8 +106,9 @@ class LogChecks:
         self._is_end_known = False
 
     def notice_passed(self) -> None:
-        """Notices whether the fold has passed batches since the last one that was taken here."""
-        if self.fold.batches > self._batches_taken:
+        """Notices whether the fold has passed batches since this was last asked, or one was taken here."""
+        if self.fold.batches > self._batches_noticed:
+            self._batches_noticed = self.fold.batches
             self.ends_with_epoch = self.fold.leader_epoch >= 0
             self._is_behind_damage = False
 
@@ -142,7 +143,7 @@ class LogChecks:
         """Adds a batch that all checks have taken to the fold."""
         self.fold.take(batch.header._replace(base_offset=batch.base_offset))
         self.fold.ends_keyed = None if batch.header.is_control else batch.ends_keyed
-        self._batches_taken = self.fold.batches
+        self._batches_noticed = self.fold.batches
 
     def finish(self) -> None:
         """Reports what is only known at the end."""

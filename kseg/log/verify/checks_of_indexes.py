@@ -42,11 +42,10 @@ class OffsetIndexCheck:
         self._path = index.path
         self._fold = fold
         self._findings = findings
-        self._entries = _IndexEntries(index.file, index.count, index.entry)
+        self._entries = _IndexEntries(index, index.entry, _offset_rises, findings)
         self._state = kernel.load().OffsetEntries(
             self._entries.content, index.base_offset, self._entries.held, LONGEST_STRETCH
         )
-        self._current: tuple[int, OffsetIndexEntry] | None = None
         self._end_of_damage = 0
         fold.offset_entries = self._state
 
@@ -95,21 +94,10 @@ class OffsetIndexCheck:
         return None if state.passed_offset < 0 else OffsetIndexEntry(state.passed_offset, state.last_position)
 
     def _entry(self) -> OffsetIndexEntry | None:
-        """The next entry, None after the last one. Reports one that isn't above the one before, and ends there."""
-        number = self._state.next
-        if self._current is not None and self._current[0] == number:
-            return self._current[1]
-        found = self._entries.at(number)
-        if found is None:
-            return None
-        entry, previous = found
-        if entry.position < 0 or (previous is not None and not _is_above(entry, previous)):
-            before = "" if previous is None else f" after {previous.offset} → {previous.position}"
-            sentence = f"entry {number} is {entry.offset} → {entry.position}{before}"
-            self._findings.add("index-unsorted", self._path, sentence, offsets=(entry.offset, entry.offset))
-            self._state.next = self._entries.count
-            return None
-        self._current = number, entry
+        """The next entry; None after the last one that can be compared: then the fold is done with them, too."""
+        entry = self._entries.at(self._state.next)
+        if entry is None:
+            self._state.next = max(self._state.next, self._entries.held)
         return entry
 
     def _advance(self, position: int) -> None:
@@ -145,9 +133,8 @@ class TimeIndexCheck:
         self._path = index.path
         self._findings = findings
         self._is_closed = is_closed
-        self._entries = _IndexEntries(index.file, index.count, index.entry)
+        self._entries = _IndexEntries(index, index.entry, _time_rises, findings)
         self._state = kernel.load().TimeEntries(self._entries.content, index.base_offset, self._entries.held)
-        self._current: tuple[int, TimeIndexEntry] | None = None
         fold.time_entries = self._state
 
     @property
@@ -188,21 +175,10 @@ class TimeIndexCheck:
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _entry(self) -> TimeIndexEntry | None:
-        """The next entry, None after the last one. Reports one that isn't above the one before, and ends there."""
-        number = self._state.next
-        if self._current is not None and self._current[0] == number:
-            return self._current[1]
-        found = self._entries.at(number)
-        if found is None:
-            return None
-        entry, previous = found
-        if previous is not None and (entry.timestamp <= previous.timestamp or entry.offset < previous.offset):
-            before = f"{previous.timestamp} → {previous.offset}"
-            sentence = f"entry {number} is {entry.timestamp} → {entry.offset} after {before}"
-            self._findings.add("index-unsorted", self._path, sentence, offsets=(entry.offset, entry.offset))
-            self._state.next = self._entries.count
-            return None
-        self._current = number, entry
+        """The next entry; None after the last one that can be compared: then the fold is done with them, too."""
+        entry = self._entries.at(self._state.next)
+        if entry is None:
+            self._state.next = max(self._state.next, self._entries.held)
         return entry
 
     def _check(self, entry: TimeIndexEntry) -> None:
@@ -218,27 +194,49 @@ class TimeIndexCheck:
 
 
 class _IndexEntries(Generic[Entry]):
-    """The entries of an index: in memory, unless they are too many; those are read one by one.
+    """The entries of an index as long as they rise: in memory, unless they are too many; those are read one by one.
 
-    content: the bytes of the first `held` entries, which are all or none. count: how many there are.
+    content: the bytes of the first `held` entries, which are all or none. count: how many can be compared.
     """
 
-    def __init__(self, file: EntryFile, count: int, entry: Callable[[int], Entry]) -> None:
-        """Takes the file, how many entries are written in it, and what reads one."""
-        self._entry: Callable[[int], Entry] = entry
-        size = file.entry_size
-        self.content = file.read(0, count * size) if count * size <= LARGEST_HELD else b""
+    def __init__(
+        self,
+        index: "OffsetIndex | TimeIndex",
+        entry: Callable[[int], Entry],
+        rises: Callable[[Entry, Entry | None], bool],
+        findings: Findings,
+    ) -> None:
+        """Takes the index, what reads one of its entries, and what tells whether one is above the one before it."""
+        self._path, self._findings = index.path, findings
+        self._read: Callable[[int], Entry] = entry
+        self._rises: Callable[[Entry, Entry | None], bool] = rises
+        self._last: tuple[int, Entry] | None = None
+        size = index.file.entry_size
+        self.content = index.file.read(0, index.count * size) if index.count * size <= LARGEST_HELD else b""
         self.held = len(self.content) // size
-        self.count = self.held if self.content else count
+        self.count = self.held if self.content else index.count
 
-    def at(self, number: int) -> tuple[Entry, Entry | None] | None:
-        """An entry, and the one before it; None after the last one, or where the file was cut meanwhile."""
+    def at(self, number: int) -> Entry | None:
+        """An entry; None after the last one, or where the file was cut meanwhile.
+
+        Reports the first that isn't above the one before it: the comparison ends there.
+        """
+        if self._last is not None and self._last[0] == number:
+            return self._last[1]
         if number >= self.count:
             return None
         try:
-            return self._entry(number), self._entry(number - 1) if number else None
+            entry, previous = self._read(number), self._read(number - 1) if number else None
         except OpenError:
             return None
+        if not self._rises(entry, previous):
+            before = "" if previous is None else f" after {previous[0]} → {previous[1]}"
+            sentence = f"entry {number} is {entry[0]} → {entry[1]}{before}"
+            self._findings.add("index-unsorted", self._path, sentence, offsets=(entry.offset, entry.offset))
+            self.count = number
+            return None
+        self._last = number, entry
+        return entry
 
 
 class ActiveIndexCheck:
@@ -282,8 +280,14 @@ class ActiveIndexCheck:
 IndexCheck = OffsetIndexCheck | TimeIndexCheck | ActiveIndexCheck
 
 
-def _is_above(entry: OffsetIndexEntry, previous: OffsetIndexEntry) -> bool:
-    return entry.offset > previous.offset and entry.position > previous.position
+def _offset_rises(entry: OffsetIndexEntry, previous: OffsetIndexEntry | None) -> bool:
+    if previous is None:
+        return entry.position >= 0
+    return entry.offset > previous.offset and entry.position > max(previous.position, -1)
+
+
+def _time_rises(entry: TimeIndexEntry, previous: TimeIndexEntry | None) -> bool:
+    return previous is None or (entry.timestamp > previous.timestamp and entry.offset >= previous.offset)
 
 
 @contextmanager

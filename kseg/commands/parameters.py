@@ -1,15 +1,12 @@
-"""Types of options: numbers within bounds, sizes, pairs of names, and directories to create."""
+"""Types of options: numbers within bounds, sizes, pairs of names."""
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
-FORMS = ("text", "json", "csv", "table")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 _FOLDERS = ("topic", "partition", "date")
 
@@ -94,32 +91,6 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         if not equals:
             self.fail(f"{value!r} has no =.", param, ctx)
         return name, text
-
-
-class NewDirectory(click.Path):
-    """A directory to create; not the name of a form of output, which `-o` takes in other commands."""
-
-    def __init__(self, form_option: str | None = None) -> None:
-        """Takes the option for the report's form, if the command has one."""
-        super().__init__(path_type=Path)
-        self.name = "directory"
-        self._form_option = form_option
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; fails if it is the name of a form of output, including the command's own."""
-        own = self._own_forms(ctx)
-        if value in own or value in FORMS:
-            form = f"the report's form is {self._form_option} {value}; " if value in own else ""
-            self.fail(f"-o is the new directory here: {form}./{value} is a directory with that name", param, ctx)
-        path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
-        return path
-
-    def _own_forms(self, ctx: click.Context | None) -> Sequence[str]:
-        """The choices of the option for the report's form."""
-        for each in () if ctx is None else ctx.command.params:
-            if self._form_option in each.opts and isinstance(each.type, click.Choice):
-                return each.type.choices
-        return ()
 
 
 def is_given(command: click.Context, name: str) -> bool:

@@ -17,7 +17,7 @@ _LARGEST_FRAME = (1 << 31) - 1
 @click.command()
 @click.argument("path", metavar="[FILE|-]", default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
-    "--format",
+    "--from",
     "form",
     type=click.Choice([str(form) for form in InputForm]),
     help="Form of the input; by default its bytes decide.",

@@ -35,7 +35,7 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@new_directory_option("The new directory: it must not exist yet, or be empty.")
+@new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @click.option(
     "--index-interval-bytes",
@@ -64,10 +64,10 @@ def reindex(
 
     \b
     Examples:
-      kseg reindex orders-0/ -o indexes
+      kseg reindex orders-0/ --to indexes
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY. Or it is a log directory: each
+    PATH is a partition's directory or a file in it: its indexes go to DIR. Or it is a log directory: each
     partition gets its own directory there. The interval between entries comes from the topic's settings, if
     __cluster_metadata is next to the partition, or from the existing indexes. An index ends where its log is damaged;
     the exit status is then 1. `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they

@@ -6,7 +6,7 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import new_directory_option, now_option, paths_argument, report_form_option
+from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument
 from kseg.commands.parameters import int_number, is_given, long_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
@@ -35,10 +35,8 @@ _HOUR_MS = 3_600_000
     help="Like retention.bytes; -1 for none.",
 )
 @now_option
-@report_form_option("text", "json", "timeline")
-@new_directory_option(
-    "The new directory, for a copy without the segments that would be deleted.", form_option="--format"
-)
+@output_option("text", "json", "timeline")
+@new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
 @click.pass_context
 def retain(
@@ -48,7 +46,7 @@ def retain(
     retention_hours: int | None,
     retention_bytes: int,
     now: str | None,
-    form: str,
+    output: str,
     directory: Path | None,
 ) -> None:
     """Show which segments retention would delete, and when, by time, by size and by log start offset.
@@ -56,8 +54,8 @@ def retain(
     \b
     Examples:
       kseg retain orders-0/ --retention-hours 24
-      kseg retain kafka-logs/ --retention-bytes 1073741824 --format json
-      kseg retain orders-0/ --now 2026-12-01T00:00 --format timeline
+      kseg retain kafka-logs/ --retention-bytes 1073741824 -o json
+      kseg retain orders-0/ --now 2026-12-01T00:00 -o timeline
 
     Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
     the same log directory, otherwise from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if
@@ -65,7 +63,7 @@ def retain(
     retained by its snapshots, with the defaults of metadata.max.retention.ms and .bytes. At the end are sums by topic,
     by log directory, and in total.
 
-    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: -o copies one partition
+    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one partition
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
     broker rolls it at the log end offset.
     """
@@ -80,10 +78,10 @@ def retain(
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse))
     if directory is not None and len(partitions) != 1:
-        raise UsageError(f"-o copies one partition, but there are {len(partitions)} here")
+        raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_outside(directory, paths)
-    copied, report = None, RetentionReport(form, settings.now_ms)
+    copied, report = None, RetentionReport(output, settings.now_ms)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory)

@@ -1,6 +1,4 @@
-"""Options that take numbers, releases, times and new directories: what they refuse, and the messages."""
-
-from pathlib import Path
+"""Options that take numbers, releases and times: what they refuse, and the messages."""
 
 import pytest
 
@@ -59,15 +57,3 @@ def test_times_after_all_records_select_nothing(time: str) -> None:
 def test_times_before_all_records_select_all_of_them() -> None:
     ran = run.kseg(["dump", "--from-time", "-999999999999w", "--fields", "offset", SAMPLE], golden.ROOT)
     assert (ran.status, ran.stdout.count(b"\n"), ran.stderr) == (0, 6300, b"")
-
-
-@pytest.mark.parametrize(
-    ("command", "hint"),
-    [("salvage", "the report's form is --format json; "), ("retain", "the report's form is --format json; ")]
-    + [(name, "") for name in ("reindex", "slice", "build")],
-)
-def test_form_of_output_is_no_new_directory(command: str, hint: str, tmp_path: Path) -> None:
-    ran = run.kseg([command, str(golden.ROOT / SAMPLE), "-o", "json"], tmp_path)
-    assert ran.status == 2
-    assert f"-o is the new directory here: {hint}./json is a directory with that name;" in ran.stderr.decode()
-    assert list(tmp_path.iterdir()) == []

@@ -32,7 +32,8 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
 @build_options
 @redact_options
 @quiet_writing_option
-def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
+@click.pass_context
+def build(command: click.Context, /, source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
     """Make a partition's directory from records; no broker is needed.
 
     \b
@@ -48,7 +49,7 @@ def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) 
     may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
-    keep_segments = not has_roll_options(options)
+    keep_segments = not has_roll_options(command)
     batches, partition = batch_settings(options), partition_settings(options)
     input_form = RecordForm(form, options["key_separator"], redaction_of(options))
     if input_form.key_separator == "":

@@ -17,8 +17,9 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
 )
-from kseg.commands.parameters import int_number
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.commands.parameters import size_text
+from kseg.commands.setting_options import setting_options
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.log.partition.log_dir import partitions_at
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import rebuilt_side_files
@@ -37,10 +38,10 @@ from kseg.views.topic_ids import TopicIds
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
 @new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
-@click.option(
-    "--index-interval-bytes",
-    type=int_number(),
-    help=f"The topic's index.interval.bytes; by default from metadata or entries there, else {INDEX_INTERVAL_BYTES}.",
+@setting_options(
+    "index.interval.bytes",
+    default=None,
+    help=f"As index.interval.bytes; by default from metadata or entries there, else {size_text(INDEX_INTERVAL_BYTES)}.",
 )
 @processes_option
 @gentle_options

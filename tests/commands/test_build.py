@@ -187,8 +187,8 @@ def test_an_open_transaction_stays_open(tmp_path: Path) -> None:
     ("options", "reason", "bases"),
     [
         (["--segment-bytes", "200"], b"rolled by size", [0, 2, 4]),
-        (["--roll-ms", "1500"], b"rolled by time", [0, 2, 4]),
-        (["--index-max-bytes", "24", "--index-interval-bytes", "0"], b"rolled by index-full", [0, 2, 4]),
+        (["--segment-ms", "1500"], b"rolled by time", [0, 2, 4]),
+        (["--segment-index-bytes", "24", "--index-interval-bytes", "0"], b"rolled by index-full", [0, 2, 4]),
     ],
 )
 def test_segments_roll_by_kafkas_rules(options: list[str], reason: bytes, bases: list[int], tmp_path: Path) -> None:

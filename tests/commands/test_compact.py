@@ -43,7 +43,7 @@ def test_a_cleaned_copy_is_made(tmp_path: Path) -> None:
 
 def test_json_has_every_count(tmp_path: Path) -> None:
     build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
-    ran = kseg(tmp_path, "t-0", "--dry-run", "-o", "json", "--dedupe-buffer-size", "96")
+    ran = kseg(tmp_path, "t-0", "--dry-run", "-o", "json", "--log-cleaner-dedupe-buffer-size", "96")
     told = json.loads(ran.stdout)
     assert (told["type"], told["records"], told["kept"], told["passes"]) == ("compaction", 6, 4, 2)
     assert told["gone"] == {"superseded": 2, "tombstone": 0, "aborted": 0, "marker": 0, "noKey": 0}
@@ -63,7 +63,7 @@ def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
         [PARTITION, "--to", "t-0", "--dry-run"],
         [str(golden.ROOT / "logs" / "2.8.2"), "--to", "t-0"],
         [PARTITION, "--to", f"{PARTITION}/new"],
-        [str(golden.ROOT / "damaged" / "004-torn-records"), "--to", "t-0", "--dedupe-buffer-size", "1"],
+        [str(golden.ROOT / "damaged" / "004-torn-records"), "--to", "t-0", "--log-cleaner-dedupe-buffer-size", "1"],
     ],
 )
 def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path) -> None:

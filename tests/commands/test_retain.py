@@ -31,8 +31,8 @@ def segments(*arguments: str, directory: Path = golden.ROOT) -> list[dict[str, A
     [
         (["--now", "2026-10-09T09:47:09Z"], ["keep", "keep"]),
         (["--now", "2026-10-09T09:47:11Z"], ["delete-time", "keep"]),
-        (["--now", "2026-10-02T12:00Z", "--retention-hours", "1"], ["delete-time", "delete-time"]),
-        (["--now", "2026-10-02T12:00Z", "--retention-hours", "1", "--retention-ms", "-1"], ["keep", "keep"]),
+        (["--now", "2026-10-02T12:00Z", "--retention-ms", "3600000"], ["delete-time", "delete-time"]),
+        (["--now", "2026-10-02T12:00Z", "--retention-ms", "-1"], ["keep", "keep"]),
         (["--now", "2026-10-02T12:00Z", "--retention-bytes", "1324"], ["delete-size", "keep"]),
     ],
 )
@@ -111,7 +111,7 @@ def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
 
 
 def test_options_come_before_the_topics_settings() -> None:
-    found = decisions("--retention-hours", "1")
+    found = decisions("--retention-ms", "3600000")
     assert found["__share_group_state"] == {("delete-time", True)}
     assert found["compacted-txn"] == {("keep", False)}
 

@@ -6,19 +6,28 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
-from kseg.times import time_or_none
+from kseg.times import parse_zone, time_or_none
 from kseg.views.group_columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
 
 
 @click.command()
 @paths_argument
-@click.option("--at", metavar="TIME", help="As it was then: ISO 8601 or milliseconds; the log's end by itself.")
+@click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
+@zone_option
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -36,6 +45,7 @@ def groups(
     command: click.Context,
     paths: tuple[Path, ...],
     at: str | None,
+    zone: str,
     pattern: str,
     show: str | None,
     output: str,
@@ -59,9 +69,10 @@ def groups(
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
-    view = read_groups(paths, time_or_none(at), refuse)
+    place = parse_zone(zone)
+    view = read_groups(paths, time_or_none(at, place), refuse)
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     wanted = show or ("commits" if output == "csv" else None)
     if wanted in (None, "groups"):
         writer.write(GROUPS, found)

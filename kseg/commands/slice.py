@@ -24,8 +24,8 @@ from kseg.views.topic_ids import TopicIds
 @click.command("slice")
 @click.argument("path", type=click.Path(path_type=Path))
 @new_directory_option(required=True)
-@click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
-@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
+@click.option("--from-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that end before it.")
+@click.option("--to-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that begin there or after.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option

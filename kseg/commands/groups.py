@@ -7,11 +7,14 @@ import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import time_or_none
+from kseg.views.chosen_commits import groups_with_commits_for
 from kseg.views.group_columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
 
@@ -19,6 +22,7 @@ from kseg.views.groups import read_groups
 @click.command()
 @paths_argument
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601 or milliseconds; the log's end by itself.")
+@partition_options
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -36,6 +40,7 @@ def groups(
     command: click.Context,
     paths: tuple[Path, ...],
     at: str | None,
+    choice: PartitionChoice,
     pattern: str,
     show: str | None,
     output: str,
@@ -56,11 +61,14 @@ def groups(
     assignor of a newer group is the brokers' default if no member asks for one. Topics have names instead of ids if
     __cluster_metadata is in one of the log directories.
 
+    With --topic and --partition, `groups` shows only commits for these partitions, and only groups that have some.
+
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
     view = read_groups(paths, time_or_none(at), refuse)
-    found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
+    matching = (group for group in view.groups if fnmatchcase(group.group, pattern))
+    found = list(groups_with_commits_for(choice, matching))
     writer = RowWriter(output, color, csv_safe=csv_safe)
     wanted = show or ("commits" if output == "csv" else None)
     if wanted in (None, "groups"):

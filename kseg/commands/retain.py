@@ -8,8 +8,10 @@ from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import new_directory_option, now_option, paths_argument, report_form_option
 from kseg.commands.parameters import int_number, is_given, long_number
+from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.roll import RETENTION_MS, UNLIMITED, RetentionSettings
 from kseg.log.retain import copy_retained, retain_partition
 from kseg.output.refusals import Refusals
@@ -23,6 +25,7 @@ _HOUR_MS = 3_600_000
 
 @click.command()
 @paths_argument
+@partition_options
 @click.option("--retention-ms", type=long_number(-1), help="As retention.ms, before --retention-hours; -1 none.")
 @click.option(
     "--retention-hours", type=int_number(-1), help=f"Like log.retention.hours: {RETENTION_MS // _HOUR_MS}; -1 for none."
@@ -44,6 +47,7 @@ _HOUR_MS = 3_600_000
 def retain(
     command: click.Context,
     paths: tuple[Path, ...],
+    choice: PartitionChoice,
     retention_ms: int | None,
     retention_hours: int | None,
     retention_bytes: int,
@@ -78,7 +82,7 @@ def retain(
     }
     topics = TopicRetention(settings, [name for name, is_told in is_known.items() if is_told])
     refuse = Refusals()
-    partitions = list(find_partitions(paths, refuse))
+    partitions = list(find_partitions(paths, refuse, choice))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"-o copies one partition, but there are {len(partitions)} here")
     if directory is not None:

@@ -7,7 +7,9 @@ import click
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
 from kseg.commands.parameters import long_number
-from kseg.log.partition.log_dir import find_partitions
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.log_dir import find_partitions, require_choice
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
@@ -21,7 +23,7 @@ from kseg.views.transaction_rows import TransactionRows
 @click.command()
 @paths_argument
 @click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended.")
-@click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
+@partition_options
 @click.option(
     "--now",
     metavar="TIME",
@@ -48,7 +50,7 @@ def txns(
     command: click.Context,
     paths: tuple[Path, ...],
     only_open: bool,
-    topic: str,
+    choice: PartitionChoice,
     now: str | None,
     timeout_ms: int,
     bootstrap_server: str,
@@ -77,7 +79,9 @@ def txns(
     refuse = Refusals()
     found = list(find_partitions(paths, refuse))
     reading = TransactionRows(found, time_or_none(now), timeout_ms, bootstrap_server, only_open=only_open)
-    coordinators, others = reading.split(topic)
+    coordinators, others = reading.split(choice)
+    if not coordinators and not others:
+        require_choice(paths, choice)
     writer = RowWriter(output, color, csv_safe=csv_safe)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))

@@ -14,7 +14,7 @@ NEW = {
     "salvage": ("--dry-run",),
     "reindex": ("--dry-run",),
     "compact": ("--dry-run",),
-    "slice": ("-o", "new"),
+    "slice": ("--to", "new"),
     "lookup": ("--offset", "110"),
 }
 COMMANDS = ("dump", "ls", "lookup", "verify", "salvage", "reindex", "retain", "txns", "compact", "slice")
@@ -77,7 +77,7 @@ def test_where_one_is_wanted_several_are_refused(command: str, disks: Path) -> N
 
 def test_a_partition_that_is_there_twice_is_not_copied(disks: Path) -> None:
     shutil.copytree(disks / "disk2/orders-1", disks / "disk1/orders-1")
-    ran = kseg(["slice", "disk1", "disk2", "--topic", "orders", "--partition", "1", "-o", "new"], disks)
+    ran = kseg(["slice", "disk1", "disk2", "--topic", "orders", "--partition", "1", "--to", "new"], disks)
     assert (ran.status, ran.stderr) == (2, b"kseg: orders-1: is there 2 times: give the directory of one\n")
 
 

@@ -15,11 +15,14 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
+from kseg.views.chosen_commits import groups_with_commits_for
 from kseg.views.group_columns import COMMITS, GROUPS, MEMBERS, MemberRow
 from kseg.views.groups import read_groups
 
@@ -28,6 +31,7 @@ from kseg.views.groups import read_groups
 @paths_argument
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
 @zone_option
+@partition_options
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -46,6 +50,7 @@ def groups(
     paths: tuple[Path, ...],
     at: str | None,
     zone: str,
+    choice: PartitionChoice,
     pattern: str,
     show: str | None,
     output: str,
@@ -66,12 +71,15 @@ def groups(
     assignor of a newer group is the brokers' default if no member asks for one. Topics have names instead of ids if
     __cluster_metadata is in one of the log directories.
 
+    With --topic and --partition, `groups` shows only commits for these partitions, and only groups that have some.
+
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
     place = parse_zone(zone)
     view = read_groups(paths, time_or_none(at, place), refuse)
-    found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
+    matching = (group for group in view.groups if fnmatchcase(group.group, pattern))
+    found = list(groups_with_commits_for(choice, matching))
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     wanted = show or ("commits" if output == "csv" else None)
     if wanted in (None, "groups"):

@@ -87,7 +87,7 @@ def make_partition(size: int) -> tuple[Path, int]:
     segment = make_segment(DataSet("16k-none"), size)
     partition = DATA / f"lookup-{size // KIB}k" / "orders-0"
     if not partition.exists():
-        subprocess.run([KSEG, "reindex", str(segment.path), "-o", str(partition)], check=True)
+        subprocess.run([KSEG, "reindex", str(segment.path), "--to", str(partition)], check=True)
         os.link(segment.path, partition / segment.path.name)
     return partition, segment.records
 

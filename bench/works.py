@@ -83,7 +83,7 @@ KSEG_WORKS = {
     "retain": ("retain", PARTITION),
     "txns": ("txns", PARTITION),
     "lookup": ("lookup", PARTITION, "--offset", LATE_OFFSET),
-    "slice": ("slice", PARTITION, "-o", NEW),
+    "slice": ("slice", PARTITION, "--to", NEW),
 }
 KAFKA_WORKS = {
     "batches": ("--files", FILE),

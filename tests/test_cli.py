@@ -101,7 +101,7 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(arguments: list[str], c
             "dump: no such option --print-data, did you mean --print-data-log? `kseg dump --help` tells more",
         ),
         (["dump", "--like"], "dump: option '--like' requires an argument; `kseg dump --help` tells more"),
-        (["slice", "-o", "new"], "slice: missing argument 'PATH'; `kseg slice --help` tells more"),
+        (["slice", "--to", "new"], "slice: missing argument 'PATH'; `kseg slice --help` tells more"),
         (["retain", "--now"], "retain: option '--now' requires an argument; `kseg retain --help` tells more"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -175,7 +175,7 @@ def test_stderr_that_takes_nothing_changes_nothing(command: str, status: int, re
 
 
 def test_closed_standard_input_is_said_in_one_line(tmp_path: Path) -> None:
-    ran = in_shell(f"kseg build -o {tmp_path}/new <&-")
+    ran = in_shell(f"kseg build --to {tmp_path}/new <&-")
     assert (ran.returncode, ran.stderr) == (2, "kseg: standard input: can't be read: Bad file descriptor\n")
     assert not (tmp_path / "new").exists()
 
@@ -326,7 +326,7 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
     return found
 
 
-REQUIRED = {"build": ("-o", "new"), "compact": (".", "-o", "new"), "slice": (".", "-o", "new")}
+REQUIRED = {"build": ("--to", "new"), "compact": (".", "--to", "new"), "slice": (".", "--to", "new")}
 """What commands don't do without."""
 
 

@@ -32,7 +32,7 @@ def single(offset: int, value: bytes = b"v", **fields: int) -> bytes:
 
 
 def salvaged(directory: Path, *paths: str) -> dict[str, object]:
-    ran = bounded(["salvage", "--dry-run", "--format", "json", *paths], directory, seconds=10)
+    ran = bounded(["salvage", "--dry-run", "-o", "json", *paths], directory, seconds=10)
     assert ran.status == 1, ran.stderr
     found: dict[str, object] = json.loads(ran.stdout)
     return found
@@ -72,7 +72,7 @@ def test_salvage_of_tens_of_thousands_of_batches_out_of_order_ends(order: str, t
 
 def test_salvage_of_a_leader_epoch_for_each_batch_ends(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", *(single(n, leader_epoch=n % 7) for n in range(MANY)))
-    ran = bounded(["salvage", "-o", "saved", "orders-0"], tmp_path)
+    ran = bounded(["salvage", "--to", "saved", "orders-0"], tmp_path)
     assert ran.status == 0, ran.stderr
 
 

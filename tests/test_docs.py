@@ -116,7 +116,7 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     shutil.copytree(template, root, copy_function=os.link)
     if " saved/" in command:
         shutil.copytree(root / "orders-0", root / "saved/orders-0")
-    if command.endswith(" -o orders-0"):
+    if command.endswith(" --to orders-0"):
         shutil.rmtree(root / "orders-0")  # what is there already isn't written over
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/")
     if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line:
@@ -132,7 +132,7 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
         )
         status, said, printed = done.returncode, done.stderr, done.stdout
     assert status == 0, said.decode()
-    assert printed or FINDS_NOTHING in command or set(command) & {">"} or " -o " in command
+    assert printed or FINDS_NOTHING in command or set(command) & {">"} or " --to " in command
 
 
 def check_options(arguments: list[str]) -> None:

@@ -25,7 +25,7 @@ ROOT = golden.ROOT.parent
 DUMP = "dump -o json sparse-0"
 CACHE = "ls --cache -o csv orders-0"
 VERIFY = "verify -j 2 --gentle ."
-SALVAGE = "salvage damaged-0 -o ../new"
+SALVAGE = "salvage damaged-0 --to ../new"
 EXPORT = "export -j 1 orders-0 ../exported"
 TAKEN_AWAY = {
     "`posix_fadvise`, `mincore`": (VERIFY, "del os.posix_fadvise"),

@@ -262,10 +262,10 @@ def test_colours_come_when_asked_for() -> None:
 
 
 def test_a_format_prints_its_table() -> None:
-    ran = kseg("--format", "record-batch")
+    ran = kseg("--grammar", "record-batch")
     assert b"| 17 | crc | uint32 | 4 | CRC-32C of all bytes from the attributes to the batch's end |" in ran.stdout
     assert b"| bit 6 | attributes.has_delete_horizon |" in ran.stdout
-    rows = [json.loads(line) for line in kseg("--format", "offset-index", "-o", "json").stdout.splitlines()]
+    rows = [json.loads(line) for line in kseg("--grammar", "offset-index", "-o", "json").stdout.splitlines()]
     assert [(row["position"], row["name"], row["size"]) for row in rows] == [
         (0, "relative_offset", 4),
         (4, "position", 4),
@@ -282,11 +282,11 @@ def test_every_field_of_every_format_has_a_meaning(form: str) -> None:
 def test_the_documentation_is_generated() -> None:
     page = (golden.ROOT.parent / "docs" / "formats.md").read_text(encoding="utf-8")
     assert page == whole_page()
-    assert kseg("--format", "all").stdout.decode() == page
+    assert kseg("--grammar", "all").stdout.decode() == page
 
 
 def test_unknown_files_and_options_that_do_not_go_together_are_refused() -> None:
     assert kseg("README.md").status == 2
     assert kseg().status == 2
     assert kseg(SAMPLE, "--batch", "0", "--offset", "1").status == 2
-    assert kseg("--format", "record", "-o", "svg").status == 2
+    assert kseg("--grammar", "record", "-o", "svg").status == 2

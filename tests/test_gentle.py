@@ -77,7 +77,7 @@ def test_cache_is_kept_where_that_is_wanted(log: Path) -> None:
     assert is_kept(log)
 
 
-READING = ["verify PARTITION", "salvage PARTITION -o ../new", "reindex PARTITION -o ../new", "ls PARTITION --deep"]
+READING = ["verify PARTITION", "salvage PARTITION --to ../new", "reindex PARTITION --to ../new", "ls PARTITION --deep"]
 """Commands that read all of a partition."""
 
 

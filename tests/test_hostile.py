@@ -325,7 +325,7 @@ def test_explain_says_where_it_ends_a_bomb(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("arguments", [["ls", "--deep", "orders-0"], ["reindex", "-o", "new", "orders-0"]])
+@pytest.mark.parametrize("arguments", [["ls", "--deep", "orders-0"], ["reindex", "--to", "new", "orders-0"]])
 def test_producer_snapshot_too_short_for_its_header_is_no_snapshot(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     write(tmp_path / "orders-0", batch(BatchHeader(0), [Record(value=b"v")]))

@@ -23,7 +23,7 @@ COMMANDS = [
     "ls -o table logs/4.3.1",
     "ls --key a --limit 3 logs",
     "salvage --dry-run damaged logs/4.3.1",
-    "salvage --dry-run --format json damaged logs/0.8.2",
+    "salvage --dry-run -o json damaged logs/0.8.2",
     "reindex --dry-run damaged",
     "reindex --dry-run logs/4.3.1",
 ]
@@ -40,7 +40,7 @@ def test_processes_print_what_one_prints(line: str) -> None:
 def test_processes_write_what_one_writes(line: str, tmp_path: Path) -> None:
     written = []
     for count in ("1", "2"):
-        ran = kseg([*line.split(), "-j", count, "-o", str(tmp_path / count)], golden.ROOT)
+        ran = kseg([*line.split(), "-j", count, "--to", str(tmp_path / count)], golden.ROOT)
         assert ran.status in (0, 1), ran.stderr
         paths = (path for path in (tmp_path / count).rglob("*") if path.is_file())
         written.append({str(path.relative_to(tmp_path / count)): path.read_bytes() for path in paths})

@@ -79,15 +79,15 @@ sys.exit(status)
 """Runs kseg, and sends itself a signal at the so manieth line of what shares work between processes."""
 
 COMMANDS = {
-    "salvage": "salvage damaged-0 -o new",
-    "salvage of several": "salvage logs -o some/new",
-    "reindex": "reindex test-1-0 -o new",
-    "slice": "slice test-1-0 -o some/more/new",
-    "compact": "compact compacted-txn-0 -o new",
-    "retain": "retain test-1-0 --retention-bytes 1 -o new",
-    "build": "build records.txt --format text --batch-records 10 --segment-bytes 500 -o new",
+    "salvage": "salvage damaged-0 --to new",
+    "salvage of several": "salvage logs --to some/new",
+    "reindex": "reindex test-1-0 --to new",
+    "slice": "slice test-1-0 --to some/more/new",
+    "compact": "compact compacted-txn-0 --to new",
+    "retain": "retain test-1-0 --retention-bytes 1 --to new",
+    "build": "build records.txt --from text --batch-records 10 --segment-bytes 500 --to new",
     "dump of an archive": "dump bundle.tar.gz",
-    "salvage of an archive": "salvage bundle.tar.gz -o new",
+    "salvage of an archive": "salvage bundle.tar.gz --to new",
     "export": "export test-1-0 new",
     "export of an archive": "export bundle.tar.gz new",
 }
@@ -192,7 +192,7 @@ def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) ->
 
 
 def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
-    command = [Path(sys.executable).with_name("kseg"), "build", "--format", "text", "-o", "new"]
+    command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
     with subprocess.Popen(command, cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as first:
         assert first.stdin is not None
         first.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
@@ -210,14 +210,14 @@ def test_directories_of_others_stay(place: Place, name: str) -> None:
     (place.work / name).mkdir()
     (place.temporary / "kseg-backup").mkdir()
     (place.temporary / "kseg-scratch-abcdefgh").symlink_to(place.work)
-    assert run(place, "salvage bundle.tar.gz -o new").returncode == 0
+    assert run(place, "salvage bundle.tar.gz --to new").returncode == 0
     assert (place.work / name).is_dir()
     assert {path.name for path in place.temporary.iterdir()} == {"kseg-backup", "kseg-scratch-abcdefgh"}
     assert (place.work / "test-1-0").is_dir()
 
 
 def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
-    command = [Path(sys.executable).with_name("kseg"), "build", "--format", "text", "-o", "new"]
+    command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
     with subprocess.Popen(
         command,
         cwd=place.work,
@@ -248,7 +248,7 @@ MANY = [f"many-{number}" for number in range(20)]
 SHARING = {
     "export": f"export {' '.join(MANY)} new -j 2 --target-file-size 1MB",
     "verify": f"verify -j 2 {' '.join(MANY)} test-1-0 damaged-0",
-    "salvage": f"salvage -j 2 {' '.join(MANY)} -o new",
+    "salvage": f"salvage -j 2 {' '.join(MANY)} --to new",
 }
 
 

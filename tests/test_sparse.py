@@ -45,13 +45,13 @@ READING = {
     "dump --redact values --tail 1 orders-0": 0,
     "verify orders-0": 0,
     "salvage --dry-run orders-0": 0,
-    "salvage -o saved orders-0": 0,
+    "salvage --to saved orders-0": 0,
     "lookup --offset 0 orders-0": 0,
     "lookup --offset 5 orders-0": 1,
     "lookup --timestamp latest orders-0": 0,
     f"explain orders-0/{LOG}": 1,
     "txns orders-0": 0,
-    "reindex -o new orders-0": 0,
+    "reindex --to new orders-0": 0,
     "retain --retention-ms 1 orders-0": 0,
 }
 

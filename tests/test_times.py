@@ -119,7 +119,7 @@ def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seas
 
 
 def test_times_of_indexes_and_snapshots_are_printed_in_the_zone(seasons: Path) -> None:
-    run.kseg(["reindex", "t-0", "-o", "new"], seasons)
+    run.kseg(["reindex", "t-0", "--to", "new"], seasons)
     index = f"new/{0:020}.timeindex"
     ran = run.kseg(["dump", index, "-o", "json", "--tz", "Europe/Berlin"], seasons)
     assert json.loads(ran.stdout.splitlines()[0])["time"] == "2026-07-02T01:30:00.000+02:00"

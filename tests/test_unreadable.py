@@ -91,7 +91,7 @@ def test_batch_whose_unreadable_bytes_would_read_as_the_same_is_not_taken(
     (tmp_path / "in.jsonl").write_text(
         "".join(json.dumps({"valueBase64": value}) + "\n" for value in ("AAAA", "/" * 4000, "AAAA"))
     )
-    made = kseg(["build", "in.jsonl", "-o", "t-0", "--batch-records", "1"], tmp_path)
+    made = kseg(["build", "in.jsonl", "--to", "t-0", "--batch-records", "1"], tmp_path)
     assert made.status == 0
     log = edits.logs(tmp_path / "t-0")[0]
     failing_disk.lose_blocks(log, range(1024, 1536))
@@ -173,7 +173,7 @@ def test_intact_replica_fills_the_hole(command: str, tmp_path: Path, failing_dis
         assert (ran.status, accounts["lost"]) == (0, 0)
         assert accounts["recovered"] > 0
         return
-    kseg(["salvage", "disk1", "disk2", "-o", "saved"], tmp_path)
+    kseg(["salvage", "disk1", "disk2", "--to", "saved"], tmp_path)
     saved = {path.name: path.read_bytes() for path in edits.logs(tmp_path / "saved" / "plain-1")}
     assert saved == {path.name: path.read_bytes() for path in edits.logs(tmp_path / "disk2" / "plain-1")}
 
@@ -182,7 +182,7 @@ def test_salvage_of_a_disk_saves_the_other_partitions(tmp_path: Path, failing_di
     for name in (PLAIN, TRANSACTIONAL):
         shutil.copytree(golden.ROOT / "logs" / name, tmp_path / "disk" / name.partition("/")[2])
     failing_disk.lose_file(edits.logs(tmp_path / "disk" / "plain-1")[0])
-    ran = kseg(["salvage", "disk", "-o", "saved"], tmp_path)
+    ran = kseg(["salvage", "disk", "--to", "saved"], tmp_path)
     assert ran.status == 1
     assert b"unreadable: the file can't be opened: Permission denied" in ran.stdout
     assert len(edits.logs(tmp_path / "saved" / "txn-1")) == len(edits.logs(tmp_path / "disk" / "txn-1"))
@@ -191,7 +191,7 @@ def test_salvage_of_a_disk_saves_the_other_partitions(tmp_path: Path, failing_di
 
 def test_path_that_cannot_be_opened_ends_with_2_and_the_others_are_done(partition: Path) -> None:
     assert kseg(["verify", "nowhere", partition.name], partition.parent).status == 2
-    for command in (["salvage", "-o", "../saved"], ["ls"], ["dump", "--shallow"]):
+    for command in (["salvage", "--to", "../saved"], ["ls"], ["dump", "--shallow"]):
         ran = kseg([*command, "nowhere", partition.name], partition.parent)
         assert (command, ran.status) == (command, 2)
         assert partition.name.encode() in ran.stdout
@@ -217,15 +217,15 @@ def test_unreadable_index_is_found_passed_over_and_rebuilt(
     assert committed.stdout == healthy.stdout
     assert kseg(["lookup", "--offset", "90", "."], partition).status == 0
     assert kseg(["export", "--isolation", "read_committed", ".", str(tmp_path / "out")], partition).status == 0
-    rebuilt = kseg(["reindex", "-o", str(tmp_path / "rebuilt"), "."], partition)
+    rebuilt = kseg(["reindex", "--to", str(tmp_path / "rebuilt"), "."], partition)
     assert (lost.name if suffix == ".snapshot" else f"{suffix} unreadable").encode() in rebuilt.stdout
     assert (tmp_path / "rebuilt" / lost.name).is_file()
 
 
 def test_salvage_tells_of_each_file_what_a_post_mortem_needs(partition: Path) -> None:
-    ran = kseg(["salvage", partition.name, "-o", "../saved", "--format", "json"], partition.parent)
+    ran = kseg(["salvage", partition.name, "--to", "../saved", "-o", "json"], partition.parent)
     run, report = (json.loads(line) for line in ran.stdout.splitlines())
-    assert run["command"] == ["kseg", "salvage", partition.name, "-o", "../saved", "--format", "json"]
+    assert run["command"] == ["kseg", "salvage", partition.name, "--to", "../saved", "-o", "json"]
     assert run["version"]
     saved = partition.parent.parent / "saved"
     written = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
@@ -251,7 +251,7 @@ def test_salvage_plans_again_when_a_block_dies_between_reading_and_writing(
         return real_copy(source, *arguments, **options)
 
     monkeypatch.setattr(os, "copy_file_range", copy)
-    ran = kseg(["salvage", partition.name, "-o", "../saved"], partition.parent)
+    ran = kseg(["salvage", partition.name, "--to", "../saved"], partition.parent)
     assert ran.status == 1
     assert b"unreadable" in ran.stdout
     assert kseg(["dump", "--shallow", "../saved"], partition.parent).status == 0
@@ -262,7 +262,7 @@ def test_what_copies_a_log_names_it_and_the_block(
     command: str, partition: Path, second_log: Path, failing_disk: FailingDisk
 ) -> None:
     failing_disk.lose_blocks(edits.logs(partition)[-1], range(512, 1024))
-    ran = kseg([command, partition.name, "-o", "../new"], partition.parent)
+    ran = kseg([command, partition.name, "--to", "../new"], partition.parent)
     lost = f"{partition.name}/{edits.logs(partition)[-1].name}"
     assert ran.status == 1
     said = ran.stderr.decode().splitlines()[-1]

@@ -10,15 +10,15 @@ from tests import golden, run
 
 LOG = "00000000000000203000.log"
 BY_PARTITION = {
-    "salvage": "salvage PATH -o TARGET",
-    "salvage of a file": f"salvage PATH/{LOG} -o TARGET",
-    "reindex": "reindex PATH -o TARGET",
-    "reindex of a file": f"reindex PATH/{LOG} -o TARGET",
-    "slice": "slice PATH -o TARGET",
-    "slice of a file": f"slice PATH/{LOG} -o TARGET",
-    "compact": "compact PATH -o TARGET",
-    "retain": "retain PATH -o TARGET",
-    "build": f"build --format text PATH/{LOG} -o TARGET",
+    "salvage": "salvage PATH --to TARGET",
+    "salvage of a file": f"salvage PATH/{LOG} --to TARGET",
+    "reindex": "reindex PATH --to TARGET",
+    "reindex of a file": f"reindex PATH/{LOG} --to TARGET",
+    "slice": "slice PATH --to TARGET",
+    "slice of a file": f"slice PATH/{LOG} --to TARGET",
+    "compact": "compact PATH --to TARGET",
+    "retain": "retain PATH --to TARGET",
+    "build": f"build --from text PATH/{LOG} --to TARGET",
     "export": "export PATH TARGET",
     "export by a URL": "export file://PATH TARGET",
     "export to a URL": "export PATH file://TARGET",
@@ -83,14 +83,14 @@ def test_a_link_to_the_input_counts_as_the_input(root: Path, name: str) -> None:
 
 
 def test_the_second_of_several_inputs_counts(root: Path) -> None:
-    refused(root, "salvage PATH disk/logs/test-1-0 -o TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
+    refused(root, "salvage PATH disk/logs/test-1-0 --to TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
     refused(root, "export PATH disk/l*s TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
 
 
 @pytest.mark.parametrize("line", ["salvage PATH", "reindex PATH", "slice PATH"])
 def test_the_place_of_cluster_metadata_counts(root: Path, line: str) -> None:
     (root / "metadata").mkdir()
-    line += f" --cluster-metadata {root}/metadata -o TARGET"
+    line += f" --cluster-metadata {root}/metadata --to TARGET"
     refused(root, line, "alone/test-1-0", str(root / "metadata/new"))
 
 
@@ -107,7 +107,7 @@ def test_a_place_beside_the_input_is_taken(root: Path, name: str) -> None:
 
 def test_build_takes_a_place_beside_its_records(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"key":"a","value":"b"}\n')
-    assert run.kseg(["build", "records.jsonl", "-o", "orders-0"], tmp_path).status == 0
+    assert run.kseg(["build", "records.jsonl", "--to", "orders-0"], tmp_path).status == 0
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path / "in/bundle.tar"
 
 
-@pytest.mark.parametrize("line", ["salvage A -o A/new", "reindex A -o A", "export A/test-1-0 A/test-1-0/new"])
+@pytest.mark.parametrize("line", ["salvage A --to A/new", "reindex A --to A", "export A/test-1-0 A/test-1-0/new"])
 def test_nothing_is_written_into_an_archive(archive: Path, line: str) -> None:
     before = (archive.read_bytes(), files(archive.parent))
     assert run.kseg(line.replace("A", str(archive)).split(), archive.parent).status == 2

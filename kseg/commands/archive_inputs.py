@@ -10,7 +10,7 @@ import click
 
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
-from kseg.commands.parameters import Number
+from kseg.commands.parameters import Size, size_text
 from kseg.formats.names import KINDS_WITH_OFFSET
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @click.option(
             "--max-unpacked",
-            type=Number(1, _LARGEST_UNPACKED),
-            show_default=f"{MAX_UNPACKED}, but no more than a quarter of the free space in TMPDIR",
-            help="The most bytes that archives and standard input may take; they are kept in TMPDIR meanwhile.",
+            type=Size(1, _LARGEST_UNPACKED),
+            show_default=f"{size_text(MAX_UNPACKED)}, but no more than a quarter of the free space in TMPDIR",
+            help="The most that archives and standard input may take; they are kept in TMPDIR meanwhile.",
         )
         @click.option(
             "--as",

@@ -21,40 +21,41 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
 @click.argument("source", default=STANDARD_INPUT, type=click.Path())
 @new_directory_option(required=True)
 @click.option(
-    "--format",
+    "--from",
     "form",
     type=click.Choice(["json", "csv", "text"]),
     default="json",
     show_default=True,
     help="Form of SOURCE: JSON lines, CSV whose first line names the columns, or a value per line.",
 )
-@click.option("--key-separator", help="With --format text: what stands between key and value.")
+@click.option("--key-separator", help="With --from text: what stands between key and value.")
 @build_options
 @redact_options
 @quiet_writing_option
-def build(source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
+@click.pass_context
+def build(command: click.Context, /, source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
     """Make a partition's directory from records; no broker is needed.
 
     \b
     Examples:
-      seq 1000 | kseg build --format text -o numbers-0
-      kseg dump -o json orders-0/ | kseg build --compression zstd:9 -o copy/orders-0
-      kseg dump -o json orders-0/ --grep fail --limit 10 | kseg build -o few/orders-0
-      kseg dump -o json orders-0/ | kseg build --redact keys --redact values -o shared/orders-0
-      kseg build records.jsonl --producer-id 7 --transaction commit -o orders-0
+      seq 1000 | kseg build --from text --to numbers-0
+      kseg dump -o json orders-0/ | kseg build --compression zstd:9 --to copy/orders-0
+      kseg dump -o json orders-0/ --grep fail --limit 10 | kseg build --to few/orders-0
+      kseg dump -o json orders-0/ | kseg build --redact keys --redact values --to shared/orders-0
+      kseg build records.jsonl --producer-id 7 --transaction commit --to orders-0
 
     SOURCE is a file or, by default, standard input. It has JSON lines from `kseg dump -o json`, which become the same
     batches again, reduced to the selected records; or JSON lines with key, value, timestamp and headers, each of which
     may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
-    keep_segments = not has_roll_options(options)
+    keep_segments = not has_roll_options(command)
     batches, partition = batch_settings(options), partition_settings(options)
     input_form = RecordForm(form, options["key_separator"], redaction_of(options))
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and form != "text":
-        raise UsageError("--key-separator needs --format text")
+        raise UsageError("--key-separator needs --from text")
     check_outside(directory, () if source == STANDARD_INPUT else (source,))
     with opened_items(source, input_form) as items, new_directory(directory) as unfinished:
         built = build_partition(

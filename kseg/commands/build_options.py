@@ -7,17 +7,16 @@ import click
 
 from kseg.codecs.body import check_level
 from kseg.commands.options import Command
-from kseg.commands.parameters import Number, int_number, long_number
+from kseg.commands.parameters import LARGEST_INT, Number, Size, int_number, is_given, long_number, size_text
+from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
 from kseg.log.build import BATCH_SIZE, BatchSettings
 from kseg.log.partition.partition_writer import PartitionSettings
-from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, RollSettings
+from kseg.log.partition.roll import RollSettings
 from kseg.times import now_ms
 
-_HOUR_MS = 3_600_000
-_ROLL_OPTIONS = ("segment_bytes", "roll_ms", "roll_hours", "index_max_bytes")
+_ROLL_SETTINGS = ("segment.bytes", "segment.ms", "segment.index.bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 _COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
@@ -29,7 +28,13 @@ _OPTIONS = (
     click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
     click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
     click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now."),
-    click.option("--batch-size", type=int_number(1), default=BATCH_SIZE, show_default=True, help="Bytes of a batch."),
+    click.option(
+        "--batch-size",
+        type=Size(1, LARGEST_INT),
+        default=size_text(BATCH_SIZE),
+        show_default=True,
+        help="Size of a batch at most, as batch.size.",
+    ),
     click.option("--batch-records", type=int_number(1), help="Records of a batch at most."),
     click.option(
         "--base-offset", type=long_number(), help="Where the first segment begins: at the first record, or 0."
@@ -47,17 +52,7 @@ _OPTIONS = (
         " JSON objects of type commit or abort end others.",
     ),
     click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers."),
-    click.option("--segment-bytes", type=int_number(1), help=f"Roll at this size: {SEGMENT_BYTES}."),
-    click.option("--roll-ms", type=long_number(1), help="Roll after this time; before --roll-hours."),
-    click.option("--roll-hours", type=int_number(1), help=f"Roll after this time: {SEGMENT_MS // _HOUR_MS}."),
-    click.option("--index-max-bytes", type=int_number(12), help=f"Roll at full indexes: {SEGMENT_INDEX_BYTES}."),
-    click.option(
-        "--index-interval-bytes",
-        type=int_number(),
-        default=INDEX_INTERVAL_BYTES,
-        show_default=True,
-        help="Bytes between index entries.",
-    ),
+    setting_options(*_ROLL_SETTINGS, "index.interval.bytes"),
     click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters."),
 )
 
@@ -69,9 +64,9 @@ def build_options(command: Command) -> Command:
     return command
 
 
-def has_roll_options(options: dict[str, Any]) -> bool:
+def has_roll_options(command: click.Context) -> bool:
     """Whether an option says when segments roll; else they roll where those of the source did."""
-    return any(options[name] is not None for name in _ROLL_OPTIONS)
+    return any(is_given(command, name.replace(".", "_")) for name in _ROLL_SETTINGS)
 
 
 def batch_settings(options: dict[str, Any]) -> BatchSettings:
@@ -117,12 +112,8 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
 
 def partition_settings(options: dict[str, Any]) -> PartitionSettings:
     """How segments roll, and the topic's id. Raises UsageError if that is none."""
-    hours = options["roll_hours"]
-    segment_ms = options["roll_ms"] or (hours * _HOUR_MS if hours else SEGMENT_MS)
     topic_id = options["topic_id"]
     if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
         raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
-    roll = RollSettings(
-        options["segment_bytes"] or SEGMENT_BYTES, segment_ms, options["index_max_bytes"] or SEGMENT_INDEX_BYTES
-    )
+    roll = RollSettings(options["segment_bytes"], options["segment_ms"], options["segment_index_bytes"])
     return PartitionSettings(roll, options["index_interval_bytes"], topic_id)

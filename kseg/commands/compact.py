@@ -9,7 +9,7 @@ import click
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.cleaner_options import cleaner_options, cleaner_settings
-from kseg.commands.options import cluster_metadata_option, new_directory_option, report_form_option
+from kseg.commands.options import cluster_metadata_option, new_directory_option, output_option
 from kseg.errors import UsageError
 from kseg.log.compact.compact import compact_partition
 from kseg.log.compact.filter import Gone
@@ -24,10 +24,10 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@new_directory_option(form_option="--format")
+@new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only tell how much would go.")
 @cleaner_options
-@report_form_option("text", "json")
+@output_option("text", "json")
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
 @cluster_metadata_option
 @reads_archives("path")
@@ -38,7 +38,7 @@ def compact(
     path: Path,
     directory: Path | None,
     dry_run: bool,
-    form: str,
+    output: str,
     quiet: bool,
     cluster_metadata: Path | None,
     **options: Any,
@@ -48,8 +48,8 @@ def compact(
     \b
     Examples:
       kseg compact orders-0/ --dry-run
-      kseg compact orders-0/ -o cleaned/orders-0
-      kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 --format json -o cleaned/orders-0
+      kseg compact orders-0/ --to cleaned/orders-0
+      kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 -o json --to cleaned/orders-0
 
     PATH is a partition's directory; with --dry-run it may hold several. Tombstones, transaction markers and empty
     batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything after the
@@ -57,7 +57,7 @@ def compact(
     if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
     """
     if dry_run == (directory is not None):
-        raise UsageError("give either -o for a new directory, or --dry-run")
+        raise UsageError("give either --to for a new directory, or --dry-run")
     if directory is None:
         partitions = list(partitions_at(path, Refusals()))
     else:
@@ -73,6 +73,6 @@ def compact(
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, form, quiet=quiet)
+        write_compacted(partition, done, output, quiet=quiet)
     flush_stdout()
     command.exit(int(without_key > 0))

@@ -8,7 +8,7 @@ import click
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
-from kseg.commands.parameters import Number, int_number, long_number
+from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
@@ -45,12 +45,12 @@ _LARGEST_BODY = 1 << 40
 @click.option("--index-sanity-check", is_flag=True, help="Only check of an index what a broker checks at start.")
 @click.option(
     "--max-message-size",
-    type=int_number(),
-    default=MAX_MESSAGE_SIZE,
+    type=Size(0, LARGEST_INT),
+    default=size_text(MAX_MESSAGE_SIZE),
     show_default=True,
     help="Largest batch to check an index by.",
 )
-@click.option("--max-bytes", type=long_number(), help="Print only batches that lie in the first bytes.")
+@click.option("--max-bytes", type=Size(0), help="Print only batches that lie in the first bytes.")
 @click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode keys.")
 @click.option(
     "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
@@ -70,10 +70,10 @@ _LARGEST_BODY = 1 << 40
 @click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
 @click.option(
     "--max-decompressed",
-    type=Number(1, _LARGEST_BODY),
-    default=DEFAULT_LIMIT,
+    type=Size(1, _LARGEST_BODY),
+    default=size_text(DEFAULT_LIMIT),
     show_default=True,
-    help="Largest body, in bytes.",
+    help="Largest body of a compressed batch.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
 @raw_option

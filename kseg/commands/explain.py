@@ -22,7 +22,7 @@ from kseg.output.talk import talk
 @click.option("--position", type=long_number(), help="Only what holds the byte at this position.")
 @click.option("--batch", type=Number(0, LARGEST_LONG - 1), help="Only this batch, entry or line; the first is 0.")
 @output_option("text", "json", "html", "svg")
-@click.option("--format", "name", type=click.Choice([*FORMATS, "all"]), help="The table of a format; needs no file.")
+@click.option("--grammar", "name", type=click.Choice([*FORMATS, "all"]), help="The table of a format; needs no file.")
 @color_option
 @reads_archives("path")
 @click.pass_context
@@ -43,7 +43,7 @@ def explain(
       kseg explain 00000000000000203000.log --batch 0
       kseg explain 00000000000000203000.log --offset 203500 -o html > batch.html
       kseg explain 00000000000000203000.index --position 16
-      kseg explain --format record-batch
+      kseg explain --grammar record-batch
 
     PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
     batches, positions count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
@@ -54,7 +54,7 @@ def explain(
         write_format(name, output)
         return
     if path is None:
-        raise UsageError("give a file, or --format")
+        raise UsageError("give a file, or --grammar")
     if path.is_dir():
         next(find_partitions([path]), None)  # raises an error if there is nothing
         raise UsageError("is a directory: give a file in it", path)

@@ -104,12 +104,13 @@ def ls(
     is in the same log directory, and then Kafka's defaults.
     """
     writer = RowWriter(output, color, csv_safe=csv_safe)
-    settings = listing_settings(options)
+    zone = parse_zone(options["zone"])
+    settings = listing_settings(options, zone)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     processes = processes_beside_others(processes, gentle=gentle)
     if options["cache"] and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
-    zone, selection = parse_zone(options["zone"]), selection_of(options)
+    selection = selection_of(options)
     columns = ListingColumns(settings.deep, not selection.is_everything, settings.cache, zone)
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, totals = Refusals(), Totals(has_selection=columns.selected)

@@ -12,12 +12,12 @@ from kseg.system.new_directory import check_absent, new_directory
 def new_directory_of(
     directory: Path | None, *, dry_run: bool, beside: Iterable[Path | None]
 ) -> AbstractContextManager[Path | None]:
-    """The directory of -o, for `with`; None with --dry-run.
+    """The directory of --to, for `with`; None with --dry-run.
 
     Raises UsageError without both, or if the directory is there, or inside what is read: `beside`.
     """
     if directory is None and not dry_run:
-        raise UsageError("give -o DIRECTORY, or --dry-run")
+        raise UsageError("give --to DIR, or --dry-run")
     if directory is None:
         return nullcontext()
     check_absent(directory)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kseg.commands.parameters import NewDirectory, int_number
+from kseg.commands.parameters import int_number
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction
@@ -174,18 +174,11 @@ def zone_option(command: Command) -> Command:
 
 
 def new_directory_option(
-    help_text: str = "The new directory.", *, form_option: str | None = None, required: bool = False
+    help_text: str = "The new directory: it must not exist yet, or be empty.", *, required: bool = False
 ) -> Callable[[Command], Command]:
-    """`-o/--output` of a command that makes a directory; `form_option` names the form of its report, if it has one."""
+    """`--to`: the directory that a command makes."""
     return click.option(
-        "-o", "--output", "directory", required=required, type=NewDirectory(form_option), help=help_text
-    )
-
-
-def report_form_option(*forms: str) -> Callable[[Command], Command]:
-    """`--format`, one of some forms of a report; the first is the default."""
-    return click.option(
-        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help="Of the report."
+        "--to", "directory", metavar="DIR", required=required, type=click.Path(path_type=Path), help=help_text
     )
 
 

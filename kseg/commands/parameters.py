@@ -1,16 +1,17 @@
-"""Types of options: numbers within bounds, sizes, pairs of names, and directories to create."""
+"""Types of options: numbers within bounds, sizes, pairs of names."""
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
-FORMS = ("text", "json", "csv", "table")
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+_UNITS: dict[str, int] = {
+    "": 1,
+    **{unit: 1000**power for power, unit in enumerate("KMGT", 1)},
+    **{f"{unit}I": 1024**power for power, unit in enumerate("KMGT", 1)},
+}
 _FOLDERS = ("topic", "partition", "date")
 
 
@@ -45,16 +46,30 @@ ANY_LONG = long_number(-LARGEST_LONG - 1)
 
 
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Bytes: a number, with B, KB, MB, GB, KiB, MiB or GiB if wanted."""
+    """Bytes from `least` to `most`: a number, with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB if wanted."""
 
     name = "SIZE"
 
+    def __init__(self, least: int = 1, most: int = LARGEST_LONG) -> None:
+        self.least, self.most = least, most
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes; fails if they aren't more than none."""
-        match = re.fullmatch(r"([0-9]{1,18})\s*([KMG]I?|)B?", str(value).upper())
-        if match is None or int(match[1]) == 0:
-            self.fail(f"{value!r} is no size such as 256MB or 64MiB.", param, ctx)
-        return int(match[1]) * _UNITS[match[2]]
+        """The bytes; fails if they aren't such a number, or are out of bounds."""
+        match = re.fullmatch(r"([+-]?[0-9]{1,25}) ?([KMGT]I?|)B?", str(value).upper())
+        size = None if match is None else int(match[1]) * _UNITS[match[2]]
+        if size is None or not self.least <= size <= self.most:
+            bounds = f"from {size_text(self.least)} to {size_text(self.most)}"
+            self.fail(f"{str(value)!r} isn't a size {bounds}: give bytes, or 64MB, 1GiB", param, ctx)
+        return size
+
+
+def size_text(size: int) -> str:
+    """A size as `Size` takes it, exactly: `1GiB`, or bytes."""
+    for unit in ("TI", "GI", "MI", "KI"):
+        count, rest = divmod(size, _UNITS[unit])
+        if size > 0 and not rest:
+            return f"{count}{unit[0]}iB"
+    return str(size)
 
 
 class DecoderName(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
@@ -94,32 +109,6 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         if not equals:
             self.fail(f"{value!r} has no =.", param, ctx)
         return name, text
-
-
-class NewDirectory(click.Path):
-    """A directory to create; not the name of a form of output, which `-o` takes in other commands."""
-
-    def __init__(self, form_option: str | None = None) -> None:
-        """Takes the option for the report's form, if the command has one."""
-        super().__init__(path_type=Path)
-        self.name = "directory"
-        self._form_option = form_option
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path; fails if it is the name of a form of output, including the command's own."""
-        own = self._own_forms(ctx)
-        if value in own or value in FORMS:
-            form = f"the report's form is {self._form_option} {value}; " if value in own else ""
-            self.fail(f"-o is the new directory here: {form}./{value} is a directory with that name", param, ctx)
-        path: Path = super().convert(value, param, ctx)  # type: ignore[assignment, arg-type]
-        return path
-
-    def _own_forms(self, ctx: click.Context | None) -> Sequence[str]:
-        """The choices of the option for the report's form."""
-        for each in () if ctx is None else ctx.command.params:
-            if self._form_option in each.opts and isinstance(each.type, click.Choice):
-                return each.type.choices
-        return ()
 
 
 def is_given(command: click.Context, name: str) -> bool:

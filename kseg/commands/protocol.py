@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kseg.commands.options import output_option, raw_option, redact_options, redaction_of
-from kseg.commands.parameters import Number, int_number
+from kseg.commands.parameters import Size, int_number, size_text
 from kseg.protocol.frame_input import InputForm
 from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.splitter import MAX_FRAME
@@ -17,7 +17,7 @@ _LARGEST_FRAME = (1 << 31) - 1
 @click.command()
 @click.argument("path", metavar="[FILE|-]", default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
-    "--format",
+    "--from",
     "form",
     type=click.Choice([str(form) for form in InputForm]),
     help="Form of the input; by default its bytes decide.",
@@ -32,10 +32,10 @@ _LARGEST_FRAME = (1 << 31) - 1
 @click.option("--shallow", is_flag=True, help="Of records print a line per batch.")
 @click.option(
     "--max-frame",
-    type=Number(64, _LARGEST_FRAME),
-    default=MAX_FRAME,
+    type=Size(64, _LARGEST_FRAME),
+    default=size_text(MAX_FRAME),
     show_default=True,
-    help="Largest frame, in bytes; a larger size is damage. Like Kafka's socket.request.max.bytes.",
+    help="Largest frame; a larger size is damage. Like Kafka's socket.request.max.bytes.",
 )
 @output_option("text", "json")
 @raw_option

@@ -17,8 +17,9 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
 )
-from kseg.commands.parameters import int_number
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.commands.parameters import size_text
+from kseg.commands.setting_options import setting_options
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.log.partition.log_dir import partitions_at
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import rebuilt_side_files
@@ -35,12 +36,12 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@new_directory_option("The new directory: it must not exist yet, or be empty.")
+@new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
-@click.option(
-    "--index-interval-bytes",
-    type=int_number(),
-    help=f"The topic's index.interval.bytes; by default from metadata or entries there, else {INDEX_INTERVAL_BYTES}.",
+@setting_options(
+    "index.interval.bytes",
+    default=None,
+    help=f"As index.interval.bytes; by default from metadata or entries there, else {size_text(INDEX_INTERVAL_BYTES)}.",
 )
 @processes_option
 @gentle_options
@@ -64,10 +65,10 @@ def reindex(
 
     \b
     Examples:
-      kseg reindex orders-0/ -o indexes
+      kseg reindex orders-0/ --to indexes
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
-    PATH is a partition's directory or a file in it: its indexes go to DIRECTORY. Or it is a log directory: each
+    PATH is a partition's directory or a file in it: its indexes go to DIR. Or it is a log directory: each
     partition gets its own directory there. The interval between entries comes from the topic's settings, if
     __cluster_metadata is next to the partition, or from the existing indexes. An index ends where its log is damaged;
     the exit status is then 1. `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they

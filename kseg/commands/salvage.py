@@ -13,11 +13,11 @@ from kseg.commands.options import (
     cluster_metadata_option,
     gentle_options,
     new_directory_option,
+    output_option,
     paths_argument,
     processes_beside_others,
     processes_option,
     progress_option,
-    report_form_option,
 )
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import find_replicas
@@ -32,14 +32,14 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @paths_argument
-@new_directory_option("The new directory: it must not exist yet, or be empty.", form_option="--format")
+@new_directory_option()
 @click.option(
     "--drop-unreadable",
     is_flag=True,
     help="Leave out batches whose CRC is right but whose records can't be read, where consumers would get stuck.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
-@report_form_option("text", "json")
+@output_option("text", "json")
 @processes_option
 @gentle_options
 @progress_option
@@ -52,7 +52,7 @@ def salvage(
     directory: Path | None,
     drop_unreadable: bool,
     dry_run: bool,
-    form: str,
+    output: str,
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
@@ -64,14 +64,14 @@ def salvage(
     \b
     Examples:
       kseg salvage orders-0/ --dry-run
-      kseg salvage orders-0/ -o saved
-      kseg salvage orders-0/ --drop-unreadable -o saved
-      kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 -o saved
+      kseg salvage orders-0/ --to saved
+      kseg salvage orders-0/ --drop-unreadable --to saved
+      kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to saved
 
     PATHS are partition directories, log directories or parents of these. If the same partition is there more
     than once, these are replicas: `salvage` combines what is intact in each. Offsets stay; indexes, leader epochs and
     producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata has the topic's id. Each partition
-    gets its own directory below DIRECTORY; batches whose offsets fit nowhere go to lost+found/ next to these. The exit
+    gets its own directory below DIR; batches whose offsets fit nowhere go to lost+found/ next to these. The exit
     status is 1 if something is lost, or if kept batches can't be read.
 
     Batches whose CRC is right, but whose records can't be read, are kept unchanged, since somebody may be able to read
@@ -87,13 +87,13 @@ def salvage(
     topic_ids, is_whole = TopicIds(cluster_metadata), True
     with target as unfinished, ProgressBar(progress) as bar:
         if unfinished is not None:
-            write_run(command.find_root().obj or (), form)
+            write_run(command.find_root().obj or (), output)
             flush_stdout()
         orders = (
             _SalvageOrder(name, partitions, None if unfinished is None else topic_ids.lost_by(partitions[0]))
             for name, partitions in replicas.items()
         )
-        work = partial(_salvaged, unfinished, form, keep_cache, drop_unreadable)
+        work = partial(_salvaged, unfinished, output, keep_cache, drop_unreadable)
         on_read = bar.counting("salvage", sum(_size_of(partitions) for partitions in replicas.values()))
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
@@ -120,7 +120,7 @@ def _cost_of(order: _SalvageOrder) -> int:
 
 
 def _salvaged(
-    directory: Path | None, form: str, keep_cache: bool, drop_unreadable: bool, order: _SalvageOrder, on_read: OnRead
+    directory: Path | None, output: str, keep_cache: bool, drop_unreadable: bool, order: _SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
     salvage, written = salvage_partition(
         order.name,
@@ -131,4 +131,4 @@ def _salvaged(
         topic_id=order.topic_id,
         on_read=on_read,
     )
-    yield salvage_report(salvage, written, form)
+    yield salvage_report(salvage, written, output)

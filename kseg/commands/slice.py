@@ -55,9 +55,9 @@ def slice(  # noqa: A001  the command's name
 
     \b
     Examples:
-      kseg slice orders-0/ --from-offset 203000 --to-offset 204000 -o piece/orders-0
-      kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 -o day/orders-0
-      kseg slice orders-0/ --drop-offset 203500 -o mended/orders-0
+      kseg slice orders-0/ --from-offset 203000 --to-offset 204000 --to piece/orders-0
+      kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 --to day/orders-0
+      kseg slice orders-0/ --drop-offset 203500 --to mended/orders-0
 
     PATH is a partition's directory. Offsets stay; a broker accepts the new directory. --drop-offset and --drop-key
     leave out records: only their batches are rewritten. If no record matches one of these, the rest is written, and the

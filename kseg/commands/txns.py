@@ -6,9 +6,8 @@ import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
-from kseg.commands.parameters import long_number
+from kseg.commands.setting_options import setting_options
 from kseg.log.partition.log_dir import find_partitions
-from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line
@@ -27,15 +26,7 @@ from kseg.views.transaction_rows import TransactionRows
     metavar="TIME",
     help="The current time, for ages: ISO 8601, milliseconds or now; by default the newest that brokers wrote there.",
 )
-@click.option(
-    "--max-transaction-timeout",
-    "timeout_ms",
-    type=long_number(),
-    metavar="MS",
-    default=MAXIMUM_TRANSACTION_MS,
-    show_default=True,
-    help="A transaction with a younger last record doesn't hang; like transaction.max.timeout.ms.",
-)
+@setting_options("transaction.max.timeout.ms")
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
@@ -50,7 +41,7 @@ def txns(
     only_open: bool,
     topic: str,
     now: str | None,
-    timeout_ms: int,
+    transaction_max_timeout_ms: int,
     bootstrap_server: str,
     output: str,
     csv_safe: bool,
@@ -76,7 +67,9 @@ def txns(
     """
     refuse = Refusals()
     found = list(find_partitions(paths, refuse))
-    reading = TransactionRows(found, time_or_none(now), timeout_ms, bootstrap_server, only_open=only_open)
+    reading = TransactionRows(
+        found, time_or_none(now), transaction_max_timeout_ms, bootstrap_server, only_open=only_open
+    )
     coordinators, others = reading.split(topic)
     writer = RowWriter(output, color, csv_safe=csv_safe)
     if coordinators and (output != "csv" or not others):

@@ -1,4 +1,4 @@
-"""Tables of the formats, made from the grammars, for `kseg explain --format` and docs/formats.md."""
+"""Tables of the formats, made from the grammars, for `kseg explain --grammar` and docs/formats.md."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -94,7 +94,7 @@ def _section(name: str) -> Iterator[str]:
 
 PAGE_TITLE = """# Formats
 
-This page is generated from the grammars in `kseg/formats/`; `kseg explain --format all` prints it. Integers are
+This page is generated from the grammars in `kseg/formats/`; `kseg explain --grammar all` prints it. Integers are
 big-endian. The first column is the position of a field; it is empty after a field of variable size.
 """
 

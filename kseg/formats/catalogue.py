@@ -49,4 +49,4 @@ FORMATS: dict[str, BinaryFormat] = {
     "kraft-version": BinaryFormat("Value of KRAFT_VERSION", "KRaft, from 3.8.", control.KRAFT_VERSION),
     "kraft-voters": BinaryFormat("Value of KRAFT_VOTERS", "KRaft, from 3.8.", control.VOTERS),
 }
-"""By the name that `kseg explain --format` takes."""
+"""By the name that `kseg explain --grammar` takes."""

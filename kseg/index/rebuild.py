@@ -12,13 +12,11 @@ from kseg.formats.entries import TRANSACTION_INDEX_VERSION
 from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
 from kseg.index.producer_state import EndMarker, ProducerStates, end_marker_in
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.kernel.fold_contract import EntryWriter, Event, HeaderFold
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
-
-INDEX_INTERVAL_BYTES = 4096
-"""`log.index.interval.bytes` / `index.interval.bytes`."""
 
 
 @dataclass(slots=True)

@@ -10,9 +10,10 @@ from kseg.errors import OpenError
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_state import ProducerStates
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES, RebuiltIndexes, rebuild
+from kseg.index.rebuild import RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.reading.damage import Damage
 

@@ -233,5 +233,5 @@ def write_format(name: str, form: str) -> None:
         page = whole_page() if name == "all" else format_page((name,))
         write_stdout(page.encode())
     else:
-        raise UsageError("--format goes with -o text or json")
+        raise UsageError("--grammar goes with -o text or json")
     flush_stdout()

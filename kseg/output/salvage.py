@@ -1,4 +1,4 @@
-"""What was saved, as lines of text, and as an object of `--format json`."""
+"""What was saved, as lines of text, and as an object of `-o json`."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -182,7 +182,7 @@ class SalvageReport(NamedTuple):
 
 
 def salvage_report(salvage: Salvage, written: Written, form: str) -> SalvageReport:
-    """The report on a partition, in a form of `--format`."""
+    """The report on a partition, in a form of `-o`."""
     content = salvage_object(salvage, written) if form == "json" else tuple(salvage_lines(salvage, written))
     return SalvageReport(salvage.is_whole, content)
 

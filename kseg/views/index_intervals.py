@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.log.partition.index_spacing import interval_by_spacing
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.views.metadata_beside import MetadataBeside

@@ -4,8 +4,9 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from kseg.kafka_defaults import UNLIMITED
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import UNLIMITED, RetentionSettings
+from kseg.log.partition.roll import RetentionSettings
 from kseg.views.metadata_beside import MetadataBeside, OnUnread
 from kseg.views.remote_tiers import RemoteCopies
 

@@ -16,11 +16,11 @@ from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACT
 from kseg.index.folding import events
 from kseg.index.headers import header_runs, is_intact
 from kseg.index.producer_state import EndMarker, ProducerState, end_marker_in
+from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
 from kseg.kernel.contract import VALID
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.log.verify.checks_of_producers import MAXIMUM_TRANSACTION_MS
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile

@@ -45,7 +45,7 @@ def dump(directory: Path, *arguments: str) -> bytes:
 def build(directory: Path, source: bytes, *options: str) -> run.Run:
     """Builds `built` of a file."""
     (directory / "source").write_bytes(source)
-    return kseg(directory, "build", "source", "-o", "built", "--timestamp", TIME, *options)
+    return kseg(directory, "build", "source", "--to", "built", "--timestamp", TIME, *options)
 
 
 def records(directory: Path, *options: str) -> list[dict[str, object]]:
@@ -105,7 +105,7 @@ def test_segments_begin_where_the_sources_did(tmp_path: Path) -> None:
 
 def test_what_dump_prints_can_be_piped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one\ntwo\n")))
-    ran = kseg(tmp_path, "build", "--format", "text", "-o", "built", "--timestamp", TIME)
+    ran = kseg(tmp_path, "build", "--from", "text", "--to", "built", "--timestamp", TIME)
     assert ran.stdout == b"built/00000000000000000000.log: offsets 0 to 1, 1 batches, 81 bytes\n"
     assert [record["value"] for record in records(tmp_path)] == ["one", "two"]
 
@@ -117,7 +117,7 @@ def test_records_have_the_time_given_or_their_own(tmp_path: Path) -> None:
 
 def test_without_a_time_it_is_now(tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(b"{}")
-    kseg(tmp_path, "build", "source", "-o", "built")
+    kseg(tmp_path, "build", "source", "--to", "built")
     (record,) = records(tmp_path)
     assert isinstance(record["timestamp"], int)
     assert record["timestamp"] > 1_790_000_000_000
@@ -143,7 +143,7 @@ def test_log_append_time_is_the_time_of_all(tmp_path: Path) -> None:
 
 
 def test_csv_columns_become_members(tmp_path: Path) -> None:
-    build(tmp_path, b"offset,key,value,header.h\n3,k,,x\n9,,v,\n", "--format", "csv")
+    build(tmp_path, b"offset,key,value,header.h\n3,k,,x\n9,,v,\n", "--from", "csv")
     first, second = records(tmp_path)
     assert (first["offset"], first["key"], first["value"], first["headers"]) == (
         3, "k", None, [{"key": "h", "value": "x"}],
@@ -153,10 +153,10 @@ def test_csv_columns_become_members(tmp_path: Path) -> None:
 
 def test_batches_end_at_their_size_or_count(tmp_path: Path) -> None:
     source = b"x\n" * 100
-    build(tmp_path, source, "--format", "text", "--batch-records", "30")
+    build(tmp_path, source, "--from", "text", "--batch-records", "30")
     assert [batch["count"] for batch in batches(tmp_path / "built")] == [30, 30, 30, 10]
     ran = kseg(
-        tmp_path, "build", "source", "-o", "small", "--format", "text", "--batch-size", "100", "--timestamp", TIME
+        tmp_path, "build", "source", "--to", "small", "--from", "text", "--batch-size", "100", "--timestamp", TIME
     )
     assert ran.status == 0
     sizes = [int(str(batch["size"])) for batch in batches(tmp_path / "small")]
@@ -187,8 +187,8 @@ def test_an_open_transaction_stays_open(tmp_path: Path) -> None:
     ("options", "reason", "bases"),
     [
         (["--segment-bytes", "200"], b"rolled by size", [0, 2, 4]),
-        (["--roll-ms", "1500"], b"rolled by time", [0, 2, 4]),
-        (["--index-max-bytes", "24", "--index-interval-bytes", "0"], b"rolled by index-full", [0, 2, 4]),
+        (["--segment-ms", "1500"], b"rolled by time", [0, 2, 4]),
+        (["--segment-index-bytes", "24", "--index-interval-bytes", "0"], b"rolled by index-full", [0, 2, 4]),
     ],
 )
 def test_segments_roll_by_kafkas_rules(options: list[str], reason: bytes, bases: list[int], tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_bad_standard_input_is_one_line_too(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(source)))
     separator = ["--key-separator", "="] if form == "text" else []
-    ran = kseg(tmp_path, "build", "-", "--format", form, *separator, "-o", "new/partition")
+    ran = kseg(tmp_path, "build", "-", "--from", form, *separator, "--to", "new/partition")
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: standard input: %b\n" % message)
     assert list(tmp_path.iterdir()) == []
 
@@ -269,7 +269,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        ran = kseg(tmp_path, "build", "source", "--format", "text", "-o", "new/partition")
+        ran = kseg(tmp_path, "build", "source", "--from", "text", "--to", "new/partition")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (ran.status, ran.stdout) == (2, b"")
@@ -278,7 +278,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kseg", "build", "--format", "text", "-o", "new/partition"]
+    command = [sys.executable, "-m", "kseg", "build", "--from", "text", "--to", "new/partition"]
     with started(command, tmp_path, stdin=PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun

@@ -18,7 +18,7 @@ def build(directory: Path, *lines: str, separator: bool = True) -> None:
     """A partition `t-0` of records KEY=VALUE, three to a segment; or of values alone."""
     (directory / "lines").write_text("".join(f"{line}\n" for line in lines))
     options = ["--segment-bytes", "1", "--batch-records", "3", *(["--key-separator", "="] if separator else [])]
-    assert run.kseg(["build", "lines", "--format", "text", "-o", "t-0", *options], directory).status == 0
+    assert run.kseg(["build", "lines", "--from", "text", "--to", "t-0", *options], directory).status == 0
     (directory / "lines").unlink()
 
 
@@ -35,7 +35,7 @@ def test_a_dry_run_tells_how_much_would_go(tmp_path: Path) -> None:
 
 def test_a_cleaned_copy_is_made(tmp_path: Path) -> None:
     build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
-    assert kseg(tmp_path, "t-0", "-o", "new/t-0", "-q").stdout == b""
+    assert kseg(tmp_path, "t-0", "--to", "new/t-0", "-q").stdout == b""
     shown = run.kseg(["dump", "new/t-0", "--template", "{offset} {key}"], tmp_path).stdout
     assert shown.decode().split("\n")[:-1] == ["2 a", "3 b", "4 c", "5 d", "6 x"]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["t-0"]
@@ -43,7 +43,7 @@ def test_a_cleaned_copy_is_made(tmp_path: Path) -> None:
 
 def test_json_has_every_count(tmp_path: Path) -> None:
     build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
-    ran = kseg(tmp_path, "t-0", "--dry-run", "--format", "json", "--dedupe-buffer-size", "96")
+    ran = kseg(tmp_path, "t-0", "--dry-run", "-o", "json", "--log-cleaner-dedupe-buffer-size", "96")
     told = json.loads(ran.stdout)
     assert (told["type"], told["records"], told["kept"], told["passes"]) == ("compaction", 6, 4, 2)
     assert told["gone"] == {"superseded": 2, "tombstone": 0, "aborted": 0, "marker": 0, "noKey": 0}
@@ -60,10 +60,10 @@ def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
     "arguments",
     [
         [PARTITION],
-        [PARTITION, "-o", "t-0", "--dry-run"],
-        [str(golden.ROOT / "logs" / "2.8.2"), "-o", "t-0"],
-        [PARTITION, "-o", f"{PARTITION}/new"],
-        [str(golden.ROOT / "damaged" / "004-torn-records"), "-o", "t-0", "--dedupe-buffer-size", "1"],
+        [PARTITION, "--to", "t-0", "--dry-run"],
+        [str(golden.ROOT / "logs" / "2.8.2"), "--to", "t-0"],
+        [PARTITION, "--to", f"{PARTITION}/new"],
+        [str(golden.ROOT / "damaged" / "004-torn-records"), "--to", "t-0", "--log-cleaner-dedupe-buffer-size", "1"],
     ],
 )
 def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_an_empty_log_has_an_end_and_no_largest_time(partition: str, end: int, e
 
 
 def test_records_that_slice_left_out_are_not_said_to_be_compacted(tmp_path: Path) -> None:
-    run.kseg(["slice", str(golden.ROOT / SAMPLE), "--drop-offset", "203500", "-o", "t-0"], tmp_path)
+    run.kseg(["slice", str(golden.ROOT / SAMPLE), "--drop-offset", "203500", "--to", "t-0"], tmp_path)
     ran = run.kseg(["lookup", "t-0", "--offset", "203500"], tmp_path)
     assert ran.status == 1
     assert b"its batch is there, but compaction or `slice` removed the record" in ran.stderr

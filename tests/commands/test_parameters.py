@@ -1,9 +1,8 @@
-"""Options that take numbers, releases, times and new directories: what they refuse, and the messages."""
-
-from pathlib import Path
+"""Options that take numbers, releases and times: what they refuse, and the messages."""
 
 import pytest
 
+from kseg.commands.parameters import Size
 from tests import golden, run
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
@@ -20,23 +19,15 @@ def refusal(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("command", "option", "value", "bounds"),
     [
-        ("dump", "--max-decompressed", "0", "1 to 1099511627776"),
-        ("dump", "--max-decompressed", "99999999999999", "1 to 1099511627776"),
-        ("dump", "--max-message-size", "-1", "0 to 2147483647"),
-        ("dump", "--max-bytes", "-1", "0 to 9223372036854775807"),
         ("dump", "--from-offset", "many", "-9223372036854775808 to 9223372036854775807"),
         ("dump", "--producer-id", "-2", "-1 to 9223372036854775807"),
         ("dump", "--limit", "9223372036854775808", "0 to 9223372036854775807"),
         ("dump", "--tail", "1_0", "0 to 9223372036854775807"),
         ("dump", "--tail", "\u0663", "0 to 9223372036854775807"),
-        ("ls", "--now", "-1", "0 to 9223372036854775807"),
-        ("ls", "--segment-bytes", "0", "1 to 2147483647"),
         ("ls", "--retention-ms", "-2", "-1 to 9223372036854775807"),
-        ("retain", "--retention-hours", "-2", "-1 to 2147483647"),
         ("explain", "--batch", "9223372036854775807", "0 to 9223372036854775806"),
         ("build", "--leader-epoch", "2147483648", "-1 to 2147483647"),
         ("build", "--epoch", "32768", "0 to 32767"),
-        ("reindex", "--index-interval-bytes", "4294967296", "0 to 2147483647"),
         ("verify", "-j", "0", "1 to 2147483647"),
     ],
 )
@@ -44,6 +35,40 @@ def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: s
     said = refusal(command, option, value, SAMPLE)
     assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
     assert f"'{value}' isn't a whole number from {bounds}; " in said
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value", "bounds"),
+    [
+        ("dump", "--max-decompressed", "0", "1 to 1TiB"),
+        ("dump", "--max-decompressed", "99999999999999", "1 to 1TiB"),
+        ("dump", "--max-decompressed", "2TB", "1 to 1TiB"),
+        ("dump", "--max-message-size", "-1", "0 to 2147483647"),
+        ("dump", "--max-bytes", "64MIBS", "0 to 9223372036854775807"),
+        ("dump", "--max-unpacked", "1.5GB", "1 to 1024TiB"),
+        ("ls", "--segment-bytes", "0", "1 to 2147483647"),
+        ("retain", "--retention-bytes", "-2", "-1 to 9223372036854775807"),
+        ("reindex", "--index-interval-bytes", "4294967296", "0 to 2147483647"),
+        ("build", "--batch-size", "\u0663", "1 to 2147483647"),
+    ],
+)
+def test_size_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:
+    said = refusal(command, option, value, SAMPLE)
+    assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
+    assert f"'{value}' isn't a size from {bounds}: give bytes, or 64MB, 1GiB; " in said
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("7", 7), ("7B", 7), ("64MB", 64_000_000), ("1GiB", 1 << 30), ("2 kib", 2048), ("3T", 3 * 10**12), ("5Ki", 5120)],
+)
+def test_a_size_has_a_unit_if_wanted(text: str, size: int) -> None:
+    assert Size().convert(text, None, None) == size
+
+
+def test_a_size_is_bytes_as_in_kafkas_tool() -> None:
+    shown = [run.kseg(["dump", "--max-bytes", size, SAMPLE], golden.ROOT) for size in ("102400", "100KiB")]
+    assert shown[0].stdout == shown[1].stdout != b""
 
 
 def test_release_is_written_in_ascii_digits() -> None:
@@ -59,15 +84,3 @@ def test_times_after_all_records_select_nothing(time: str) -> None:
 def test_times_before_all_records_select_all_of_them() -> None:
     ran = run.kseg(["dump", "--from-time", "-999999999999w", "--fields", "offset", SAMPLE], golden.ROOT)
     assert (ran.status, ran.stdout.count(b"\n"), ran.stderr) == (0, 6300, b"")
-
-
-@pytest.mark.parametrize(
-    ("command", "hint"),
-    [("salvage", "the report's form is --format json; "), ("retain", "the report's form is --format json; ")]
-    + [(name, "") for name in ("reindex", "slice", "build")],
-)
-def test_form_of_output_is_no_new_directory(command: str, hint: str, tmp_path: Path) -> None:
-    ran = run.kseg([command, str(golden.ROOT / SAMPLE), "-o", "json"], tmp_path)
-    assert ran.status == 2
-    assert f"-o is the new directory here: {hint}./json is a directory with that name;" in ran.stderr.decode()
-    assert list(tmp_path.iterdir()) == []

@@ -102,7 +102,7 @@ def test_dump_build_and_export_agree(codec: Codec, tmp_path: Path) -> None:
     log = str(write(tmp_path, codec=codec))
     shown = [(each.get("key"), each.get("value"), each["headers"]) for each in objects(tmp_path, log, *ALL)]
     (tmp_path / "lines").write_bytes(kseg(tmp_path, "dump", "-o", "json", "-q", log).stdout)
-    assert kseg(tmp_path, "build", "lines", "-o", "built/t-0", *ALL).status == 0
+    assert kseg(tmp_path, "build", "lines", "--to", "built/t-0", *ALL).status == 0
     built = [
         (each.get("key"), each.get("value"), each["headers"]) for each in objects(tmp_path, f"built/t-0/{0:020}.log")
     ]
@@ -187,10 +187,10 @@ def test_latest_per_key_is_reported_before_keys_are_redacted(tmp_path: Path) -> 
 
 def test_control_records_of_a_built_log_stay(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("alice\nbob\n")
-    options = ["--format", "text", "--producer-id", "7", "--transaction", "commit"]
-    assert kseg(tmp_path, "build", "lines", "-o", "first/t-0", *options).status == 0
+    options = ["--from", "text", "--producer-id", "7", "--transaction", "commit"]
+    assert kseg(tmp_path, "build", "lines", "--to", "first/t-0", *options).status == 0
     (tmp_path / "json").write_bytes(kseg(tmp_path, "dump", "-o", "json", "-q", "first/t-0").stdout)
-    assert kseg(tmp_path, "build", "json", "-o", "second/t-0", *ALL).status == 0
+    assert kseg(tmp_path, "build", "json", "--to", "second/t-0", *ALL).status == 0
     before, after = (objects(tmp_path, f"{place}/t-0/{0:020}.log") for place in ("first", "second"))
     assert before[2] == after[2]
     assert before[2]["control"]

@@ -14,7 +14,7 @@ from tests.run import kseg
 
 def test_indexes_of_a_partition_are_written(restored: Path, tmp_path: Path) -> None:
     source = restored / "logs" / "4.3.1" / "__cluster_metadata-0"
-    ran = kseg(["reindex", str(source), "-o", str(tmp_path / "new")], restored)
+    ran = kseg(["reindex", str(source), "--to", str(tmp_path / "new")], restored)
     assert ran.status == 0
     (log,) = source.glob("*.log")
     assert ran.stdout.decode() == f"{log}: .index same, .timeindex same\n"
@@ -23,7 +23,7 @@ def test_indexes_of_a_partition_are_written(restored: Path, tmp_path: Path) -> N
 
 def test_partitions_of_a_disk_have_directories_of_their_own(restored: Path, tmp_path: Path) -> None:
     source = restored / "logs" / "3.6.2"
-    assert kseg(["reindex", str(source), "-o", str(tmp_path / "new")], restored).status == 0
+    assert kseg(["reindex", str(source), "--to", str(tmp_path / "new")], restored).status == 0
     new = {path.relative_to(tmp_path / "new") for path in (tmp_path / "new").rglob("*.index")}
     assert new == {path.relative_to(source).with_suffix(".index") for path in source.rglob("*.log")}
 
@@ -36,7 +36,7 @@ def test_dry_run_only_compares(restored: Path, tmp_path: Path) -> None:
 
 
 def test_damage_ends_the_index_with_status_1(restored: Path, tmp_path: Path) -> None:
-    ran = kseg(["reindex", "damaged/210-wiped-batch", "-o", str(tmp_path / "new")], restored)
+    ran = kseg(["reindex", "damaged/210-wiped-batch", "--to", str(tmp_path / "new")], restored)
     assert ran.status == 1
     assert b"at position 237: bad-length: the indexes end here; `kseg salvage` continues after it" in ran.stdout
 
@@ -44,7 +44,7 @@ def test_damage_ends_the_index_with_status_1(restored: Path, tmp_path: Path) -> 
 def test_output_directory_must_be_given(restored: Path) -> None:
     ran = kseg(["reindex", "logs/3.6.2/plain-1"], restored)
     assert ran.status == 2
-    assert b"give -o DIRECTORY, or --dry-run" in ran.stderr
+    assert b"give --to DIR, or --dry-run" in ran.stderr
 
 
 def test_help_has_examples(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
     lines = b"".join(b"%0*d\n" % (size - 70, number) for number in range(300))
     (directory / "lines").write_bytes(lines)
     options = ["--batch-records", "1", "--segment-bytes", str(100 * size), "--index-interval-bytes", str(interval)]
-    ran = kseg(["build", "lines", "--format", "text", *options, "-o", "kafka-logs/t-0"], directory)
+    ran = kseg(["build", "lines", "--from", "text", *options, "--to", "kafka-logs/t-0"], directory)
     assert ran.status == 0
     assert ran.stdout.count(b".log:") >= 3
 
@@ -97,7 +97,7 @@ def test_a_missing_index_is_made_as_the_others_are(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "whole", tmp_path / "t-0")
     second = sorted((tmp_path / "t-0").glob("*.index"))[1]
     second.unlink()
-    assert kseg(["reindex", "t-0", "-o", "new"], tmp_path).status == 0
+    assert kseg(["reindex", "t-0", "--to", "new"], tmp_path).status == 0
     assert (tmp_path / "new" / second.name).read_bytes() == (tmp_path / "whole" / second.name).read_bytes()
 
 

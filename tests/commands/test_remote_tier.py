@@ -209,7 +209,7 @@ def test_log_without_a_tier_begins_where_it_is_local(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["retain --format json", "ls -o json"])
+@pytest.mark.parametrize("command", ["retain -o json", "ls -o json"])
 def test_local_retention_is_that_of_topics_with_a_tier(
     command: str, configs: dict[str, str], copied: int, decision: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
 
 
 def objects(*arguments: str, directory: Path = golden.ROOT) -> list[dict[str, Any]]:
-    lines = kseg(*arguments, "--format", "json", directory=directory).stdout.splitlines()
+    lines = kseg(*arguments, "-o", "json", directory=directory).stdout.splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -31,8 +31,8 @@ def segments(*arguments: str, directory: Path = golden.ROOT) -> list[dict[str, A
     [
         (["--now", "2026-10-09T09:47:09Z"], ["keep", "keep"]),
         (["--now", "2026-10-09T09:47:11Z"], ["delete-time", "keep"]),
-        (["--now", "2026-10-02T12:00Z", "--retention-hours", "1"], ["delete-time", "delete-time"]),
-        (["--now", "2026-10-02T12:00Z", "--retention-hours", "1", "--retention-ms", "-1"], ["keep", "keep"]),
+        (["--now", "2026-10-02T12:00Z", "--retention-ms", "3600000"], ["delete-time", "delete-time"]),
+        (["--now", "2026-10-02T12:00Z", "--retention-ms", "-1"], ["keep", "keep"]),
         (["--now", "2026-10-02T12:00Z", "--retention-bytes", "1324"], ["delete-size", "keep"]),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_segment_is_a_line(tmp_path: Path) -> None:
 
 
 def test_a_timeline_shows_when_each_segment_goes() -> None:
-    lines = kseg(PARTITION, "--now", "2026-10-05", "--format", "timeline").stdout.decode().splitlines()
+    lines = kseg(PARTITION, "--now", "2026-10-05", "-o", "timeline").stdout.decode().splitlines()
     assert lines[1] == "  2026-10-02T09:46:40Z to 2026-10-09T09:47:17Z"
     assert lines[2].startswith("  █·")
     assert "|" in lines[2]
@@ -55,16 +55,16 @@ def test_a_timeline_shows_when_each_segment_goes() -> None:
 
 
 def test_a_copy_is_made_of_one_partition(tmp_path: Path) -> None:
-    ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "-o", "copy/t-0", directory=tmp_path)
+    ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "--to", "copy/t-0", directory=tmp_path)
     assert ran.status == 0
     assert [path.name for path in (tmp_path / "copy/t-0").glob("*.log")] == ["00000000000000000119.log"]
-    assert kseg("logs/2.8.2", "-o", str(tmp_path / "other")).status == 2
+    assert kseg("logs/2.8.2", "--to", str(tmp_path / "other")).status == 2
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("form", ["text", "json", "timeline"])
 def test_where_all_segments_go_a_broker_has_rolled_an_empty_one(form: str, tmp_path: Path) -> None:
-    ran = kseg(PARTITION, "--now", "2026-12-01", "--format", form, "-o", "broker-lz4-0", directory=tmp_path)
+    ran = kseg(PARTITION, "--now", "2026-12-01", "-o", form, "--to", "broker-lz4-0", directory=tmp_path)
     assert ran.status == 0
     end = "00000000000000000150"
     copied = {path.name: path.read_bytes() for path in (tmp_path / "broker-lz4-0").iterdir()}
@@ -81,7 +81,7 @@ def test_where_all_segments_go_a_broker_has_rolled_an_empty_one(form: str, tmp_p
 
 
 def test_the_report_tells_what_was_copied(tmp_path: Path) -> None:
-    ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "-o", "copy", directory=tmp_path)
+    ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "--to", "copy", directory=tmp_path)
     assert ran.stdout.decode().splitlines()[-1] == "copy: 1 segment copied"
 
 
@@ -89,7 +89,7 @@ def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
     partition = Path(shutil.copytree(PARTITION, tmp_path / "broker-lz4-0"))
     snapshot = "00000000000000000150.snapshot"
     (partition / snapshot).unlink()
-    assert kseg("broker-lz4-0", "--now", "2026-12-01", "-o", "copy", directory=tmp_path).status == 0
+    assert kseg("broker-lz4-0", "--now", "2026-12-01", "--to", "copy", directory=tmp_path).status == 0
     assert (tmp_path / "copy" / snapshot).read_bytes() == (Path(PARTITION) / snapshot).read_bytes()
 
 
@@ -111,17 +111,9 @@ def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
 
 
 def test_options_come_before_the_topics_settings() -> None:
-    found = decisions("--retention-hours", "1")
+    found = decisions("--retention-ms", "3600000")
     assert found["__share_group_state"] == {("delete-time", True)}
     assert found["compacted-txn"] == {("keep", False)}
-
-
-@pytest.mark.parametrize(("form", "hint"), [("timeline", "the report's form is --format timeline; "), ("csv", "")])
-def test_the_name_of_a_form_is_no_directory(form: str, hint: str, tmp_path: Path) -> None:
-    ran = kseg(PARTITION, "-o", form, directory=tmp_path)
-    assert ran.status == 2
-    assert f"-o is the new directory here: {hint}./{form} is a directory with that name" in ran.stderr.decode()
-    assert not (tmp_path / form).exists()
 
 
 def metadata_copy(tmp_path: Path, newest: int) -> Path:
@@ -147,7 +139,7 @@ def test_cluster_metadata_go_by_their_snapshots_and_never_the_active_segment(
     command: str, newest: int, now: str, wanted: list[str], tmp_path: Path
 ) -> None:
     metadata_copy(tmp_path, newest)
-    form = ["--format", "json"] if command == "retain" else ["-o", "json"]
+    form = ["-o", "json"]
     moment = now if command == "retain" else str(parse_time(now))
     ran = run.kseg([command, "__cluster_metadata-0", "--retention-ms", "1", "--now", moment, *form], tmp_path)
     found = [json.loads(line) for line in ran.stdout.splitlines()]

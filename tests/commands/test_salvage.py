@@ -27,7 +27,7 @@ def state(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_report_says_what_is_lost_and_how_to_go_on(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+    ran = kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
     text = ran.stdout.decode()
     assert ran.status == 1
     lost = re.search(r"offsets lost: (\d+) to (\d+), \d+ of them \(damage\); next good offset (\d+)", text)
@@ -40,7 +40,7 @@ def test_report_says_what_is_lost_and_how_to_go_on(damaged: Path, tmp_path: Path
 
 def test_source_is_not_touched(damaged: Path, tmp_path: Path) -> None:
     before = state(damaged)
-    kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+    kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
     assert state(damaged) == before
 
 
@@ -48,7 +48,7 @@ def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Pa
     before = state(tmp_path)
     dry = kseg(["salvage", str(damaged), "--dry-run"], tmp_path)
     assert state(tmp_path) == before
-    saved = kseg(["salvage", str(damaged), "-o", "saved"], tmp_path)
+    saved = kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
     _, *lines = saved.stdout.splitlines()  # the first says which kseg wrote it, and when
     assert dry.stdout.splitlines() == [line for line in lines if not line.startswith(b"  wrote ")]
     assert (dry.status, dry.stderr) == (saved.status, saved.stderr)
@@ -58,24 +58,24 @@ def test_dry_run_names_open_transactions(restored: Path, tmp_path: Path) -> None
     source = str(restored / "logs" / "2.3.1" / "txn-1")
     dry = kseg(["salvage", source, "--dry-run"], tmp_path).stdout
     assert b"producer 9: its transaction from offset 98 on has no end left" in dry
-    saved = kseg(["salvage", source, "-o", "saved"], tmp_path).stdout
+    saved = kseg(["salvage", source, "--to", "saved"], tmp_path).stdout
     assert all(line in saved for line in dry.splitlines())
 
 
 def test_kept_batch_says_where_consumers_go_on(restored: Path, tmp_path: Path) -> None:
     source = str(restored / "damaged" / "066-codec-5")
-    ran = kseg(["salvage", source, "-o", "kept"], tmp_path)
+    ran = kseg(["salvage", source, "--to", "kept"], tmp_path)
     assert ran.status == 1
     assert re.search(rb"kept as it is: .* bad-codec: .*; consumers that fail there go on at offset \d+\n", ran.stdout)
     assert b"--drop-unreadable leaves such batches out" in ran.stdout
-    ran = kseg(["salvage", source, "--drop-unreadable", "-o", "dropped"], tmp_path)
+    ran = kseg(["salvage", source, "--drop-unreadable", "--to", "dropped"], tmp_path)
     assert (ran.status, b"kept as it is" in ran.stdout) == (1, False)
     assert re.search(rb"lost in .*: \d+ bytes, bad-codec", ran.stdout)
     assert re.search(rb"offsets lost: \d+ to \d+, \d+ of them \(damage\)", ran.stdout)
 
 
 def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "--dry-run", "--format", "json"], tmp_path)
+    ran = kseg(["salvage", str(damaged), "--dry-run", "-o", "json"], tmp_path)
     report = json.loads(ran.stdout)
     (hole,) = report["holes"]
     assert hole["nextGoodOffset"] == hole["lastOffset"] + 1
@@ -84,14 +84,14 @@ def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
 
 
 def test_whole_partition_is_saved_with_status_0(restored: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(restored / "logs" / "2.3.1" / "txn-1"), "-o", str(tmp_path / "saved")], restored)
+    ran = kseg(["salvage", str(restored / "logs" / "2.3.1" / "txn-1"), "--to", str(tmp_path / "saved")], restored)
     assert ran.status == 0
     assert kseg(["verify", "saved/txn-1", "-q"], tmp_path).status == 0
 
 
 def test_each_partition_of_a_disk_has_its_own_directory(restored: Path, tmp_path: Path) -> None:
     source = restored / "logs" / "3.6.2"
-    ran = kseg(["salvage", str(source), "-o", str(tmp_path / "saved")], restored)
+    ran = kseg(["salvage", str(source), "--to", str(tmp_path / "saved")], restored)
     assert ran.status == 0
     assert {path.name for path in (tmp_path / "saved").iterdir()} == {
         path.parent.name for path in source.glob("*/*.log")
@@ -99,13 +99,13 @@ def test_each_partition_of_a_disk_has_its_own_directory(restored: Path, tmp_path
 
 
 def test_directory_that_holds_something_is_refused(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "-o", str(damaged.parent)], tmp_path)
+    ran = kseg(["salvage", str(damaged), "--to", str(damaged.parent)], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
     assert b"exists already: give a new or an empty directory" in ran.stderr
 
 
 def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "-o", str(damaged / "new")], tmp_path)
+    ran = kseg(["salvage", str(damaged), "--to", str(damaged / "new")], tmp_path)
     assert ran.status == 2
     assert b"which is read: kseg writes nothing there" in ran.stderr
 
@@ -113,12 +113,12 @@ def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -
 def test_output_directory_must_be_given(damaged: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged)], tmp_path)
     assert ran.status == 2
-    assert b"give -o DIRECTORY, or --dry-run" in ran.stderr
+    assert b"give --to DIR, or --dry-run" in ran.stderr
 
 
 def test_nothing_is_left_where_there_is_nothing_to_salvage(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    ran = kseg(["salvage", "empty", "-o", "saved"], tmp_path)
+    ran = kseg(["salvage", "empty", "--to", "saved"], tmp_path)
     assert ran.status == 2
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 

@@ -16,7 +16,7 @@ def kseg(directory: Path, *arguments: str) -> run.Run:
 
 
 def test_a_piece_is_written_and_reported(tmp_path: Path) -> None:
-    ran = kseg(tmp_path, SOURCE, "--from-offset", "203150", "--to-offset", "203200", "-o", "new/t-0")
+    ran = kseg(tmp_path, SOURCE, "--from-offset", "203150", "--to-offset", "203200", "--to", "new/t-0")
     assert ran.status == 0
     assert ran.stdout.decode().splitlines() == [
         "new/t-0/00000000000000203100.log: offsets 203100 to 203199, 1 batches, "
@@ -26,12 +26,12 @@ def test_a_piece_is_written_and_reported(tmp_path: Path) -> None:
 
 
 def test_times_are_given_as_people_write_them(tmp_path: Path) -> None:
-    assert kseg(tmp_path, SOURCE, "--to-time", "2020-02-13T12:37:58.311Z", "-o", "t-0", "-q").stdout == b""
+    assert kseg(tmp_path, SOURCE, "--to-time", "2020-02-13T12:37:58.311Z", "--to", "t-0", "-q").stdout == b""
     assert run.kseg(["verify", "t-0"], tmp_path).stdout == b"ok\n"
 
 
 def test_a_poison_pill_is_left_out(tmp_path: Path) -> None:
-    ran = kseg(tmp_path, SOURCE, "--drop-offset", "203500", "-o", "t-0")
+    ran = kseg(tmp_path, SOURCE, "--drop-offset", "203500", "--to", "t-0")
     assert b"1 rebuilt, 1 records left out" in ran.stdout
     shown = run.kseg(["dump", "-o", "json", "--only", "records", "t-0"], tmp_path).stdout
     assert b'"offset":203499,' in shown
@@ -41,8 +41,8 @@ def test_a_poison_pill_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--from-offset", "1000000", "-o", "t-0"], 2),
-        (["--from-time", "soon", "-o", "t-0"], 2),
+        (["--from-offset", "1000000", "--to", "t-0"], 2),
+        (["--from-time", "soon", "--to", "t-0"], 2),
         ([], 2),
     ],
 )
@@ -53,20 +53,20 @@ def test_nothing_is_left_behind_where_it_fails(arguments: list[str], status: int
 
 def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
     source = str(golden.ROOT / "damaged" / "004-torn-records")
-    ran = kseg(tmp_path, source, "-o", "t-0")
+    ran = kseg(tmp_path, source, "--to", "t-0")
     assert ran.status == 1
     assert b"`kseg salvage` saves what is intact" in ran.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_written_into_the_source(tmp_path: Path) -> None:
-    assert kseg(tmp_path, SOURCE, "-o", f"{SOURCE}/piece").status == 2
+    assert kseg(tmp_path, SOURCE, "--to", f"{SOURCE}/piece").status == 2
 
 
 def test_a_batch_that_can_not_be_searched_for_a_key_is_damage(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(batch(BatchHeader(attributes=5, count=1), body=b"?"))
-    ran = run.kseg(["slice", "t-0", "--drop-key", "k", "-o", "out"], tmp_path)
+    ran = run.kseg(["slice", "t-0", "--drop-key", "k", "--to", "out"], tmp_path)
     assert ran.status == 1
     assert ran.stderr.startswith(b"kseg: t-0/00000000000000000000.log: at position 0: unknown codec 5 ")
     assert ran.stderr.endswith(b": `kseg salvage` saves what is intact\n")
@@ -95,7 +95,7 @@ def offsets(directory: Path, partition: str) -> list[int]:
 )
 def test_a_key_means_what_it_means_to_dump(key: str, left: list[int], tmp_path: Path) -> None:
     built(tmp_path)
-    assert kseg(tmp_path, "t-0", "--drop-key", key, "-o", "new/t-0", "-q").status == 0
+    assert kseg(tmp_path, "t-0", "--drop-key", key, "--to", "new/t-0", "-q").status == 0
     assert offsets(tmp_path, "new/t-0") == left
     chosen = run.kseg(["dump", "t-0", "--key", key, "--template", "{offset}"], tmp_path).stdout
     assert sorted([*map(int, chosen.split()), *left]) == [0, 1, 2, 3]
@@ -103,7 +103,7 @@ def test_a_key_means_what_it_means_to_dump(key: str, left: list[int], tmp_path: 
 
 def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
     built(tmp_path)
-    assert kseg(tmp_path, "t-0", "--drop-key", "hex:f", "-o", "new").status == 2
+    assert kseg(tmp_path, "t-0", "--drop-key", "hex:f", "--to", "new").status == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
 )
 def test_leaving_nothing_out_is_said(arguments: tuple[str, ...], tmp_path: Path) -> None:
     built(tmp_path)
-    ran = kseg(tmp_path, "t-0", *arguments, "-o", "new/t-0", "-q")
+    ran = kseg(tmp_path, "t-0", *arguments, "--to", "new/t-0", "-q")
     assert ran.status == 1
     missed = next(
         f"{option} {given}"

@@ -98,7 +98,7 @@ def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted
     (row,) = csv.DictReader(io.StringIO(run.stdout.decode()))
     assert (row["isHanging"], row["durationMs"], row["abortCommand"]) == ("true", "900001", "")
     assert kseg(["txns", "orders-4", "--now", "903000"], tmp_path).status == 0
-    assert kseg(["txns", "orders-4", "--now", "3002", "--max-transaction-timeout", "1"], tmp_path).status == 1
+    assert kseg(["txns", "orders-4", "--now", "3002", "--transaction-max-timeout-ms", "1"], tmp_path).status == 1
     assert b"kafka-transactions.sh" not in kseg(["txns", "orders-4", "--now", "now"], tmp_path).stdout
 
 
@@ -228,7 +228,7 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
     assert b"and --now, or ask" in run.stderr
     assert b"note open-transaction: producer 8: open since offset 0; pay is CompleteCommit" in verified.stdout
     assert opened(tmp_path, "--now", "903001")["isHanging"] is True
-    assert opened(tmp_path, "--max-transaction-timeout", "1")["isHanging"] is True
+    assert opened(tmp_path, "--transaction-max-timeout-ms", "1")["isHanging"] is True
 
 
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:

@@ -40,8 +40,8 @@ READING = [
     "export orders-0 new --decode value=avro --schema PATH",
     "export orders-0 new --decode value=protobuf --message a --schema PATH",
     "export orders-0 new --decode value=avro --schema-registry PATH",
-    "reindex lost-0 -o new --cluster-metadata PATH",
-    "slice lost-0 -o new --cluster-metadata PATH",
+    "reindex lost-0 --to new --cluster-metadata PATH",
+    "slice lost-0 --to new --cluster-metadata PATH",
 ]
 """Command lines with an option that names a file."""
 
@@ -62,7 +62,7 @@ def test_a_pipe_a_device_and_a_huge_file_are_refused_at_once(line: str, path: st
 
 @pytest.mark.parametrize("form", ["json", "csv", "text"])
 def test_build_takes_no_endless_line(form: str, tmp_path: Path) -> None:
-    ran = kseg(tmp_path, "build", "/dev/zero", "--format", form, "-o", "new")
+    ran = kseg(tmp_path, "build", "/dev/zero", "--from", form, "--to", "new")
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
     assert "line 1 has more than" in ran.stderr
 

@@ -153,7 +153,7 @@ def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
         first = number * SEGMENT_BATCHES
         batches = (big_batch(place) for place in range(first, first + SEGMENT_BATCHES))
         write_segment(root / "plain" / "orders-0", batches, first * BATCH_RECORDS)
-    run.kseg(["reindex", "plain/orders-0", "--output", "indexed"], root)
+    run.kseg(["reindex", "plain/orders-0", "--to", "indexed"], root)
     return root
 
 

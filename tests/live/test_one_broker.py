@@ -179,7 +179,7 @@ def write_late(cluster: Cluster, partition: int, producer_id: int, epoch: int, t
 def test_the_same_transactions_hang(minutes: int, cluster: Cluster, compared: Compared) -> None:
     arguments = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", str(minutes))
     theirs = cluster.table("TransactionsCommand", *arguments)
-    ours = cluster.kseg("txns", "--open", "--now", "now", "--max-transaction-timeout", str(minutes * 60_000))
+    ours = cluster.kseg("txns", "--open", "--now", "now", "--transaction-max-timeout-ms", str(minutes * 60_000))
     fields = ("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset", "LastTimestamp")
     names = ("topic", "partition", "producerId", "producerEpoch", "coordinatorEpoch", "firstOffset", "lastTimestamp")
     compared.rows(
@@ -512,6 +512,6 @@ def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: Cluster) -> 
 
 
 def hanging(cluster: Cluster, *, is_hanging: bool) -> list[dict[str, Any]]:
-    arguments = ("--open", "--now", "now", "--max-transaction-timeout", "0")
+    arguments = ("--open", "--now", "now", "--transaction-max-timeout-ms", "0")
     rows = (row for row in cluster.kseg("txns", *arguments) if row["type"] == "transaction")
     return [row for row in rows if row["isHanging"] is is_hanging]

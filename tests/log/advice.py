@@ -303,7 +303,7 @@ def fresh(place: Place) -> Path:
 
 def reindex(place: Place) -> None:
     new = fresh(place)
-    kseg("reindex", place.partition, "-o", new)
+    kseg("reindex", place.partition, "--to", new)
     shutil.copytree(new, place.partition, dirs_exist_ok=True)
 
 
@@ -317,7 +317,7 @@ def salvage_from(*options: str, with_replica: bool = False) -> Step:
     def salvage(place: Place) -> None:
         new = fresh(place)
         sources = [place.partition, *([place.intact] if with_replica else [])]
-        kseg("salvage", *sources, "-o", new, *options)
+        kseg("salvage", *sources, "--to", new, *options)
         name = place.partition.name
         shutil.move(place.partition, place.scratch / f"damaged-{name}")
         shutil.copytree(new / name, place.partition)

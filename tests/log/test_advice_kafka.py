@@ -169,7 +169,7 @@ def test_advice_for_log_directories_makes_all_well(state: str, tmp_path_factory:
     for path in checkpoints:
         path.unlink()
     saved = tmp_path_factory.mktemp("saved") / "new"
-    assert run.kseg(["salvage", str(twice), str(second / twice.name), "-o", str(saved)], second).status == 0
+    assert run.kseg(["salvage", str(twice), str(second / twice.name), "--to", str(saved)], second).status == 0
     shutil.rmtree(second / twice.name)
     shutil.rmtree(twice)
     shutil.copytree(saved / twice.name, twice)

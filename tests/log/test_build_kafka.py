@@ -45,7 +45,7 @@ class Topic(NamedTuple):
     def build(self, directory: Path, *options: str) -> Path:
         (directory / "source").write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         options = (*self.options, "--timestamp", str(TIME), *options)
-        ran = run.kseg(["build", "source", "-q", "-o", "built", *options], directory)
+        ran = run.kseg(["build", "source", "-q", "--to", "built", *options], directory)
         assert (ran.status, ran.stderr) == (0, b"")
         return directory / "built"
 

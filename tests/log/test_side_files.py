@@ -16,10 +16,10 @@ LOGS = golden.ROOT / "logs" / "4.3.1"
 NAME = "compacted-txn-0"
 EPOCHS, METADATA = "leader-epoch-checkpoint", "partition.metadata"
 COMMANDS = [
-    ["reindex", NAME, "-o", "new"],
-    ["salvage", NAME, "-o", "new"],
-    ["slice", NAME, "-o", "new"],
-    ["compact", NAME, "-o", "new", "--producer-id-expiration-ms", "1000000000000"],
+    ["reindex", NAME, "--to", "new"],
+    ["salvage", NAME, "--to", "new"],
+    ["slice", NAME, "--to", "new"],
+    ["compact", NAME, "--to", "new", "--producer-id-expiration-ms", "1000000000000"],
 ]
 
 
@@ -96,7 +96,7 @@ def test_reindex_tells_what_was_missing_or_broken(disk: Path) -> None:
 def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
     before = (disk / NAME / EPOCHS).read_bytes()
     (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
-    assert made(disk, ["reindex", NAME, "-o", "new"])[EPOCHS] == before
+    assert made(disk, ["reindex", NAME, "--to", "new"])[EPOCHS] == before
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
     assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but 2 in its batch)" in lines
 
@@ -132,7 +132,7 @@ def test_reindex_empties_a_transaction_index_that_names_what_is_not_there(tmp_pa
     partition = edits.copy_partition(tmp_path, IDEMPOTENT)
     index = edits.logs(partition)[0].with_suffix(".txnindex")
     index.write_bytes(edits.ABORTED_TRANSACTION.pack(0, 4711, 1, 2, 3))
-    assert run.kseg(["reindex", str(partition), "-o", "new"], tmp_path).status == 0
+    assert run.kseg(["reindex", str(partition), "--to", "new"], tmp_path).status == 0
     assert (tmp_path / "new" / index.name).read_bytes() == b""
 
 
@@ -141,11 +141,11 @@ def test_metadata_may_lie_elsewhere(disk: Path) -> None:
     (disk / NAME / METADATA).unlink()
     (disk / "elsewhere").mkdir()
     (disk / "__cluster_metadata-0").rename(disk / "elsewhere" / "__cluster_metadata-0")
-    assert METADATA not in made(disk, ["slice", NAME, "-o", "new"])
+    assert METADATA not in made(disk, ["slice", NAME, "--to", "new"])
     shutil.rmtree(disk / "new")
     given = ["--cluster-metadata", "elsewhere"]
-    assert made(disk, ["slice", NAME, "-o", "new", *given])[METADATA] == before
-    ran = run.kseg(["slice", NAME, "-o", "newer", "--cluster-metadata", "nowhere"], disk)
+    assert made(disk, ["slice", NAME, "--to", "new", *given])[METADATA] == before
+    ran = run.kseg(["slice", NAME, "--to", "newer", "--cluster-metadata", "nowhere"], disk)
     assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
 
 
@@ -160,5 +160,5 @@ def test_a_broken_file_that_nothing_tells_of_is_named(disk: Path) -> None:
 def test_the_metadata_topic_has_an_id_that_is_always_the_same(disk: Path) -> None:
     before = (disk / "__cluster_metadata-0" / METADATA).read_bytes()
     (disk / "__cluster_metadata-0" / METADATA).unlink()
-    assert run.kseg(["slice", "__cluster_metadata-0", "-o", "new"], disk).status == 0
+    assert run.kseg(["slice", "__cluster_metadata-0", "--to", "new"], disk).status == 0
     assert (disk / "new" / METADATA).read_bytes() == before

@@ -145,7 +145,7 @@ def test_what_the_cleaner_of_0_11_leaves_is_well(tmp_path: Path) -> None:
         lines.append({"type": end})
     (tmp_path / "source").write_text("".join(json.dumps(line) + "\n" for line in lines))
     options = ["--producer-id", "7", "--transaction", "open", "--batch-records", "2", "-q"]
-    ran = run.kseg(["build", "source", "-o", "compacted-0", *options], tmp_path)
+    ran = run.kseg(["build", "source", "--to", "compacted-0", *options], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     place = tmp_path / "compacted-0"
     recover(tmp_path, [place])

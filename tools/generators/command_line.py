@@ -16,8 +16,8 @@ Made from `kseg COMMAND --help` by `python tools/generate.py`: edit the commands
 `KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` turns colours off. On a
 terminal, long tables go through `KSEG_PAGER`, else `PAGER`, else `less`; `cat` means no pager.
 
-`-o` chooses the form of the output. On commands that make a directory, such as `salvage` and `build`, it names that
-directory, and `--format` chooses the form of their report.
+`-o` chooses the form of the output, and `--to` names the new directory of a command that makes one; `--from` says which
+form the input has.
 
 """
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
 from kseg.index.producer_state import ProducerState, ProducerStates
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES
+from kseg.kafka_defaults import (
+    DEDUPE_BUFFER_SIZE,
+    DELETE_RETENTION_MS,
+    INDEX_INTERVAL_BYTES,
+    PRODUCER_EXPIRATION_MS,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
+)
 from kseg.log.partition.listing import ListingSettings, list_partition
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
-from kseg.log.partition.roll import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, RetentionSettings
+from kseg.log.partition.roll import RetentionSettings
 from kseg.log.partition.side_files import states_at
-
-DELETE_RETENTION_MS = 86_400_000
-"""`log.cleaner.delete.retention.ms` / `delete.retention.ms`."""
-PRODUCER_EXPIRATION_MS = 86_400_000
-"""`producer.id.expiration.ms`."""
-DEDUPE_BUFFER_SIZE = 134_217_728
-"""`log.cleaner.dedupe.buffer.size`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from kseg.index.folding import events
 from kseg.index.headers import first_header, header_runs, is_intact
 from kseg.index.producer_state import ProducerState, ProducerStates, read_end_marker
 from kseg.index.time_index import TimeIndex
+from kseg.kafka_defaults import UNLIMITED
 from kseg.kernel.fold_contract import Event
 from kseg.log.partition.metadata_retention import metadata_log_start
 from kseg.log.partition.partition_log import (
@@ -30,7 +31,6 @@ from kseg.log.partition.partition_log import (
 )
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import (
-    UNLIMITED,
     ClosedSegment,
     NextAppend,
     RetainedSegment,

@@ -8,7 +8,8 @@ from typing import BinaryIO, NamedTuple
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
 from kseg.index.producer_snapshot import build_producer_snapshot
 from kseg.index.producer_state import EndMarker, ProducerStates, parse_end_marker
-from kseg.index.rebuild import INDEX_INTERVAL_BYTES, IndexBuilder
+from kseg.index.rebuild import IndexBuilder
+from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
 from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kseg.log.partition.roll import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
 from kseg.reading.header import BatchHeader, parse_header

@@ -7,17 +7,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
 from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
-
-SEGMENT_BYTES = 1 << 30
-"""`log.segment.bytes` / `segment.bytes`."""
-SEGMENT_MS = 604_800_000
-"""`log.roll.ms`, `log.roll.hours` / `segment.ms`."""
-SEGMENT_INDEX_BYTES = 10 << 20
-"""`log.index.size.max.bytes` / `segment.index.bytes`."""
-RETENTION_MS = 604_800_000
-"""`log.retention.ms`, `.minutes`, `.hours` / `retention.ms`."""
-UNLIMITED = -1
-"""No retention. Default of `log.retention.bytes` / `retention.bytes`."""
+from kseg.kafka_defaults import RETENTION_MS, SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, UNLIMITED
 
 
 class Rolled(StrEnum):

@@ -8,6 +8,7 @@ from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
 from kseg.index.transaction_index import TransactionIndex
+from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
@@ -17,8 +18,6 @@ from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
 
-MAXIMUM_TRANSACTION_MS = 900_000
-"""The longest that a transaction may be open unless a broker says otherwise: `transaction.max.timeout.ms`."""
 MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
 _SEQUENCES = 0x7FFFFFFF
 

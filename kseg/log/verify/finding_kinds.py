@@ -26,7 +26,7 @@ class FindingKind(NamedTuple):
 
 _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-_SALVAGE = "Take an intact replica if there is one; otherwise `kseg salvage PATH -o DIR` keeps what is intact."
+_SALVAGE = "Take an intact replica if there is one; otherwise `kseg salvage PATH --to DIR` keeps what is intact."
 _CUT_AT_RECOVERY = (
     "Recovery cuts the log there and deletes all later segments; without recovery, every read there fails."
 )
@@ -34,15 +34,15 @@ _UNREADABLE_RECORDS = "The broker serves the batch, since its CRC is right, and 
 _DROP = (
     "Take an intact replica if there is one. Otherwise move consumers past the batch (`kafka-consumer-groups.sh"
     " --reset-offsets`), which keeps its bytes. If you can't move them, or if the cleaner fails at the batch,"
-    " `kseg salvage PATH --drop-unreadable -o DIR` leaves it out."
+    " `kseg salvage PATH --drop-unreadable --to DIR` leaves it out."
 )
 _REINDEX = (
-    "`kseg reindex PATH -o DIR` rebuilds it: put the new one in its place while the broker is down. Or delete the"
+    "`kseg reindex PATH --to DIR` rebuilds it: put the new one in its place while the broker is down. Or delete the"
     " segment's `.index`: at start a broker rebuilds all indexes of a segment that has no `.index`, but never only"
     " another one."
 )
 _REINDEX_EPOCHS = (
-    "`kseg reindex PATH -o DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
+    "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
     " just delete the file: after a clean stop no broker writes it again."
 )
 _REPLICA_OR_NOTHING = "Take an intact replica if there is one. Nothing else repairs it: the finding stays."
@@ -53,7 +53,7 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "The disk can't read some bytes of a log, or the log can't be opened.",
         "The broker fails there and takes the log directory offline. The contents of these blocks are lost here.",
-        "If the disk is failing, copy it first (`ddrescue`). Take an intact replica, or `kseg salvage PATH -o DIR`.",
+        "If the disk is failing, copy it first (`ddrescue`). Take an intact replica, or `kseg salvage PATH --to DIR`.",
     ),
     "bad-length": FindingKind(
         _ERROR,
@@ -84,14 +84,14 @@ FINDINGS: dict[str, FindingKind] = {
         "The last segment ends in the middle of a batch: the writer was stopped, or is writing right now.",
         "None for whole batches: a broker cuts off the incomplete one when it recovers the log.",
         "If a broker is running, run the command again. If the broker was killed, start it. If it was stopped cleanly,"
-        " it would cut nothing off and append after the incomplete batch: use `kseg salvage PATH -o DIR` first.",
+        " it would cut nothing off and append after the incomplete batch: use `kseg salvage PATH --to DIR` first.",
     ),
     "zero-tail": FindingKind(
         _NOTE,
         "The last segment ends in zeros: it is preallocated, or the machine failed before its data reached the disk.",
         "None if it is preallocated; otherwise the data there is lost. Recovery cuts the zeros off.",
         "Compare the log end offset with the other replicas'. If the file isn't preallocated and the broker was stopped"
-        " cleanly, it would fail there: use `kseg salvage PATH -o DIR` first.",
+        " cleanly, it would fail there: use `kseg salvage PATH --to DIR` first.",
     ),
     "cut-segment": FindingKind(
         _ERROR,
@@ -110,7 +110,7 @@ FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "The same batch, with the same offsets and the same CRC, is in the log twice.",
         "Consumers may get its records twice; a broker that recovers the log may fail.",
-        "`kseg salvage PATH -o DIR` keeps one of them.",
+        "`kseg salvage PATH --to DIR` keeps one of them.",
     ),
     "offsets-lost": FindingKind(
         _ERROR,
@@ -183,8 +183,8 @@ FINDINGS: dict[str, FindingKind] = {
         "leader-epoch-checkpoint is missing or empty, although the last batches have leader epochs.",
         "A replica truncates to its high watermark when leadership changes, as before KIP-101: acknowledged records may"
         " be lost, and replicas may differ. Lookups by leader epoch find nothing.",
-        "`kseg reindex PATH -o DIR` makes one from the log: put it in its place while the broker is down; after a clean"
-        " stop no broker writes it again. If the topic's `message.format.version` was just lowered below 0.11, do"
+        "`kseg reindex PATH --to DIR` makes one from the log: put it in its place while the broker is down; after a"
+        " clean stop no broker writes it again. If the topic's `message.format.version` was just lowered below 0.11, do"
         " nothing: a broker removes the file then.",
     ),
     "leader-epochs-cleared": FindingKind(
@@ -192,7 +192,7 @@ FINDINGS: dict[str, FindingKind] = {
         "The epochs of the first batches aren't in leader-epoch-checkpoint. A broker clears those below the log start"
         " offset (DeleteRecords), and all of them when the topic's message format is lowered.",
         "None: if asked for such an epoch, a broker answers with the first one that it knows.",
-        "Nothing; or move the file away and let `kseg reindex PATH -o DIR` make a new one from the log.",
+        "Nothing; or move the file away and let `kseg reindex PATH --to DIR` make a new one from the log.",
     ),
     "leader-epoch-beyond-end": FindingKind(
         _NOTE,
@@ -247,7 +247,7 @@ FINDINGS: dict[str, FindingKind] = {
         "A segment has no .index, or it has no .timeindex although other segments have one.",
         "None for the data. If the .index is missing, a broker rebuilds the segment's indexes at start. If only the"
         " .timeindex is, it makes an empty one: lookups by time and retention by time then go wrong.",
-        "`kseg reindex PATH -o DIR` makes them: put them in their place while the broker is down.",
+        "`kseg reindex PATH --to DIR` makes them: put them in their place while the broker is down.",
     ),
     "index-unreadable": FindingKind(
         _ERROR,
@@ -283,7 +283,7 @@ FINDINGS: dict[str, FindingKind] = {
         _NOTE,
         "An index of a segment that isn't the last one ends in zeros: the broker was killed before it could cut it.",
         "None: readers stop at the zeros. The file takes space.",
-        "Nothing, or `kseg reindex PATH -o DIR`.",
+        "Nothing, or `kseg reindex PATH --to DIR`.",
     ),
     "index-old-entries": FindingKind(
         _NOTE,
@@ -324,14 +324,14 @@ FINDINGS: dict[str, FindingKind] = {
         _WARNING,
         "A producer snapshot is cut, of an unknown version, or its CRC is wrong.",
         "None for the data: if a broker needs it at start, it deletes it and reads the log instead. Others stay.",
-        "`kseg reindex PATH -o DIR` makes a new one from the log: put it in its place while the broker is down.",
+        "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down.",
     ),
     "snapshot-content": FindingKind(
         _WARNING,
         "What a producer snapshot has about a producer contradicts the log up to the snapshot's offset.",
         "The broker may refuse that producer's next batch, accept a duplicate, or wait for a transaction that has"
         " ended.",
-        "`kseg reindex PATH -o DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
+        "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
         " delete a partition's only one: after a clean stop a broker then knows no producer and no open transaction.",
     ),
     "snapshot-beyond-end": FindingKind(
@@ -359,7 +359,7 @@ FINDINGS: dict[str, FindingKind] = {
         "A broker may refuse its log directory, or forget what was in the file.",
         "While the broker is down: delete a `*-offset-checkpoint` (it is written again; without"
         " log-start-offset-checkpoint, deleted records can be read again until they are deleted again);"
-        " `kseg reindex PATH -o DIR` makes leader-epoch-checkpoint and partition.metadata; copy meta.properties from"
+        " `kseg reindex PATH --to DIR` makes leader-epoch-checkpoint and partition.metadata; copy meta.properties from"
         " another log directory of the broker, but with the `directory.id` that `kseg metadata -o json` lists for this"
         " one (`logDirs`): a new id takes the partitions offline.",
     ),

@@ -1,0 +1,22 @@
+"""What Kafka's settings are unless a cluster has them otherwise."""
+
+SEGMENT_BYTES = 1 << 30
+"""`log.segment.bytes` / `segment.bytes`."""
+SEGMENT_MS = 604_800_000
+"""`log.roll.ms`, `log.roll.hours` / `segment.ms`."""
+SEGMENT_INDEX_BYTES = 10 << 20
+"""`log.index.size.max.bytes` / `segment.index.bytes`."""
+INDEX_INTERVAL_BYTES = 4096
+"""`log.index.interval.bytes` / `index.interval.bytes`."""
+RETENTION_MS = 604_800_000
+"""`log.retention.ms`, `.minutes`, `.hours` / `retention.ms`."""
+UNLIMITED = -1
+"""No retention. Default of `log.retention.bytes` / `retention.bytes`."""
+DELETE_RETENTION_MS = 86_400_000
+"""`log.cleaner.delete.retention.ms` / `delete.retention.ms`."""
+PRODUCER_EXPIRATION_MS = 86_400_000
+"""`producer.id.expiration.ms`."""
+DEDUPE_BUFFER_SIZE = 134_217_728
+"""`log.cleaner.dedupe.buffer.size`."""
+MAXIMUM_TRANSACTION_MS = 900_000
+"""The longest that a transaction may be open: `transaction.max.timeout.ms`."""

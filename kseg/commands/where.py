@@ -23,7 +23,9 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
 @click.option("--group", metavar="NAME", help="A consumer group, whose offsets are looked for.")
 @click.option("--transactional-id", metavar="NAME", help="A producer's transactional id, whose state is looked for.")
 @click.option("--key", metavar="KEY", help="A record's key: text, hex:… or base64:….")
-@click.option("--topic", help="With --key: the topic, to find its directory and its number of partitions.")
+@click.option(
+    "--topic", metavar="NAME", help="With --key: the topic, to find its directory and its number of partitions."
+)
 @click.option("--partitions", type=int_number(1), help="Number of the topic's partitions.")
 @click.option(
     "--partitioner",

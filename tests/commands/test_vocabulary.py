@@ -48,13 +48,13 @@ OUTPUT_FORMS = ("text", "json", "csv", "table", "html", "svg", "timeline", "kcat
 INPUT_FORMS = ("text", "json", "csv", "capture", "frames", "hex")
 VOCABULARY = {
     "--output": Word(is_one_of(*OUTPUT_FORMS), "-o"),
-    "--to": Word(has_metavar("DIR", "FILE")),
+    "--to": Word(has_metavar("DIR", "FILE", "DEST")),
     "--from": Word(is_one_of(*INPUT_FORMS)),
     "--as": Word(has_metavar("KIND")),
     "--grammar": Word(lambda option: isinstance(option.type, click.Choice)),
     "--format": Word(lambda option: isinstance(option.type, click.Choice) and "parquet" in option.type.choices),
     "-j": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
-    "--topic": Word(has_metavar("NAME|GLOB")),
+    "--topic": Word(has_metavar("NAME|GLOB", "NAME")),
     "--partition": Word(has_metavar("N,…")),
     "--from-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
     "--to-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
@@ -106,13 +106,7 @@ READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "proto
 TIMES_IN_UTC = {"salvage", "explain", "protocol", "reindex", "where"}
 """Commands whose times are about files and bytes, or that have none."""
 
-_PENDING = {
-    "--topic": [*READING, "where"],
-    "--partition": [name for name in READING if name != "metadata"],
-    **dict.fromkeys(("--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time"), EXPORTS),
-    "--control": EXPORTS,
-}
-PENDING = {(command, name) for name, commands in _PENDING.items() for command in commands}
+PENDING: set[tuple[str, str]] = set()
 """What isn't so yet. It only gets shorter: what has become right must go from here."""
 
 

@@ -7,7 +7,7 @@ import click
 
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
+from kseg.commands.options import color_option, csv_safe_option, quiet_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
@@ -77,7 +77,7 @@ _LARGEST_BODY = 1 << 40
     show_default=True,
     help="Largest body of a compressed batch.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@quiet_option
 @raw_option
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
@@ -132,6 +132,7 @@ def dump(
         selection=selection_of(options),
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
+        has_summary=not quiet,
         **options,
     )
     command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))

@@ -10,7 +10,7 @@ from kseg.commands.options import (
     cluster_metadata_option,
     new_directory_option,
     paths_argument,
-    quiet_writing_option,
+    quiet_option,
     zone_option,
 )
 from kseg.commands.parameters import long_number
@@ -42,7 +42,7 @@ from kseg.views.topic_ids import TopicIds
 @click.option(
     "--drop-key", multiple=True, help="Leave out all records with this key: text, hex:… or base64:…; may be repeated."
 )
-@quiet_writing_option
+@quiet_option
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context

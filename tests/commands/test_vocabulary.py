@@ -141,6 +141,12 @@ def test_an_option_is_only_where_it_belongs() -> None:
         assert command in ONLY_ON.get(long_name(option), COMMANDS), f"{command} {long_name(option)}"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_told_how_much_to_say(command: str) -> None:
+    own = {long_name(option) for name, option in options() if name == command}
+    assert own >= {"--quiet", "--verbose", "--color"}
+
+
 def test_names_that_are_gone_stay_away() -> None:
     found = {(command, name) for command, option in options() for name in option.opts if name in GONE}
     assert found <= PENDING

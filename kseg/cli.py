@@ -20,6 +20,7 @@ COMMANDS = {
     "lookup": "Find the record at an offset or a time, and show how.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
+    "get": "Print the bytes of one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain bytes: each field with its bytes, value and meaning.",
     "build": "Make a partition's directory from records.",

@@ -115,6 +115,7 @@ CASES = [
     *(("ls", ".", "-o", form) for form in ("text", "json", "csv", "table")),
     *(("lookup", EVIL, "--offset", "0", "--print-data-log", "-o", form) for form in ("text", "json")),
     ("lookup", EVIL, "--offset", "1", "--print-data-log"),
+    *(("get", EVIL, "--offset", "0", "--field", field) for field in ("value", "key", "header:none")),
     ("lookup", ".", "--offset", "1", "--topic", TOPIC, "--partition", "7"),
     *(("verify", ".", "-o", form) for form in ("text", "json")),
     *(("explain", LOG, "-o", form) for form in ("text", "json")),

@@ -1,5 +1,6 @@
 """What `verify` can find: each finding's id, severity, meaning, risk and next step, in one table."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -407,7 +408,11 @@ def explained(name: str) -> str:
     """What `--explain` prints of a finding, or of `all`: meaning, risk, next step. Raises UsageError for others."""
     if name != "all" and name not in FINDINGS:
         raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(FINDINGS)}")
-    kinds = FINDINGS if name == "all" else {name: FINDINGS[name]}
+    return explanation(FINDINGS if name == "all" else {name: FINDINGS[name]})
+
+
+def explanation(kinds: Mapping[str, FindingKind]) -> str:
+    """What people read of kinds: meaning, risk, next step."""
     return "\n".join(
         f"{each} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
         for each, kind in kinds.items()

@@ -41,6 +41,7 @@ from kseg.log.verify.checks_of_state import (
 from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
+from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
@@ -67,12 +68,24 @@ class Verified:
         return not any(finding.counts for finding in self.findings)
 
 
+OnSlice = Callable[[SegmentFiles, Slice], None]
+"""Takes a segment, and batches of its log that were read."""
+
+
 def verify_partition(
-    partition: PartitionLog, *, keep_cache: bool = False, on_read: Callable[[int], None] | None = None
+    partition: PartitionLog,
+    *,
+    keep_cache: bool = False,
+    on_read: Callable[[int], None] | None = None,
+    on_slice: OnSlice | None = None,
 ) -> Verified:
     """All findings in a partition.
 
-    `keep_cache`: leave what was read in the page cache. `on_read` takes the size of each log that was read.
+    Args:
+        partition: which one.
+        keep_cache: leave what was read in the page cache.
+        on_read: takes the size of each log that was read.
+        on_slice: takes the batches while they are read, for who wants to know something else about them.
     """
     findings = Findings()
     problems: list[KsegError] = []
@@ -82,7 +95,8 @@ def verify_partition(
         log.begin(number)
         producers.begin(segment)
         try:
-            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+            see = None if on_slice is None else partial(on_slice, segment)
+            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache, on_slice=see)
         except OpenError as error:
             log.pass_over()
             producers.pass_over()
@@ -187,6 +201,7 @@ def _check_segment(
     findings: Findings,
     *,
     keep_cache: bool,
+    on_slice: Callable[[Slice], None] | None = None,
 ) -> None:
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
@@ -194,7 +209,7 @@ def _check_segment(
         indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)
         log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
         checks = _SegmentChecks(log, producers, indexes)
-        for item in eventful_batches(log_file, log.fold, checks):
+        for item in eventful_batches(log_file, log.fold, checks, on_slice):
             if isinstance(item, Damage):
                 checks.take_damage(item)
             else:
@@ -278,21 +293,21 @@ def verify_paths(
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
         on_read: called with how many bytes of logs were read since the last call.
     """
-    for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
-        yield Verified(path, tuple(findings.all(is_compacted=False)))
+    yield from verify_log_dirs(plan.log_dirs if selection.is_everything else ())
     work = partial(_verify, selection, keep_cache)
     with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
         for _, verified in results:
             yield verified
 
 
-def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
+def verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[Verified]:
+    """What was found in log directories as such: their own files, and partitions that are in two of them."""
     for number, log_dir in enumerate(log_dirs):
         findings = Findings()
         if number == 0:
             check_disks(log_dirs, findings)
         check_log_dir(log_dir, findings)
-        yield log_dir.path, findings
+        yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
 
 
 def _cost_of(order: Order) -> int:

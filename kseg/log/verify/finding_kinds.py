@@ -351,8 +351,10 @@ FINDINGS: dict[str, FindingKind] = {
     "leftover-directory": FindingKind(
         _NOTE,
         "This partition is about to be deleted, is being moved between disks, or isn't assigned to the broker.",
-        "None: the broker deletes it or continues to move it.",
-        "Nothing.",
+        "None: the broker deletes what ends in `-delete`, and goes on moving what ends in `-future`. It keeps what ends"
+        " in `-stray`, which takes its space until somebody deletes it.",
+        "Nothing. A `-stray` one you can delete while the broker is down, if the partition's replicas are complete on"
+        " other brokers or disks, or if its topic is gone for good.",
     ),
     "unreadable-text": FindingKind(
         _ERROR,

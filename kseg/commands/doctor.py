@@ -88,7 +88,7 @@ def doctor(
     plan = plan_examination(paths, refuse)
     found = CheckUpInWork(plan, is_quick=quick, zone=place)
     report = DoctorReport(output, found.result, verbose=verbose, color=color)
-    with report, ProgressBar(progress) as bar:
+    with report, ProgressBar.before_output(progress) as bar:
         on_read = bar.counting("doctor", plan.size)
         unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
         for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):

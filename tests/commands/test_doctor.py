@@ -91,8 +91,14 @@ def test_first_screen_has_colours_and_what_to_do(restored: Path) -> None:
     assert screen[0].startswith("\x1b[1;31m1 error, 0 warnings\x1b[0m in ")
     assert "\x1b[1;31merror bad-length\x1b[0m" in screen
     assert any("kseg salvage" in line for line in screen)
-    plain = STYLE.sub("", text)
-    assert plain.replace("\r\n", "\n") == kseg(["doctor", DAMAGED], restored).stdout.decode()
+    folded = STYLE.sub("", text).split()
+    assert folded == kseg(["doctor", DAMAGED], restored).stdout.decode().split()
+
+
+def test_terminal_gets_a_pager_that_begins_with_the_verdict(restored: Path, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    in_terminal(restored, "doctor", DAMAGED, KSEG_PAGER=f"tee {seen}")
+    assert STYLE.sub("", seen.read_text()).startswith("1 error, 0 warnings in 1 partition")
 
 
 def make_many(root: Path, count: int) -> None:

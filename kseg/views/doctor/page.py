@@ -6,14 +6,16 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from types import TracebackType
 from typing import NamedTuple
 
 from kseg.log.verify.finding_kinds import Severity
 from kseg.output.json_lines import write_json
+from kseg.output.pager import FOLDING_OPTIONS, paged
 from kseg.output.printable import printable
 from kseg.output.sizes import size_text
-from kseg.output.stdout import flush_stdout, write_stdout, write_styled
+from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.table import bar
 from kseg.views.doctor.kinds import explained
 from kseg.views.doctor.trouble import CheckUp, Disk, TopicUse, Trouble
@@ -23,19 +25,31 @@ NAMED, NAMED_LATER = 3, 1
 _FIRST_KINDS = 3
 """Kinds that are explained on the page: more are a list of what to do next."""
 _TOPICS = 5
-_WIDTH = 80
+_WIDTH, _NARROWEST, _WIDEST = 80, 40, 140
 _BOLD, _FAINT, _GOOD = "1", "2", "1;32"
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1"}
 """Parameters of a terminal's SGR sequence: bold red, bold yellow, bold."""
 
 
+class Fold(Enum):
+    """Where a long line is folded: a command never, so that it can be copied; in pipes only what is mere prose."""
+
+    NEVER = "never"
+    ON_TERMINALS = "on terminals"
+    ALWAYS = "always"
+
+
 class Line(NamedTuple):
-    """A line of text: how far it is indented, what it begins with in a style, and the rest."""
+    """A line of text: how far it is indented, what it begins with in a style, and the rest.
+
+    fold: where the line is folded that is longer than the screen.
+    """
 
     indent: int
     styled: str = ""
     text: str = ""
     style: str = _BOLD
+    fold: Fold = Fold.ON_TERMINALS
 
 
 def write_kinds(name: str) -> None:
@@ -72,15 +86,30 @@ class DoctorReport:
                 write_json(each)
             return
         is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if self._color is None else self._color
-        for line in page(found, is_complete=self.is_complete, verbose=self._verbose):
-            write_styled(_shown(line, is_colored=is_colored).encode() + b"\n")
+        columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
+        with paged(FOLDING_OPTIONS) as out:
+            for line in page(found, is_complete=self.is_complete, verbose=self._verbose):
+                out.write(f"{_shown(line, columns, is_colored=is_colored)}\n")
+            out.flush()
 
 
-def _shown(line: Line, *, is_colored: bool) -> str:
+def _shown(line: Line, columns: int | None, *, is_colored: bool) -> str:
+    """A line as text; `columns`: of the terminal, None if there is none."""
     styled, text = printable(line.styled), printable(line.text)
-    if styled and is_colored:
-        styled = f"\x1b[{line.style}m{styled}\x1b[0m"
-    return f"{' ' * line.indent}{styled}{' ' if styled and text else ''}{text}"
+    whole = f"{styled}{' ' if styled and text else ''}{text}"
+    is_folded = line.fold is Fold.ALWAYS or (line.fold is Fold.ON_TERMINALS and columns is not None)
+    later = line.indent if line.fold is Fold.ALWAYS else line.indent + 2
+    shown = _folded(whole, line.indent, later, columns or _WIDTH) if is_folded else f"{' ' * line.indent}{whole}"
+    return shown.replace(styled, f"\x1b[{line.style}m{styled}\x1b[0m", 1) if styled and is_colored else shown
+
+
+def _folded(text: str, indent: int, later_indent: int, columns: int) -> str:
+    """A text in lines of no more columns, unless a word is longer."""
+    width = min(max(columns, _NARROWEST), _WIDEST)
+    begin, later = " " * indent, " " * later_indent
+    return textwrap.fill(
+        text, width, initial_indent=begin, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -137,11 +166,11 @@ def _kind_lines(alike: list[Trouble], named: int) -> Iterator[Line]:
     """A kind of trouble: its meaning, its risk, so many places, and the next command; each one's if all are named."""
     first = alike[0]
     yield _title(alike)
-    yield from _prose(f"{first.kind.meaning} Risk: {first.kind.risk}")
+    yield Line(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
     for each in alike[:named]:
         yield Line(2, text=_place(each))
         if named >= len(alike) > 1 and each.command not in (None, first.command):
-            yield Line(4, "next:", str(each.command))
+            yield _next(4, each)
     yield from _end_lines(alike, named)
 
 
@@ -156,7 +185,12 @@ def _end_lines(alike: list[Trouble], named: int) -> Iterator[Line]:
     if len(alike) > named:
         yield Line(2, text=f"and {len(alike) - named} more: -v lists them")
     if alike[0].command is not None:
-        yield Line(2, "next:", alike[0].command)
+        yield _next(2, alike[0])
+
+
+def _next(indent: int, trouble: Trouble) -> Line:
+    """The command to run next."""
+    return Line(indent, "next:", trouble.command or "", fold=Fold.NEVER)
 
 
 def _title(alike: list[Trouble]) -> Line:
@@ -165,12 +199,6 @@ def _title(alike: list[Trouble]) -> Line:
     homes = {(each.topic, each.partition) if each.topic else each.file.parent for each in alike}
     spread = "" if len(alike) == 1 else f"{len(alike)} in {_counted(len(homes), 'partition')}"
     return Line(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
-
-
-def _prose(text: str) -> Iterator[Line]:
-    width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, 120), 40)
-    for line in textwrap.wrap(text, width - 2, break_long_words=False, break_on_hyphens=False):
-        yield Line(2, text=line)
 
 
 def _place(each: Trouble) -> str:
@@ -220,7 +248,7 @@ def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[Line]:
             yield from _kind_lines(alike, len(alike))
             continue
         yield Line(0, f"note {alike[0].id}:", _note(alike), _FAINT)
-        yield Line(2, "next:", str(alike[0].command))
+        yield _next(2, alike[0])
     if verbose:
         for alike in _by_kind(idle):
             yield from _kind_lines(alike, len(alike))

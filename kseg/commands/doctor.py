@@ -17,6 +17,8 @@ from kseg.commands.options import (
     quiet_option,
     zone_option,
 )
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
@@ -30,6 +32,7 @@ from kseg.views.doctor.page import DoctorReport, write_kinds
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@partition_options
 @click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
 @now_option
 @zone_option
@@ -47,6 +50,7 @@ def doctor(
     /,
     paths: tuple[Path, ...],
     explain: str | None,
+    choice: PartitionChoice,
     quick: bool,
     now: str | None,
     zone: str,
@@ -85,7 +89,7 @@ def doctor(
     processes = processes_beside_others(processes, gentle=gentle)
     refuse, note, place = Refusals(), note_unless(quiet=quiet), parse_zone(zone)
     settings = ExaminationSettings(time_or_none(now, place), is_quick=quick, keep_cache=keep_cache)
-    plan = plan_examination(paths, refuse)
+    plan = plan_examination(paths, refuse, choice)
     found = CheckUpInWork(plan, is_quick=quick, zone=place)
     report = DoctorReport(output, found.result, verbose=verbose, color=color)
     with report, ProgressBar.before_output(progress) as bar:

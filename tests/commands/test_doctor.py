@@ -57,6 +57,14 @@ def test_verdict_and_the_worst_stand_first(restored: Path) -> None:
     assert f"  next: kseg salvage {DAMAGED} --dry-run" in lines
 
 
+def test_some_partitions_alone_are_examined(restored: Path) -> None:
+    found = objects(["logs/2.3.1", "--topic", "v1-*", "--partition", "0"], restored)
+    assert {each["topic"] for each in found if each["type"] == "topic"} <= {"v1-gzip", "v1-plain"}
+    refused = kseg(["doctor", "logs/2.3.1", "--topic", "none"], restored)
+    assert refused.status == 2
+    assert b"no such partition here" in refused.stderr
+
+
 def test_nothing_wrong_is_said(restored: Path) -> None:
     ran = kseg(["doctor", "logs/3.6.2/plain-1"], restored)
     assert (ran.status, ran.stderr) == (0, b"")

@@ -1,6 +1,6 @@
 """`verify`: every check of a partition's files in one pass over its logs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +14,6 @@ from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.log_dir import (
-    LogDir,
-)
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import CheckedBatch, checked_batches
@@ -293,19 +290,21 @@ def verify_paths(
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
         on_read: called with how many bytes of logs were read since the last call.
     """
-    yield from verify_log_dirs(plan.log_dirs if selection.is_everything else ())
+    if selection.is_everything:
+        yield from verify_log_dirs(plan)
     work = partial(_verify, selection, keep_cache)
     with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
         for _, verified in results:
             yield verified
 
 
-def verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[Verified]:
+def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
     """What was found in log directories as such: their own files, and partitions that are in two of them."""
+    log_dirs = plan.chosen_log_dirs
     for number, log_dir in enumerate(log_dirs):
         findings = Findings()
         if number == 0:
-            check_disks(log_dirs, findings)
+            check_disks(log_dirs, findings, plan.choice)
         check_log_dir(log_dir, findings)
         yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
 

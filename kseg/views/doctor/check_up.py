@@ -54,9 +54,9 @@ class CheckUpInWork:
         self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
         for trouble in disk_troubles(self.disks):
             self._add(trouble)
-        for verified in verify_log_dirs(plan.log_dirs):
+        for verified in verify_log_dirs(plan):
             self._take_findings(verified, None)
-        for log_dir in plan.log_dirs:
+        for log_dir in plan.log_dirs if plan.choice.is_everything else ():
             self._take_foreign(log_dir)
 
     def take(self, found: Examined) -> None:

@@ -53,9 +53,9 @@ def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
 
 
 def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time to the second; beyond the year 9999 about which year."""
+    """A time; beyond the year 9999 about which year."""
     if timestamp <= _LAST_YEAR_MS:
-        return iso_time(timestamp, zone, to="seconds") or "none"
+        return iso_time(timestamp, zone) or "none"
     return f"the year {1970 + timestamp // 31_556_952_000}"
 
 

@@ -11,6 +11,7 @@ from kseg.errors import OpenError, UnreadableError
 from kseg.formats.names import KINDS_BESIDE, parse_file_name
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, is_of_partition
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.verify.quick_checks import verify_quickly
@@ -55,30 +56,26 @@ class Examined(NamedTuple):
     judged_ms: int
 
 
-def plan_examination(paths: Iterable[Path], refuse: Refuse | None = None) -> VerificationPlan:
+def plan_examination(
+    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> VerificationPlan:
     """What there is to examine, as `plan_verification` has it, and directories that have single files of a partition.
 
-    `refuse` and what is raised are as there.
+    `refuse`, `choice` and what is raised are as there.
     """
-    plans = [_plan(path, refuse) for path in paths]
-    orders = {order.path: order for plan in plans for order in plan.orders}
-    log_dirs = {log_dir.path: log_dir for plan in plans for log_dir in plan.log_dirs}
-    return VerificationPlan(tuple(log_dirs.values()), tuple(orders.values()))
-
-
-def _plan(path: Path, refuse: Refuse | None) -> VerificationPlan:
-    """What there is at a path. Its own errors are raised without `refuse` too; a single file is something."""
     refused: list[OpenError] = []
-    plan = plan_verification([path], refused.append)
-    is_empty = any(isinstance(error, NoPartitionError | NothingToVerifyError) for error in refused)
-    if is_empty and _has_single_files(path):
-        directory = path if path.is_dir() else path.parent
-        return VerificationPlan((), (Order(directory, None, PartitionLog(directory).size),))
+    plan = plan_verification(paths, refused.append, choice)
+    single = []
     for error in refused:
-        if refuse is None:
+        is_empty = isinstance(error, NoPartitionError | NothingToVerifyError) and error.path is not None
+        if is_empty and _has_single_files(path := Path(str(error.path))):
+            directory = path if path.is_dir() else path.parent
+            single.append(Order(directory, None, PartitionLog(directory).size))
+        elif refuse is None:
             raise error
-        refuse(error)
-    return plan
+        else:
+            refuse(error)
+    return replace(plan, orders=(*plan.orders, *single))
 
 
 def _has_single_files(path: Path) -> bool:

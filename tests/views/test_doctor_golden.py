@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,6 +112,7 @@ def expected(damage: str) -> set[str]:
     return next(ids for pattern, ids in WORST.items() if re.fullmatch(pattern, damage))
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", DAMAGED, ids=str)
 def test_what_was_damaged_is_named_first(case: Damaged, restored: Path) -> None:
     found = check_up(restored / "damaged" / case.id)
@@ -123,6 +125,22 @@ def test_what_was_damaged_is_named_first(case: Damaged, restored: Path) -> None:
     of_log = {"bad-crc", "torn-tail", "index-missing", "empty-directory"}  # of what is or should be beside it
     assert worst.file == restored / "damaged" / case.file or worst.id in of_log
     assert worst.command is not None
+
+
+def test_half_a_batch_that_is_finished_meanwhile_is_no_trouble(tmp_path: Path) -> None:
+    """Beside a running broker a log may be read while a batch is written."""
+    source = golden.ROOT / "logs" / "3.6.2" / "plain-1"
+    log = sorted(shutil.copytree(source, tmp_path / "plain-1").glob("*.log"))[-1]
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-5])
+    plan = plan_examination([tmp_path / "plain-1"])
+
+    def finish(_: int) -> None:
+        log.write_bytes(whole)
+
+    for is_torn, on_read in ((True, None), (False, finish)):
+        (examined,) = examine(plan, ExaminationSettings(AFTER_ALL), processes=1, on_read=on_read)
+        assert ("torn-tail" in {finding.id for finding in examined.verified.findings}) is is_torn
 
 
 @pytest.mark.parametrize("name", [name for name in BROKERS if name.endswith("-killed")])

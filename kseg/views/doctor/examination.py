@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import OpenError, UnreadableError
+from kseg.formats.codes import DamageKind
 from kseg.formats.names import KINDS_BESIDE, parse_file_name
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, is_of_partition
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_log import PartitionLog, read_tail
 from kseg.log.partition.roll import RetentionSettings
+from kseg.log.verify.findings import Finding
 from kseg.log.verify.quick_checks import verify_quickly
 from kseg.log.verify.verification_plan import NothingToVerifyError, Order, VerificationPlan, plan_verification
 from kseg.log.verify.verify import Verified, verify_partition
@@ -22,6 +24,8 @@ from kseg.times import now_ms
 from kseg.views.doctor.suspect_times import SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.views.metadata_beside import CHEAP_METADATA, OnUnread
 from kseg.views.topic_retention import TopicRetention
+
+_TORN = str(DamageKind.TORN_TAIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +178,28 @@ def _examined_partition(
         verified = verify_quickly(partition, keep_cache=settings.keep_cache)
     else:
         verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=watch.take)
+    verified = _without_finished_tail(verified)
     listing = list_partition(partition, ListingSettings(retention, keep_cache=settings.keep_cache))
     # What was written while this was read isn't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
     return Examined(verified, listing, tuple(suspects), retention, each.has_own_time, newest_ms, began_ms, at)
+
+
+def _without_finished_tail(verified: Verified) -> Verified:
+    """The same without half a batch at the log's end that is whole by now: a broker was writing it."""
+    torn = [finding for finding in verified.findings if finding.id == _TORN]
+    if not torn:
+        return verified
+    again = PartitionLog(verified.path)
+    still = [finding for finding in torn if _is_torn_still(again, finding)]
+    return replace(verified, findings=tuple(each for each in verified.findings if each.id != _TORN or each in still))
+
+
+def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
+    """Whether the log still ends within the batch in which it did; a log that is gone doesn't."""
+    segment = again.active_segment
+    if segment is None or segment.path != finding.file:
+        return any(each.path == finding.file for each in again.segments)
+    damage = read_tail(segment).damage
+    return damage is not None and damage.position == finding.position

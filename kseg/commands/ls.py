@@ -1,7 +1,6 @@
 """`kseg ls`: topics, partitions and segments."""
 
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,12 @@ from kseg.commands.options import (
     raw_option,
 )
 from kseg.commands.parameters import int_number, is_given
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.listing_rows import KINDS, SORT_KEYS, Rows
 from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.listing import write_listings
 from kseg.output.listing_columns import ListingColumns
@@ -41,7 +42,7 @@ from kseg.views.listings import Lister
 
 @click.command()
 @paths_argument
-@click.option("--topic", metavar="GLOB", help="Only topics that match, 'ord*' for example.")
+@partition_options
 @click.option(
     "--by", type=click.Choice(list(KINDS)), default="partition", show_default=True, help="What there is a line for."
 )
@@ -66,7 +67,7 @@ def ls(
     command: click.Context,
     /,
     paths: tuple[Path, ...],
-    topic: str | None,
+    choice: PartitionChoice,
     by: str,
     sort: str | None,
     top: int | None,
@@ -121,21 +122,20 @@ def ls(
     columns = ListingColumns(by, settings.deep, not selection.is_everything, settings.cache, has_exact_sizes, zone)
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, rows = Refusals(), Rows(by, sort, top)
-    places = find_partitions(paths, lister.in_turn(refuse))
+    places = find_partitions(paths, lister.in_turn(refuse), choice)
 
     def listings() -> Iterator[PartitionListing]:
         with ProgressBar(progress) as bar:
             count = bar.counting("ls")
-            yield from lister.listings(_chosen(places, topic, count), processes, count)
+            yield from lister.listings(_expected(places, count), processes, count)
 
     write_listings(listings(), rows, columns, writer)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
 
 
-def _chosen(places: Iterable[PartitionLog], topic: str | None, count: Count) -> Iterator[PartitionLog]:
-    """The partitions of topics that match, each expected by the count before it comes."""
+def _expected(places: Iterable[PartitionLog], count: Count) -> Iterator[PartitionLog]:
+    """The partitions, each expected by the count before it comes."""
     for place in places:
-        if topic is None or fnmatchcase(place.topic or place.path.name, topic):
-            count.expect(place.size)
-            yield place
+        count.expect(place.size)
+        yield place

@@ -87,14 +87,6 @@ def color_option(command: Command) -> Command:
     )(command)
 
 
-def partition_options(command: Command) -> Command:
-    """`--topic` and `--partition`: which one below a log directory."""
-    command = click.option("--partition", type=int_number(), help="Number of the partition in a log directory.")(
-        command
-    )
-    return click.option("--topic", help="Topic of the partition in a log directory.")(command)
-
-
 def gentle_options(command: Command) -> Command:
     """`--gentle` and `--keep-cache`: how to read next to a live broker."""
     command = click.option(
@@ -184,7 +176,9 @@ def new_directory_option(
 
 def now_option(command: Command) -> Command:
     """`--now`: the time that ages are judged by."""
-    return click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")(command)
+    return click.option(
+        "--now", metavar="TIME", help="Time to judge by: ISO 8601, milliseconds, -1h; the clock's by itself."
+    )(command)
 
 
 def quiet_writing_option(command: Command) -> Command:

@@ -14,7 +14,7 @@ from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.sizes import exact_size, human_size
 from kseg.output.table import TableColumn, bar
-from kseg.times import iso_time, time_text
+from kseg.times import time_text
 
 Column = TableColumn[Any]
 
@@ -263,7 +263,7 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
     if row.leader_epoch is not None:
         parts.append(f"leader epoch {row.leader_epoch}")
     if row.cleaned_by_ms is not None and row.cleaning is not None:
-        by = iso_time(row.cleaned_by_ms, zone, "seconds")
+        by = time_text(row.cleaned_by_ms, zone)
         parts.append(f"cleaned before offset {row.cleaning.first_dirty}, not after {by}")
     return f"{row.directory}: {', '.join([*parts, *notes_on(row)])}"
 

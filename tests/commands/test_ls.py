@@ -200,7 +200,7 @@ def test_a_line_is_a_partitions_by_itself() -> None:
     assert [line.split()[0] for line in lines] == [each["directory"] for each in of_type("partition", BROKER)]
     assert total.startswith("Total: ")
     (line,) = (line for line in lines if line.startswith(f"{BROKER}/idem-0 "))
-    assert line.split()[1:] == ["2", "6.5", "KiB", "62", "117", "2026-10-02", "09:46:57", "6.5", "KiB"]
+    assert line.split()[1:] == ["2", "6.5", "KiB", "62", "117", "2026-10-02T09:46:57.042Z", "6.5", "KiB"]
 
 
 def test_head_and_rows_tell_the_same_last_offset() -> None:

@@ -88,15 +88,7 @@ def reindex(
     intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
     topic_ids, is_damaged = TopicIds(cluster_metadata), False
     with target as unfinished, ProgressBar(progress) as bar:
-        orders = (
-            _ReindexOrder(
-                partition,
-                partition_folder(unfinished, partition, len(partitions)),
-                intervals.told_of(partition),
-                topic_ids.lost_by(partition),
-            )
-            for partition in partitions
-        )
+        orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         work = partial(_reindexed, keep_cache)
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
@@ -123,6 +115,14 @@ class _ReindexReport(NamedTuple):
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     is_damaged: bool = False
+
+
+def _orders(
+    partitions: list[PartitionLog], directory: Path | None, intervals: IndexIntervals, topic_ids: TopicIds
+) -> Iterator[_ReindexOrder]:
+    for partition in partitions:
+        folder = partition_folder(directory, partition, len(partitions))
+        yield _ReindexOrder(partition, folder, intervals.told_of(partition), topic_ids.lost_by(partition))
 
 
 def _cost_of(order: _ReindexOrder) -> int:

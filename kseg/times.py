@@ -121,26 +121,20 @@ def _local_zone() -> tzinfo:
         return local
 
 
-def iso_time(timestamp: int | None, zone: tzinfo = UTC, to: str = "milliseconds") -> str | None:
-    """ISO 8601 to the millisecond, or `to` the second (`seconds`); None for none, and beyond the year 9999."""
+def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
+    """ISO 8601 to the millisecond, as kseg prints each time; None for none, and beyond the year 9999."""
     moment = _moment(timestamp, zone)
     if moment is None:
         return None
-    text = moment.isoformat(timespec=to)
+    text = moment.isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z") if zone == UTC else text
 
 
-def short_time(timestamp: int | None, zone: tzinfo = UTC, to: str = "milliseconds") -> str:
-    """The same for a column: without `T` and zone; the number itself beyond the year 9999."""
-    moment = _moment(timestamp, zone)
-    if moment is None:
-        return "" if timestamp is None or timestamp < 0 else str(timestamp)
-    return moment.replace(tzinfo=None).isoformat(" ", to)
-
-
-def time_text(timestamp: int | None, zone: tzinfo = UTC) -> str:
-    """The same to the second."""
-    return short_time(timestamp, zone, "seconds")
+def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
+    """The same for people: `none` for none, the number itself beyond the year 9999."""
+    if timestamp is None or timestamp < 0:
+        return none
+    return iso_time(timestamp, zone) or str(timestamp)
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:

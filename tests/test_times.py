@@ -1,6 +1,7 @@
 """Times as people give them."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -113,9 +114,19 @@ def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seas
     assert [line.strip() for line in lines("dump", log, "--fields", "time", "-o", "table")][-2:] == [winter, summer]
     assert [json.loads(line).get("time") for line in lines("dump", log, "-o", "json")] == [None, winter, summer, None]
     assert json.loads(lines("lookup", "t-0", "--offset", "1", "-o", "json")[0])["record"]["time"] == summer
-    shown = [f"{time[:10]} {time[11:19]}" for time in (winter, summer)]
-    assert all(time in "\n".join(lines("ls", "t-0")) for time in shown)
-    assert all(time in "\n".join(lines("ls", "t-0", "--tail", "2")) for time in shown)
+    assert f"Looking for timestamp {summer} in" in lines("lookup", "t-0", "--timestamp", summer)[0]
+    assert all(time in "\n".join(lines("ls", "t-0")) for time in (winter, summer))
+    assert all(time in "\n".join(lines("ls", "t-0", "--tail", "2")) for time in (winter, summer))
+    assert summer in "\n".join(lines("retain", "t-0"))
+    assert winter in "\n".join(lines("retain", "t-0", "-o", "timeline"))
+
+
+@pytest.mark.parametrize("command", ["groups", "groups -o json", "txns", "txns -o csv", "metadata -o json"])
+def test_views_print_times_in_the_zone(command: str) -> None:
+    """4.3.1's logs were written on 2026-11-21 from 10:14 UTC on."""
+    shown = run.kseg([*command.split(), "logs/4.3.1", "--tz", "+05:30"], golden.ROOT).stdout.decode()
+    assert re.search(r"2026-11-21T15:44:[0-9.]{6}\+05:30", shown)
+    assert "2026-11-21T10:14" not in shown
 
 
 def test_times_of_indexes_and_snapshots_are_printed_in_the_zone(seasons: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kseg.codecs.body import check_level
-from kseg.commands.options import Command
+from kseg.commands.options import Command, zone_option
 from kseg.commands.parameters import LARGEST_INT, Number, Size, int_number, is_given, long_number, size_text
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
@@ -14,7 +14,7 @@ from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.log.build import BATCH_SIZE, BatchSettings
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import RollSettings
-from kseg.times import now_ms
+from kseg.times import now_ms, parse_time, parse_zone
 
 _ROLL_SETTINGS = ("segment.bytes", "segment.ms", "segment.index.bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
@@ -27,7 +27,8 @@ _OPTIONS = (
     ),
     click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
     click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
-    click.option("--timestamp", type=long_number(-1), help="Milliseconds since 1970 for records without a time: now."),
+    click.option("--timestamp", metavar="TIME", help="Time of records that come without one: now; -1 for none."),
+    zone_option,
     click.option(
         "--batch-size",
         type=Size(1, LARGEST_INT),
@@ -77,7 +78,7 @@ def batch_settings(options: dict[str, Any]) -> BatchSettings:
         raise UsageError("--transaction needs --producer-id")
     is_idempotent = producer_id is not None
     return BatchSettings(
-        timestamp=now_ms() if options["timestamp"] is None else options["timestamp"],
+        timestamp=_timestamp(options["timestamp"], options["zone"]),
         magic=None if options["magic"] is None else int(options["magic"]),
         codec=codec,
         level=level,
@@ -92,6 +93,12 @@ def batch_settings(options: dict[str, Any]) -> BatchSettings:
         coordinator_epoch=options["coordinator_epoch"],
         partition_leader_epoch=options["leader_epoch"],
     )
+
+
+def _timestamp(text: str | None, zone: str) -> int:
+    if text is None:
+        return now_ms()
+    return -1 if text == "-1" else parse_time(text, parse_zone(zone))
 
 
 def _compression(text: str | None) -> tuple[Codec | None, int | None]:

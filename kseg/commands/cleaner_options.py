@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import Command, now_option
+from kseg.commands.options import Command, now_option, zone_option
 from kseg.commands.parameters import long_number
 from kseg.commands.setting_options import setting_options
 from kseg.log.compact.cleaning_plan import CompactSettings
-from kseg.times import now_ms, parse_time
+from kseg.times import now_ms, parse_time, parse_zone
 
 _SETTINGS = (
     "delete.retention.ms",
@@ -26,14 +26,14 @@ _FIRST_DIRTY = click.option(
 
 def cleaner_options(command: Command) -> Command:
     """`--first-dirty-offset` … `--producer-id-expiration-ms`, which `cleaner_settings` takes."""
-    return _FIRST_DIRTY(now_option(setting_options(*_SETTINGS)(command)))
+    return _FIRST_DIRTY(now_option(zone_option(setting_options(*_SETTINGS)(command))))
 
 
 def cleaner_settings(options: dict[str, Any]) -> CompactSettings:
     """The settings that the options ask for. Raises UsageError for a time that is none."""
     now = options["now"]
     return CompactSettings(
-        now_ms=now_ms() if now is None else parse_time(now),
+        now_ms=now_ms() if now is None else parse_time(now, parse_zone(options["zone"])),
         delete_retention_ms=options["delete_retention_ms"],
         min_compaction_lag_ms=options["min_compaction_lag_ms"],
         first_dirty_offset=options["first_dirty_offset"],

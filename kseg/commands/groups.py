@@ -8,12 +8,20 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import note_unless
-from kseg.times import time_or_none
+from kseg.times import parse_zone, time_or_none
 from kseg.views.group import Group
 from kseg.views.group_columns import (
     COMMITS,
@@ -43,7 +51,8 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 
 @click.command()
 @paths_argument
-@click.option("--at", metavar="TIME", help="As it was then: ISO 8601 or milliseconds; the log's end by itself.")
+@click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
+@zone_option
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -61,6 +70,7 @@ def groups(
     command: click.Context,
     paths: tuple[Path, ...],
     at: str | None,
+    zone: str,
     pattern: str,
     show: str | None,
     output: str,
@@ -96,9 +106,10 @@ def groups(
     refuse = Refusals()
     if output == RESET_CSV and show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    view = read_groups(paths, time_or_none(at), refuse)
+    place = parse_zone(zone)
+    view = read_groups(paths, time_or_none(at, place), refuse)
     found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = show or ALONE.get(output)

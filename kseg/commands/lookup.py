@@ -92,10 +92,10 @@ def lookup(
     if output == "json":
         _write_object(answer, redaction, zone)
     else:
-        _write_way(answer, redaction, print_data=print_data_log)
+        _write_way(answer, redaction, zone, print_data=print_data_log)
     flush_stdout()
     if answer.absence is not None:
-        talk(f"kseg: {place.path}: {absence_line(answer)}")
+        talk(f"kseg: {place.path}: {absence_line(answer, zone)}")
         command.exit(1)
 
 
@@ -111,10 +111,10 @@ def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -
     write_json(lookup_object(answer, record))
 
 
-def _write_way(answer: Lookup, redaction: "Redaction | None", *, print_data: bool) -> None:
+def _write_way(answer: Lookup, redaction: "Redaction | None", zone: tzinfo, *, print_data: bool) -> None:
     from kseg.dump.record_line import record_line
 
-    write_lines(lookup_lines(answer))
+    write_lines(lookup_lines(answer, zone))
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
         text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)

@@ -5,12 +5,21 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
+from kseg.times import parse_zone
 from kseg.views.metadata import Until, read_cluster_metadata
 from kseg.views.metadata_columns import METADATA, cluster_sections
 from kseg.views.replica_places import ReplicaPlaces
@@ -21,8 +30,9 @@ from kseg.views.replica_places import ReplicaPlaces
 @click.option(
     "--at",
     metavar="OFFSET|TIME",
-    help="Show the state after this offset or at this time: ISO 8601, or 13 digits of milliseconds.",
+    help="Show the state after this offset, or at this time: ISO 8601, 13 digits of milliseconds, -1h.",
 )
+@zone_option
 @click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -40,6 +50,7 @@ def metadata(
     command: click.Context,
     paths: tuple[Path, ...],
     at: str | None,
+    zone: str,
     topic: str,
     show: str | None,
     output: str,
@@ -60,12 +71,13 @@ def metadata(
     its path if it is among PATHS, otherwise by its id. Passwords are hidden.
     """
     refuse = Refusals()
-    found = read_cluster_metadata(paths, Until.parse(at), refuse)
+    place = parse_zone(zone)
+    found = read_cluster_metadata(paths, Until.parse(at, place), refuse)
     places = ReplicaPlaces(found.log_dirs, are_of_now=at is None)
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     wanted = show or ("partitions" if output == "csv" else None)
     if wanted is None and output == "json":
-        write_json(METADATA.as_object(found))
+        write_json(METADATA.in_zone(place).as_object(found))
     for name, section, rows in cluster_sections(found, places, topic):
         if wanted in (None, name):
             writer.write(section, rows)

@@ -184,7 +184,9 @@ def new_directory_option(
 
 def now_option(command: Command) -> Command:
     """`--now`: the time that ages are judged by."""
-    return click.option("--now", metavar="TIME", help="Time to judge by; the clock's by itself.")(command)
+    return click.option(
+        "--now", metavar="TIME", help="Time to judge by: ISO 8601, milliseconds, -1h; the clock's by itself."
+    )(command)
 
 
 def quiet_writing_option(command: Command) -> Command:

@@ -6,7 +6,7 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument
+from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument, zone_option
 from kseg.commands.parameters import is_given
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
@@ -16,7 +16,7 @@ from kseg.log.retain import copy_retained, retain_partition
 from kseg.output.refusals import Refusals
 from kseg.output.retain import RetentionReport
 from kseg.output.stdout import flush_stdout
-from kseg.times import now_ms, parse_time
+from kseg.times import now_ms, parse_time, parse_zone
 from kseg.views.topic_retention import TopicRetention
 
 
@@ -24,6 +24,7 @@ from kseg.views.topic_retention import TopicRetention
 @paths_argument
 @setting_options("retention.ms", "retention.bytes")
 @now_option
+@zone_option
 @output_option("text", "json", "timeline")
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
@@ -34,6 +35,7 @@ def retain(
     retention_ms: int,
     retention_bytes: int,
     now: str | None,
+    zone: str,
     output: str,
     directory: Path | None,
 ) -> None:
@@ -55,7 +57,8 @@ def retain(
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
     broker rolls it at the log end offset.
     """
-    settings = RetentionSettings(now_ms() if now is None else parse_time(now), retention_ms, retention_bytes)
+    place = parse_zone(zone)
+    settings = RetentionSettings(now_ms() if now is None else parse_time(now, place), retention_ms, retention_bytes)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     topics = TopicRetention(settings, given)
     refuse = Refusals()
@@ -64,7 +67,7 @@ def retain(
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_outside(directory, paths)
-    copied, report = None, RetentionReport(output, settings.now_ms)
+    copied, report = None, RetentionReport(output, settings.now_ms, place)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory)

@@ -5,14 +5,22 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
 from kseg.commands.setting_options import setting_options
 from kseg.log.partition.log_dir import find_partitions
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
-from kseg.times import time_or_none
+from kseg.times import parse_zone, time_or_none
 from kseg.views.transaction_columns import COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS
 from kseg.views.transaction_rows import TransactionRows
 
@@ -26,6 +34,7 @@ from kseg.views.transaction_rows import TransactionRows
     metavar="TIME",
     help="The current time, for ages: ISO 8601, milliseconds or now; by default the newest that brokers wrote there.",
 )
+@zone_option
 @setting_options("transaction.max.timeout.ms")
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
 @output_option("text", "json", "csv", "table")
@@ -41,6 +50,7 @@ def txns(
     only_open: bool,
     topic: str,
     now: str | None,
+    zone: str,
     transaction_max_timeout_ms: int,
     bootstrap_server: str,
     output: str,
@@ -65,13 +75,13 @@ def txns(
     that aborts it is then printed with the reason. Without that topic only the age is known, with --now. If disks were
     copied one after another, give as --now the time when the first copy started.
     """
-    refuse = Refusals()
+    refuse, place = Refusals(), parse_zone(zone)
     found = list(find_partitions(paths, refuse))
     reading = TransactionRows(
-        found, time_or_none(now), transaction_max_timeout_ms, bootstrap_server, only_open=only_open
+        found, time_or_none(now, place), transaction_max_timeout_ms, bootstrap_server, only_open=only_open
     )
     coordinators, others = reading.split(topic)
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:

@@ -1,7 +1,8 @@
 """What retention does, as JSON, as a table, and as a timeline."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from operator import attrgetter
 from pathlib import Path
 
@@ -10,38 +11,41 @@ from kseg.log.retain import Retained, RetainedCopy
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines
-from kseg.times import iso_time
+from kseg.times import time_text
 
 TIMELINE_WIDTH = 40
-
-
-def _time(timestamp: int | None) -> str:
-    return iso_time(timestamp, to="seconds") or ""
 
 
 def _decision(each: Retained) -> str:
     return "" if each.segment.retention is None else str(each.segment.retention)
 
 
-COLUMNS: tuple[TableColumn[Retained], ...] = (
-    TableColumn("baseOffset", "base offset", 1, lambda each: each.segment.base_offset),
-    TableColumn("bytes", "bytes", 1, lambda each: each.segment.size),
-    TableColumn(
-        "largestTimestamp",
-        "largest time",
-        -1,
-        lambda each: each.segment.largest_timestamp,
-        lambda each: _time(each.segment.largest_timestamp),
-    ),
-    TableColumn("retention", "retention", -1, _decision),
-    TableColumn("expires", "expires by time", -1, lambda each: each.expires_ms, lambda each: _time(each.expires_ms)),
-)
+def _columns(zone: tzinfo) -> tuple[TableColumn[Retained], ...]:
+    return (
+        TableColumn("baseOffset", "base offset", 1, lambda each: each.segment.base_offset),
+        TableColumn("bytes", "bytes", 1, lambda each: each.segment.size),
+        TableColumn(
+            "largestTimestamp",
+            "largest time",
+            -1,
+            lambda each: each.segment.largest_timestamp,
+            lambda each: time_text(each.segment.largest_timestamp, zone),
+        ),
+        TableColumn("retention", "retention", -1, _decision),
+        TableColumn(
+            "expires",
+            "expires by time",
+            -1,
+            lambda each: each.expires_ms,
+            lambda each: time_text(each.expires_ms, zone),
+        ),
+    )
 
 
 def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object]:
     """A segment for JSON."""
     place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
-    return place | {column.name: column.value(each) for column in COLUMNS}
+    return place | {column.name: column.value(each) for column in _columns(UTC)}
 
 
 @dataclass(slots=True)
@@ -116,8 +120,9 @@ def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
 class RetentionReport:
     """Writes what retention does to standard output, as text, JSON or a timeline."""
 
-    def __init__(self, form: str, now_ms: int) -> None:
-        """Takes the form, and the time that is judged by, which a timeline shows."""
+    def __init__(self, form: str, now_ms: int, zone: tzinfo) -> None:
+        """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
+        self._zone = zone
         self._form = form
         self._now_ms = now_ms
         self._totals = RetainedTotals()
@@ -129,7 +134,10 @@ class RetentionReport:
             for each in retained:
                 write_json(retained_object(partition, each))
             return
-        lines = aligned_lines(COLUMNS, retained) if self._form == "text" else timeline(retained, self._now_ms)
+        if self._form == "text":
+            lines: Iterable[str] = aligned_lines(_columns(self._zone), retained)
+        else:
+            lines = timeline(retained, self._now_ms, self._zone)
         write_lines([str(partition.path), *(f"  {line}" for line in lines)])
 
     def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
@@ -161,7 +169,7 @@ def copy_line(directory: Path, copied: RetainedCopy) -> str:
     return f"{directory}: {count} segment{'' if count == 1 else 's'} copied"
 
 
-def timeline(retained: list[Retained], now_ms: int) -> list[str]:
+def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:
     """A line per segment over time: from its first record to its last `█`, to its end by age `·`; `|` is now."""
     starts = [each.segment.first_timestamp for each in retained if each.segment.first_timestamp >= 0]
     ends = [each.expires_ms for each in retained if each.expires_ms is not None]
@@ -173,7 +181,7 @@ def timeline(retained: list[Retained], now_ms: int) -> list[str]:
     def column(ms: int) -> int:
         return min(max((ms - first) * (TIMELINE_WIDTH - 1) // scale, 0), TIMELINE_WIDTH - 1)
 
-    lines = [f"{_time(first)} to {_time(last)}"]
+    lines = [f"{time_text(first, zone)} to {time_text(last, zone)}"]
     for each in retained:
         cells = [" "] * TIMELINE_WIDTH
         if each.segment.first_timestamp >= 0:

@@ -1,7 +1,8 @@
 """Rows of any kind as text, JSON, CSV or rich tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from typing import Generic, TypeVar
 
 from kseg.output.csv import CsvWriter, check_csv_safe
@@ -34,6 +35,11 @@ class Section(Generic[Row]):
             return self.shown
         return [column for column in self.columns if column.title != NOT_SHOWN]
 
+    def in_zone(self, zone: tzinfo) -> "Section[Row]":
+        """The same with its times in a zone."""
+        columns = tuple(each if each.in_zone is None else each.in_zone(zone) for each in self.columns)
+        return replace(self, columns=columns)
+
     def as_object(self, row: Row) -> dict[str, object]:
         """A row as JSON has it."""
         return {"type": self.type, **{column.name: column.value(row) for column in self.columns}}
@@ -54,8 +60,8 @@ def _flat(value: object) -> object:
 class RowWriter:
     """Writes sections in one form; in CSV there may be only one. form: its name; count: rows written so far."""
 
-    def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False) -> None:
-        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide.
+    def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False, zone: tzinfo = UTC) -> None:
+        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide. zone: of printed times.
 
         csv_safe: no spreadsheet evaluates a text as a formula; raises UsageError with another form.
         """
@@ -64,6 +70,7 @@ class RowWriter:
         self.form = form
         self._color = color
         self._csv_safe = csv_safe
+        self._zone = zone
 
     @property
     def is_for_people(self) -> bool:
@@ -72,7 +79,7 @@ class RowWriter:
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Writes a section. For people one that has a title is left out if it is empty."""
-        rows = self._counted(rows)
+        rows, section = self._counted(rows), section.in_zone(self._zone)
         if self.form == "json":
             from kseg.output.json_lines import write_json
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from kseg.output.printable import printable
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from rich.text import Text
 
 Row = TypeVar("Row")
@@ -20,6 +22,7 @@ class TableColumn(NamedTuple, Generic[Row]):
     """A column: its name in JSON and CSV, its title, its value, how the value is shown, and how wide at least.
 
     A negative width sets the text to the left. `show` gives the text for people; None shows the value as it is.
+    `in_zone` makes the same column with its times in another zone than UTC; None: it has no times.
     """
 
     name: str
@@ -27,6 +30,7 @@ class TableColumn(NamedTuple, Generic[Row]):
     width: int
     value: Callable[[Row], object]
     show: Callable[[Row], str] | None = None
+    in_zone: "Callable[[tzinfo], TableColumn[Row]] | None" = None
 
     def text(self, row: Row) -> str:
         """What a person sees of a row here."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,13 +39,13 @@ class Until(NamedTuple):
     timestamp_ms: int | None = None
 
     @classmethod
-    def parse(cls, text: str | None) -> "Until":
+    def parse(cls, text: str | None, zone: tzinfo = UTC) -> "Until":
         """Of an offset, or of a time as `kseg.times` reads it; None: all. Raises UsageError for anything else."""
         if text is None:
             return cls()
         if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
             return cls(offset=int(text))
-        return cls(timestamp_ms=parse_time(text))
+        return cls(timestamp_ms=parse_time(text, zone))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
         """Whether a record is after it."""

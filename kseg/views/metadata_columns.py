@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from kseg.archive.shown_paths import shown
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.table import TableColumn
-from kseg.times import iso_time
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,
@@ -21,6 +20,7 @@ from kseg.views.cluster import (
 )
 from kseg.views.column_kinds import (
     column,
+    iso_time_column,
     number_column,
     numbers_text,
     unless_negative,
@@ -174,7 +174,7 @@ METADATA: Section[ClusterMetadata] = Section(
     (
         number_column("offset", "OFFSET", lambda row: unless_negative(row.offset)),
         number_column("timestamp", "TIMESTAMP", lambda row: unless_negative(row.timestamp)),
-        column("time", "TIME", lambda row: iso_time(row.timestamp)),
+        iso_time_column("", lambda row: row.timestamp, "TIME"),
         column("checkpoint", "CHECKPOINT", lambda row: row.checkpoint),
         number_column("missingBefore", "MISSING BEFORE", lambda row: row.missing_before),
         number_column("unapplied", "UNAPPLIED", lambda row: row.unapplied),

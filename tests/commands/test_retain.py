@@ -43,12 +43,12 @@ def test_settings_are_kafkas(options: list[str], retention: list[str]) -> None:
 def test_a_segment_is_a_line(tmp_path: Path) -> None:
     lines = kseg(PARTITION, "--now", "2026-11-21T00:00").stdout.decode().splitlines()
     assert lines[0] == PARTITION
-    assert lines[2].split() == ["0", "5110", "2026-10-02T09:47:09Z", "delete-time", "2026-10-09T09:47:09Z"]
+    assert lines[2].split() == ["0", "5110", "2026-10-02T09:47:09.566Z", "delete-time", "2026-10-09T09:47:09.567Z"]
 
 
 def test_a_timeline_shows_when_each_segment_goes() -> None:
     lines = kseg(PARTITION, "--now", "2026-10-05", "-o", "timeline").stdout.decode().splitlines()
-    assert lines[1] == "  2026-10-02T09:46:40Z to 2026-10-09T09:47:17Z"
+    assert lines[1] == "  2026-10-02T09:46:40.048Z to 2026-10-09T09:47:17.293Z"
     assert lines[2].startswith("  █·")
     assert "|" in lines[2]
     assert lines[2].endswith("00000000000000000000 keep")

@@ -42,8 +42,8 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert run.status == 0
     lines = run.stdout.decode().splitlines()
     assert [" ".join(line.split()) for line in lines[2:4]] == [
-        "orders 4 7 0 committed 0 0 1 1 1970-01-01 00:00:01.000 7",
-        "orders 4 8 1 open 2 3 2 1970-01-01 00:00:03.000 unknown __transaction_state isn't here",
+        "orders 4 7 0 committed 0 0 1 1 1970-01-01T00:00:01.000Z 7",
+        "orders 4 8 1 open 2 3 2 1970-01-01T00:00:03.000Z unknown __transaction_state isn't here",
     ]
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (

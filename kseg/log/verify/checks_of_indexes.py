@@ -20,6 +20,7 @@ from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
+from kseg.times import time_text
 
 LONGEST_STRETCH = 4 << 20
 """Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""
@@ -171,7 +172,8 @@ class TimeIndexCheck:
         while (entry := self._entry()) is not None:
             self._check(entry)
         if self._is_closed and state.last_timestamp < state.largest_of_records:
-            sentence = f"its last time is {state.last_timestamp}, the segment's largest {state.largest_of_records}"
+            last = time_text(state.last_timestamp, none="none")
+            sentence = f"its last time is {last}, the segment's largest {time_text(state.largest_of_records)}"
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _entry(self) -> TimeIndexEntry | None:
@@ -186,8 +188,8 @@ class TimeIndexCheck:
         state.last_timestamp = entry.timestamp
         if entry.timestamp < state.largest_of_records or (state.has_all_times and entry.timestamp > state.largest):
             sentence = (
-                f"the entry {entry.timestamp} → {entry.offset} is wrong:"
-                f" the largest time up to that offset is {state.largest}"
+                f"the entry {time_text(entry.timestamp, none='none')} → {entry.offset} is wrong:"
+                f" the largest time up to that offset is {time_text(state.largest, none='none')}"
             )
             self._findings.add("time-index-entry", self._path, sentence, offsets=(entry.offset, entry.offset))
         state.next += 1

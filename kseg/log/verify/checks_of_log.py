@@ -11,6 +11,7 @@ from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
 from kseg.log.verify.finding_kinds import id_of_damage
 from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
+from kseg.times import time_text
 
 REMEMBERED_EPOCHS = 10_000
 
@@ -210,7 +211,8 @@ class LogChecks:
         if header.magic < 1 or not batch.offsets or header.is_log_append_time:
             return
         if header.max_timestamp not in (batch.largest_timestamp, max(batch.largest_timestamp, NO_TIMESTAMP)):
-            sentence = f"the header's largest time is {header.max_timestamp}, the records' {batch.largest_timestamp}"
+            told, found = (time_text(each, none="none") for each in (header.max_timestamp, batch.largest_timestamp))
+            sentence = f"the header's largest time is {told}, the records' {found}"
             self._add("max-timestamp", batch, sentence)
 
     def _check_epoch(self, batch: CheckedBatch) -> None:

@@ -101,7 +101,7 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(arguments: list[str], c
             "dump: no such option --print-data, did you mean --print-data-log? `kseg dump --help` tells more",
         ),
         (["dump", "--like"], "dump: option '--like' requires an argument; `kseg dump --help` tells more"),
-        (["slice", "--to", "new"], "slice: missing argument 'PATH'; `kseg slice --help` tells more"),
+        (["slice", "orders-0"], "slice: missing option '--to'; `kseg slice --help` tells more"),
         (["retain", "--now"], "retain: option '--now' requires an argument; `kseg retain --help` tells more"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

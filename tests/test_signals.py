@@ -186,7 +186,7 @@ def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) ->
         assert run(place, line).returncode in (0, 1)
         assert {path for path in place.left() if not path.startswith(("new", "some"))} == set(), at
         assert not any("-kseg-" in path for path in place.left())
-        assert not any("attempts" in path and path.endswith(".parquet") for path in place.left())
+        assert not any("attempts" in path and path.endswith(".attempt") for path in place.left())
         place.clear()
     assert left > 0
 

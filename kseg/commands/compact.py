@@ -9,11 +9,13 @@ import click
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.cleaner_options import cleaner_options, cleaner_settings
-from kseg.commands.options import cluster_metadata_option, new_directory_option, output_option
+from kseg.commands.options import cluster_metadata_option, new_directory_option, output_option, paths_argument
+from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
 from kseg.log.compact.compact import compact_partition
 from kseg.log.compact.filter import Gone
-from kseg.log.partition.log_dir import only_partition, partitions_at
+from kseg.log.partition.log_dir import find_partitions, only_partition
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.compact import compaction_notes, write_compacted
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
@@ -23,19 +25,21 @@ from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@paths_argument
+@partition_options
 @new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only tell how much would go.")
 @cleaner_options
 @output_option("text", "json")
 @click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
 @cluster_metadata_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def compact(
     command: click.Context,
     /,
-    path: Path,
+    paths: tuple[Path, ...],
+    choice: PartitionChoice,
     directory: Path | None,
     dry_run: bool,
     output: str,
@@ -51,18 +55,19 @@ def compact(
       kseg compact orders-0/ --to cleaned/orders-0
       kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 -o json --to cleaned/orders-0
 
-    PATH is a partition's directory; with --dry-run it may hold several. Tombstones, transaction markers and empty
-    batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything after the
-    start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit status is 1
-    if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
+    PATHS, as in `kseg ls`, have one partition; with --dry-run there may be several. Tombstones, transaction markers and
+    empty batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything
+    after the start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit
+    status is 1 if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
     """
     if dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
+    refuse = Refusals()
     if directory is None:
-        partitions = list(partitions_at(path, Refusals()))
+        partitions = list(find_partitions(paths, refuse, choice))
     else:
-        partitions = [only_partition(path, Refusals())]
-        check_outside(directory, (path, cluster_metadata))
+        partitions = [only_partition(paths, refuse, choice)]
+        check_outside(directory, (*paths, cluster_metadata))
     settings = cleaner_settings(options)
     without_key, topic_ids = 0, TopicIds(cluster_metadata)
     for partition in partitions:
@@ -75,4 +80,4 @@ def compact(
         without_key += done.gone[Gone.NO_KEY]
         write_compacted(partition, done, output, quiet=quiet)
     flush_stdout()
-    command.exit(int(without_key > 0))
+    command.exit(max(refuse.status, int(without_key > 0)))

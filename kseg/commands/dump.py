@@ -10,6 +10,7 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import LARGEST_INT, Size, size_text
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
@@ -62,6 +63,7 @@ _LARGEST_BODY = 1 << 40
 @click.option("--message", metavar="NAME", help="Full name of the Protobuf message.")
 @click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition, to rebuild a registry from.")
 @click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
+@partition_options
 @selection_options()
 @redact_options
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")

@@ -33,16 +33,15 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
     may have copies of the same partition. DEST is a directory or a URL. The exit status is 1 if damage cost anything.
 
-    Records are selected as in `kseg dump`; the report counts those left out. --from-time and --to-time compare each
-    record's own time; --starting-time and --ending-time cut the log as Kafka's consumers do. A later run into the same
-    DEST needs the same selection; only ranges of offsets may differ.
+    Records are selected as in `kseg dump`, but control records only with --control; the report counts those left out.
+    A later run into the same DEST needs the same selection; only ranges of offsets may differ.
     """
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise UsageError("pyarrow is missing: install kseg's extra `arrow`") from error
     from kseg.export.run import in_processes, plan_export, run_export
-    from kseg.output.export import write_plan, write_report
+    from kseg.output.export import say_refused, write_plan, write_report
     from kseg.output.progress import ProgressBar
 
     count = processes or processors()
@@ -56,5 +55,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
-    write_report(report, options["output"])
+    if not options["quiet"]:
+        write_report(report, options["output"])
+    say_refused(report.refused)
     command.exit(report.status)

@@ -3,27 +3,15 @@
 import click
 
 from kseg.commands.options import Command
-from kseg.commands.parameters import DecoderName, Folders, Size, long_number
+from kseg.commands.parameters import Folders, Size
 from kseg.commands.selection_options import selection_options
 
 _FILE = click.Path(exists=True, resolve_path=True)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
+    click.option("--to", "destination", metavar="DEST", help="DEST; all paths are SOURCEs then."),
     click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
-    click.option("--starting-offset", type=long_number(), help="From this offset on, in each partition."),
-    click.option("--ending-offset", type=long_number(), help="Up to but not including this offset, in each partition."),
-    click.option("--starting-time", metavar="TIME", help="From the first record with this time or a later one."),
-    click.option(
-        "--ending-time", metavar="TIME", help="Up to but not including the first record with this time or a later one."
-    ),
-    selection_options("is_control", "isolation", "limit", "tail", "is_followed"),
-    click.option(
-        "--isolation",
-        type=click.Choice(["read_uncommitted", "read_committed"]),
-        default="read_uncommitted",
-        show_default=True,
-        help="read_committed leaves out aborted transactions, and everything after the start of an open one.",
-    ),
+    selection_options("limit", "tail", "is_followed"),
     click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as after compaction."),
     click.option(
         "--tombstones",
@@ -36,15 +24,10 @@ _OPTIONS = (
         "--headers/--no-headers", "has_headers", default=True, show_default=True, help="Add a column with the headers."
     ),
     click.option("--batch-columns", is_flag=True, help="Add columns about each record's batch."),
-    click.option("--control", is_flag=True, help="Export control records too."),
     click.option(
-        "--decode",
-        "decoders",
-        type=DecoderName(),
-        multiple=True,
-        metavar="PART=NAME",
-        help="value=json, key=avro, …: add a column decodedValue or decodedKey with JSON; decoders as in dump.",
+        "--key-decoder", metavar="NAME", help="Add a column decodedKey, of text or JSON; decoders as in `kseg dump`."
     ),
+    click.option("--value-decoder", metavar="NAME", help="Add a column decodedValue."),
     click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set."),
     click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
     click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition."),
@@ -86,7 +69,7 @@ _OPTIONS = (
         show_default=True,
         help="Form of the report.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print only the report."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors; the report is in DEST too."),
     click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
 

@@ -17,11 +17,14 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
+from kseg.views.chosen_commits import groups_with_commits_for
 from kseg.views.group import Group
 from kseg.views.group_columns import (
     COMMITS,
@@ -53,6 +56,7 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 @paths_argument
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
 @zone_option
+@partition_options
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
@@ -71,6 +75,7 @@ def groups(
     paths: tuple[Path, ...],
     at: str | None,
     zone: str,
+    choice: PartitionChoice,
     pattern: str,
     show: str | None,
     output: str,
@@ -92,6 +97,8 @@ def groups(
     assignor of a newer group is the brokers' default if no member asks for one. Topics have names instead of ids if
     __cluster_metadata is in one of the log directories.
 
+    With --topic and --partition, `groups` shows only commits for these partitions, and only groups that have some.
+
     A commit's lag is the log end offset minus the committed one, as kafka-consumer-groups.sh has it; - stands for what
     isn't known. The log end offset and the last stable offset are those of the topic's partition in the same log
     directories. They aren't known if that isn't there, if the cluster's metadata say that its replica isn't in sync, if
@@ -104,11 +111,12 @@ def groups(
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
+    place = parse_zone(zone)
     if output == RESET_CSV and show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    place = parse_zone(zone)
     view = read_groups(paths, time_or_none(at, place), refuse)
-    found = [group for group in view.groups if fnmatchcase(group.group, pattern)]
+    matching = (group for group in view.groups if fnmatchcase(group.group, pattern))
+    found = list(groups_with_commits_for(choice, matching))
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))

@@ -9,17 +9,19 @@ import click
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
     output_option,
-    partition_options,
+    paths_argument,
     quiet_option,
     raw_option,
     redact_options,
     redaction_of,
 )
 from kseg.commands.parameters import long_number
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.errors import UsageError
 from kseg.log.lookup.lookup import Lookup, SpecialTime, look_up, parse_target_time
 from kseg.log.partition.log_dir import partition_named
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.lookup import absence_line, lookup_lines, lookup_object
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_lines, write_stdout
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@paths_argument
 @click.option("--offset", type=long_number(), help="Look for this offset.")
 @click.option(
     "--timestamp", metavar="TIME", help="Find the first record with this time or a later one; or earliest, latest, …"
@@ -44,16 +46,15 @@ if TYPE_CHECKING:
 @output_option("text", "json")
 @raw_option
 @quiet_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def lookup(
     command: click.Context,
     /,
-    path: Path,
+    paths: tuple[Path, ...],
     offset: int | None,
     timestamp: str | None,
-    topic: str | None,
-    partition: int | None,
+    choice: PartitionChoice,
     print_data_log: bool,
     output: str,
     quiet: bool,
@@ -69,7 +70,7 @@ def lookup(
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
-    PATH is a partition's directory, a file in it, or a log directory with --topic and --partition; by default the
+    PATHS are a partition's directory or a file in it, or log directories with --topic and --partition; by default the
     current directory. TIME is in milliseconds since 1970, in ISO 8601, relative to now (-1h), or earliest, latest,
     max-timestamp. The exit status is 1 if there is no record at the target; `latest` is the log end offset, even if the
     log is empty.
@@ -77,7 +78,7 @@ def lookup(
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    place = partition_named(path, topic, partition, Refusals())
+    place = partition_named(paths, Refusals(), choice)
     zone = parse_zone(options["zone"])
     redaction = redaction_of(options)
     selection = selection_of(options)

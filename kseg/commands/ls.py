@@ -1,7 +1,6 @@
 """`kseg ls`: topics, partitions and segments."""
 
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,11 @@ from kseg.commands.options import (
     raw_option,
 )
 from kseg.commands.parameters import is_given
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.listing import ListingColumns, Totals, write_listings
 from kseg.output.progress import Count, ProgressBar
@@ -48,7 +49,7 @@ SORT_KEYS = {
 
 @click.command()
 @paths_argument
-@click.option("--topic", metavar="GLOB", help="Only topics that match, 'ord*' for example.")
+@partition_options
 @click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the partitions; the directories' by itself.")
 @click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
 @broker_settings_options
@@ -68,7 +69,7 @@ def ls(
     command: click.Context,
     /,
     paths: tuple[Path, ...],
-    topic: str | None,
+    choice: PartitionChoice,
     sort: str | None,
     output: str,
     csv_safe: bool,
@@ -115,12 +116,12 @@ def ls(
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, totals = Refusals(), Totals(has_selection=columns.selected)
 
-    places = find_partitions(paths, lister.in_turn(refuse))
+    places = find_partitions(paths, lister.in_turn(refuse), choice)
 
     def listings() -> Iterator[PartitionListing]:
         with ProgressBar(progress) as bar:
             count = bar.counting("ls")
-            for listing in lister.listings(_chosen(places, topic, count), processes, count):
+            for listing in lister.listings(_expected(places, count), processes, count):
                 totals.add(listing)
                 yield listing
 
@@ -129,9 +130,8 @@ def ls(
     command.exit(max(refuse.status, int(lister.found_problems)))
 
 
-def _chosen(places: Iterable[PartitionLog], topic: str | None, count: Count) -> Iterator[PartitionLog]:
-    """The partitions of topics that match, each expected by the count before it comes."""
+def _expected(places: Iterable[PartitionLog], count: Count) -> Iterator[PartitionLog]:
+    """The partitions, each expected by the count before it comes."""
     for place in places:
-        if topic is None or fnmatchcase(place.topic or place.path.name, topic):
-            count.expect(place.size)
-            yield place
+        count.expect(place.size)
+        yield place

@@ -14,6 +14,8 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
@@ -33,7 +35,7 @@ from kseg.views.replica_places import ReplicaPlaces
     help="Show the state after this offset, or at this time: ISO 8601, 13 digits of milliseconds, -1h.",
 )
 @zone_option
-@click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
+@partition_options
 @click.option(
     "--show",
     type=click.Choice(["features", "brokers", "controllers", "topics", "partitions", "configs"]),
@@ -51,7 +53,7 @@ def metadata(
     paths: tuple[Path, ...],
     at: str | None,
     zone: str,
-    topic: str,
+    choice: PartitionChoice,
     show: str | None,
     output: str,
     csv_safe: bool,
@@ -68,7 +70,8 @@ def metadata(
 
     PATHS are the directory __cluster_metadata-0, log directories (one of which has it), or parents of these; by default
     the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
-    its path if it is among PATHS, otherwise by its id. Passwords are hidden.
+    its path if it is among PATHS, otherwise by its id. With --topic and --partition, `metadata` shows only these
+    topics, their partitions and configurations. Passwords are hidden.
     """
     refuse = Refusals()
     place = parse_zone(zone)
@@ -78,7 +81,7 @@ def metadata(
     wanted = show or ("partitions" if output == "csv" else None)
     if wanted is None and output == "json":
         write_json(METADATA.in_zone(place).as_object(found))
-    for name, section, rows in cluster_sections(found, places, topic):
+    for name, section, rows in cluster_sections(found, places, choice):
         if wanted in (None, name):
             writer.write(section, rows)
     flush_stdout()

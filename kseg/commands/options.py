@@ -87,14 +87,6 @@ def color_option(command: Command) -> Command:
     )(command)
 
 
-def partition_options(command: Command) -> Command:
-    """`--topic` and `--partition`: which one below a log directory."""
-    command = click.option("--partition", type=int_number(), help="Number of the partition in a log directory.")(
-        command
-    )
-    return click.option("--topic", help="Topic of the partition in a log directory.")(command)
-
-
 def gentle_options(command: Command) -> Command:
     """`--gentle` and `--keep-cache`: how to read next to a live broker."""
     command = click.option(

@@ -72,19 +72,6 @@ def size_text(size: int) -> str:
     return str(size)
 
 
-class DecoderName(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """key=NAME or value=NAME."""
-
-    name = "PART=NAME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The same; fails if the part isn't key or value."""
-        part, _, name = str(value).partition("=")
-        if part not in ("key", "value") or not name:
-            self.fail(f"{value!r} is neither key=NAME nor value=NAME.", param, ctx)
-        return str(value)
-
-
 class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Names of folders, separated by commas; `none` for none."""
 

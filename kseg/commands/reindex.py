@@ -13,14 +13,17 @@ from kseg.commands.options import (
     cluster_metadata_option,
     gentle_options,
     new_directory_option,
+    paths_argument,
     processes_beside_others,
     processes_option,
     progress_option,
 )
 from kseg.commands.parameters import size_text
+from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
 from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
-from kseg.log.partition.log_dir import partitions_at
+from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.reindex import partition_folder, reindex_partition
@@ -35,7 +38,8 @@ from kseg.views.topic_ids import TopicIds
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
+@paths_argument
+@partition_options
 @new_directory_option()
 @click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
 @setting_options(
@@ -47,11 +51,12 @@ from kseg.views.topic_ids import TopicIds
 @gentle_options
 @progress_option
 @cluster_metadata_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def reindex(
     command: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
+    choice: PartitionChoice,
     directory: Path | None,
     dry_run: bool,
     index_interval_bytes: int | None,
@@ -68,28 +73,22 @@ def reindex(
       kseg reindex orders-0/ --to indexes
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
-    PATH is a partition's directory or a file in it: its indexes go to DIR. Or it is a log directory: each
-    partition gets its own directory there. The interval between entries comes from the topic's settings, if
-    __cluster_metadata is next to the partition, or from the existing indexes. An index ends where its log is damaged;
-    the exit status is then 1. `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they
-    are missing or broken, or contradict the log.
+    If PATHS, as in `kseg ls`, have one partition, its indexes go to DIR; of several, each partition gets its own
+    directory there. The interval between entries comes from the topic's settings, if __cluster_metadata is next to the
+    partition, or from the existing indexes. An index ends where its log is damaged; the exit status is then 1.
+    `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
+    contradict the log.
     """
-    target = new_directory_of(directory, dry_run=dry_run, beside=(path, cluster_metadata))
+    target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
     processes = processes_beside_others(processes, gentle=gentle)
     refuse = Refusals()
-    partitions = list(partitions_at(path, refuse))
+    partitions = list(find_partitions(paths, refuse, choice))
+    if refuse.status > 1 and not partitions:
+        command.exit(refuse.status)
     intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
     topic_ids, is_damaged = TopicIds(cluster_metadata), False
     with target as unfinished, ProgressBar(progress) as bar:
-        orders = (
-            _ReindexOrder(
-                partition,
-                partition_folder(unfinished, partition, len(partitions)),
-                intervals.told_of(partition),
-                topic_ids.lost_by(partition),
-            )
-            for partition in partitions
-        )
+        orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         work = partial(_reindexed, keep_cache)
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
@@ -116,6 +115,14 @@ class _ReindexReport(NamedTuple):
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     is_damaged: bool = False
+
+
+def _orders(
+    partitions: list[PartitionLog], directory: Path | None, intervals: IndexIntervals, topic_ids: TopicIds
+) -> Iterator[_ReindexOrder]:
+    for partition in partitions:
+        folder = partition_folder(directory, partition, len(partitions))
+        yield _ReindexOrder(partition, folder, intervals.told_of(partition), topic_ids.lost_by(partition))
 
 
 def _cost_of(order: _ReindexOrder) -> int:

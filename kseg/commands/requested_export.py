@@ -1,7 +1,6 @@
 """The export that `kseg export` and `kseg spark-export` are asked for, and the command line that asks for it."""
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,28 +8,29 @@ import click
 from kseg.commands.parameters import Folders
 from kseg.commands.selection_options import selection_of
 from kseg.errors import UsageError
-from kseg.times import parse_zone, time_or_none
 
 if TYPE_CHECKING:
     from kseg.export.run import Export
-    from kseg.export.settings import LogSelection, ReadOptions
+    from kseg.export.settings import ReadOptions
     from kseg.selection import Selection
 
 
 def export_of(options: dict[str, Any], parallelism: int) -> "Export":
-    """The export that the options ask for. Raises UsageError if there is no destination."""
+    """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
     from kseg.export.run import Export
-    from kseg.export.settings import FileOptions, TableFormat
+    from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
 
-    if len(options["paths"]) < 2:
-        raise UsageError("give one SOURCE or more, and then DEST")
-    *sources, destination = options["paths"]
-    selected = selection_of({name: value for name, value in options.items() if name != "isolation"})
+    sources, destination = sources_and_destination(options)
+    selected = selection_of(dict(options))
     is_remote = any("://" in source for source in sources)
     return Export(
-        tuple(sources),
+        sources,
         destination,
-        _part_of_logs(options, selected, is_remote=is_remote),
+        LogSelection(
+            topics=tuple(options["topics"]),
+            offsets=OffsetRange(selected.from_offset, selected.to_offset),
+            first_time=None if is_remote else selected.from_time,
+        ),
         _read_options(options, selected),
         FileOptions(
             partition_by=options["partition_by"],
@@ -43,57 +43,54 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     )
 
 
-def _part_of_logs(options: dict[str, Any], selected: "Selection", *, is_remote: bool) -> "LogSelection":
-    """Topics, offsets and times. Segments in an object store aren't chosen by the times of a selection's records."""
-    from kseg.export.settings import LogSelection, OffsetRange
-
-    zone = parse_zone(options["zone"])
-    starting_time, ending_time = (time_or_none(options[name], zone) for name in ("starting_time", "ending_time"))
-    return LogSelection(
-        topics=tuple(options["topics"]),
-        offsets=OffsetRange(
-            _both(max, options["starting_offset"], selected.from_offset),
-            _both(min, options["ending_offset"], selected.to_offset),
-        ),
-        first_time=_both(max, starting_time, None if is_remote else selected.from_time),
-        end_time=ending_time,
-    )
+def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+    """Where to read, and where to write; with --to, the current directory is read by default. Raises UsageError."""
+    paths, destination = options["paths"], options["destination"]
+    if destination is not None:
+        return paths or (".",), destination
+    if len(paths) < 2:
+        raise UsageError("give one SOURCE or more, and then DEST: as the last path, or by --to")
+    return paths[:-1], paths[-1]
 
 
 def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
     from kseg.export.decoding import ColumnDecoding
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
-    named = dict(text.split("=", 1) for text in options["decoders"])
     decode = ColumnDecoding(
-        named.get("key"), named.get("value"), options["schema"], options["message"], options["schema_registry"]
+        options["key_decoder"],
+        options["value_decoder"],
+        options["schema"],
+        options["message"],
+        options["schema_registry"],
     )
     decode.decoders()
     return ReadOptions(
         headers=options["has_headers"],
         batch_columns=options["batch_columns"],
-        control=options["control"],
+        control=selected.is_control is True,
         isolation=Isolation(options["isolation"]),
         mode=Mode(options["mode"]),
         latest_per_key=Tombstones(options["tombstones"]) if options["latest_per_key"] else None,
-        selected=selected._replace(from_offset=None, to_offset=None),
+        selected=selected._replace(
+            from_offset=None, to_offset=None, is_committed=False, is_control=selected.is_control or None
+        ),
         decode=decode,
     )
-
-
-def _both(choose: Callable[[int, int], int], first: int | None, second: int | None) -> int | None:
-    """What two options that mean the same ask for together."""
-    return choose(first, second) if first is not None and second is not None else second if first is None else first
 
 
 def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
     """The command line of these options, paths absolute, without those that aren't shared."""
     arguments: list[str] = []
     for param in context.command.params:
-        if isinstance(param, click.Option) and param.name in options and param.name != "dry_run":
+        if isinstance(param, click.Option) and param.name in options and param.name not in ("dry_run", "destination"):
             arguments += _spelled(param, options[param.name])
-    paths = [path if "://" in path else os.path.abspath(path) for path in options["paths"]]  # noqa: PTH100 (keeps globs)
-    return [*arguments, *paths]
+    sources, destination = sources_and_destination(options)
+    return [*arguments, *map(_absolute, (*sources, destination))]
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  keeps globs
 
 
 def _spelled(option: click.Option, value: Any) -> list[str]:

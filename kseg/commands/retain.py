@@ -8,9 +8,11 @@ from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument, zone_option
 from kseg.commands.parameters import is_given
+from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.retain import copy_retained, retain_partition
 from kseg.output.refusals import Refusals
@@ -22,6 +24,7 @@ from kseg.views.topic_retention import TopicRetention
 
 @click.command()
 @paths_argument
+@partition_options
 @setting_options("retention.ms", "retention.bytes")
 @now_option
 @zone_option
@@ -32,6 +35,7 @@ from kseg.views.topic_retention import TopicRetention
 def retain(
     command: click.Context,
     paths: tuple[Path, ...],
+    choice: PartitionChoice,
     retention_ms: int,
     retention_bytes: int,
     now: str | None,
@@ -62,7 +66,7 @@ def retain(
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     topics = TopicRetention(settings, given)
     refuse = Refusals()
-    partitions = list(find_partitions(paths, refuse))
+    partitions = list(find_partitions(paths, refuse, choice))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:

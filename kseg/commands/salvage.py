@@ -19,6 +19,8 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
 )
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import find_replicas
 from kseg.log.salvage.salvage_writer import salvage_partition
@@ -32,6 +34,7 @@ from kseg.views.topic_ids import TopicIds
 
 @click.command()
 @paths_argument
+@partition_options
 @new_directory_option()
 @click.option(
     "--drop-unreadable",
@@ -49,6 +52,7 @@ from kseg.views.topic_ids import TopicIds
 def salvage(
     command: click.Context,
     paths: tuple[Path, ...],
+    choice: PartitionChoice,
     directory: Path | None,
     drop_unreadable: bool,
     dry_run: bool,
@@ -81,7 +85,7 @@ def salvage(
     target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
     processes = processes_beside_others(processes, gentle=gentle)
     refuse = Refusals()
-    replicas = find_replicas(paths, refuse)
+    replicas = find_replicas(paths, refuse, choice)
     if refuse.status > 1 and not replicas:
         command.exit(refuse.status)
     topic_ids, is_whole = TopicIds(cluster_metadata), True

@@ -6,10 +6,18 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import cluster_metadata_option, new_directory_option, quiet_writing_option, zone_option
+from kseg.commands.options import (
+    cluster_metadata_option,
+    new_directory_option,
+    paths_argument,
+    quiet_writing_option,
+    zone_option,
+)
 from kseg.commands.parameters import long_number
+from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import only_partition
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.slice import SliceSettings, slice_partition
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
@@ -22,7 +30,8 @@ from kseg.views.topic_ids import TopicIds
 
 
 @click.command("slice")
-@click.argument("path", type=click.Path(path_type=Path))
+@paths_argument
+@partition_options
 @new_directory_option(required=True)
 @click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
 @click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
@@ -35,11 +44,12 @@ from kseg.views.topic_ids import TopicIds
 )
 @quiet_writing_option
 @cluster_metadata_option
-@reads_archives("path")
+@reads_archives("paths")
 @click.pass_context
 def slice(  # noqa: A001  the command's name
     command: click.Context,
-    path: Path,
+    paths: tuple[Path, ...],
+    choice: PartitionChoice,
     directory: Path,
     from_offset: int | None,
     to_offset: int | None,
@@ -59,12 +69,12 @@ def slice(  # noqa: A001  the command's name
       kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 --to day/orders-0
       kseg slice orders-0/ --drop-offset 203500 --to mended/orders-0
 
-    PATH is a partition's directory. Offsets stay; a broker accepts the new directory. --drop-offset and --drop-key
-    leave out records: only their batches are rewritten. If no record matches one of these, the rest is written, and the
-    exit status is 1.
+    PATHS are a partition's directory, or log directories with --topic and --partition. Offsets stay; a broker accepts
+    the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
+    matches one of these, the rest is written, and the exit status is 1.
     """
-    partition = only_partition(path, Refusals())
-    check_outside(directory, (path, cluster_metadata))
+    partition = only_partition(paths, Refusals(), choice)
+    check_outside(directory, (*paths, cluster_metadata))
     place = parse_zone(zone)
     dropped_keys = {parse_bytes(key): key for key in drop_key}
     settings = SliceSettings(
@@ -78,10 +88,10 @@ def slice(  # noqa: A001  the command's name
     with new_directory(directory) as unfinished:
         sliced = slice_partition(partition, unfinished, settings, TopicIds(cluster_metadata).lost_by(partition))
         if not sliced.segments:
-            raise UsageError("has none of the requested records", path)
+            raise UsageError("has none of the requested records", partition.path)
     for line in () if quiet else sliced_lines(sliced, directory):
         write_line(line)
     flush_stdout()
     for option in missed_options(sliced, dropped_keys):
-        talk(f"kseg: {path}: {option}: no requested record matches it, so it left nothing out")
+        talk(f"kseg: {partition.path}: {option}: no requested record matches it, so it left nothing out")
     command.exit(int(sliced.has_missed))

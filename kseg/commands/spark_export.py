@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 @click.option("--packages", multiple=True, help="Maven packages that Spark is to fetch.")
 @click.option("--archives", "archive", metavar="FILE", help="A packed environment for the executors.")
 @click.option("--ship-env", is_flag=True, help="Pack this virtual environment, and send it to the executors.")
-@click.option("--tasks", type=int_number(1), help="Tasks that run at once; Spark's default parallelism.")
+@click.option(
+    "-j", "tasks", metavar="N", type=int_number(1), help="How many tasks run at once; Spark's default parallelism."
+)
 @click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
 @click.option("--warm", is_flag=True, help="Make what lets later exports on this machine start faster, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Let Spark talk on stderr.")
@@ -149,7 +151,7 @@ def _run_by_server(options: dict[str, Any], url: str, tasks: int | None) -> int:
 def _run(wanted: "Export", options: dict[str, Any], by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
     """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
-    from kseg.output.export import write_report
+    from kseg.output.export import say_refused, write_report
     from kseg.output.progress import ProgressBar
 
     with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
@@ -158,5 +160,7 @@ def _run(wanted: "Export", options: dict[str, Any], by_spark: "Callable[[int, By
             bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
-    write_report(report, options["output"])
+    if not options["quiet"]:
+        write_report(report, options["output"])
+    say_refused(report.refused)
     return report.status

@@ -14,8 +14,10 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
+from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
-from kseg.log.partition.log_dir import find_partitions
+from kseg.log.partition.log_dir import find_partitions, require_choice
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line
@@ -28,7 +30,7 @@ from kseg.views.transaction_rows import TransactionRows
 @click.command()
 @paths_argument
 @click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended.")
-@click.option("--topic", metavar="GLOB", default="*", help="Only topics that match, 'ord*' for example.")
+@partition_options
 @click.option(
     "--now",
     metavar="TIME",
@@ -48,7 +50,7 @@ def txns(
     command: click.Context,
     paths: tuple[Path, ...],
     only_open: bool,
-    topic: str,
+    choice: PartitionChoice,
     now: str | None,
     zone: str,
     transaction_max_timeout_ms: int,
@@ -80,7 +82,9 @@ def txns(
     reading = TransactionRows(
         found, time_or_none(now, place), transaction_max_timeout_ms, bootstrap_server, only_open=only_open
     )
-    coordinators, others = reading.split(topic)
+    coordinators, others = reading.split(choice)
+    if not coordinators and not others:
+        require_choice(paths, choice)
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))

@@ -16,7 +16,9 @@ from kseg.commands.options import (
     progress_option,
     quiet_option,
 )
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.log.verify.verify import verify_paths
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
@@ -30,6 +32,7 @@ from kseg.views.judged_findings import FindingsJudge
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@partition_options
 @selection_options("is_followed")
 @processes_option
 @gentle_options
@@ -45,6 +48,7 @@ def verify(
     /,
     paths: tuple[Path, ...],
     explain: str | None,
+    choice: PartitionChoice,
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
@@ -80,7 +84,7 @@ def verify(
     processes = processes_beside_others(processes, gentle=gentle)
     selection = selection_of(options)
     refuse, note = Refusals(), note_unless(quiet=quiet)
-    plan = plan_verification(paths, refuse)
+    plan = plan_verification(paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)

@@ -56,12 +56,25 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
         UsageError: there is none, an option is missing or wrong, or a library isn't installed.
         OpenError: a schema or registry can't be read.
     """
-    if name not in DECODERS and ":" in name:
+    if _is_callable(name):
         return callable_decoder(name)
-    known = CLASSES.get(name.removesuffix("$").rpartition(".")[2], name)
+    known = _known_name(name)
     if known not in DECODERS:
         raise UsageError(f"--{part}-decoder {one_line(name)}: there are {', '.join(DECODERS)}, and module:callable")
     return DECODERS[known](options, part)
+
+
+def gives_text(name: str) -> bool:
+    """Whether the decoder with a name makes nothing but text; others make values for JSON."""
+    return not _is_callable(name) and _known_name(name) in TEXT_DECODERS
+
+
+def _is_callable(name: str) -> bool:
+    return name not in DECODERS and ":" in name
+
+
+def _known_name(name: str) -> str:
+    return CLASSES.get(name.removesuffix("$").rpartition(".")[2], name)
 
 
 def callable_decoder(name: str) -> ValueDecoder:
@@ -185,6 +198,8 @@ DECODERS: dict[str, Make] = {
     "auto": auto_decoder,
 }
 """What makes each decoder, by name."""
+
+TEXT_DECODERS = frozenset({"string", "hex", "base64", "uuid"})
 
 CLASSES = {
     "StringDecoder": "string",

@@ -62,7 +62,8 @@ def dump_files(
         The exit status: 2 if something couldn't be opened, 1 if something is wrong in the data.
 
     Raises:
-        UsageError: for options that don't go together, before anything is printed.
+        UsageError: for options that don't go together, or if none of the partitions is there that are meant, before
+            anything is printed.
     """
     check_options(options, talk)
     if options.key_decoder is not None or options.value_decoder is not None:
@@ -70,6 +71,10 @@ def dump_files(
 
         check_decoders(options.decoding)
     paths = [file_path(path) for path in paths]
+    if not options.choice.is_everything:
+        from kseg.log.partition.log_dir import require_choice
+
+        require_choice(paths, options.choice)
     output = new_output(write_stdout)
     with ProgressBar(progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
@@ -97,7 +102,8 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
             context.table_output = stack.enter_context(paged())
         if context.options.selection.is_everything and not _prints_records(context.options):
             for path in paths:
-                _dump_path(path, context)
+                for file in _files_at(path, context):
+                    _dump_or_refuse(file, context)
         elif context.options.selection.is_everything:
             for file in [file for path in paths for file in _files_of(path, context)]:
                 _dump_or_refuse(file, context)
@@ -126,25 +132,33 @@ def _prints_records(options: DumpOptions) -> bool:
 
 def _files_of(path: str, context: DumpContext) -> list[str]:
     """The file itself, or the logs of a directory."""
+    files = list(_files_at(path, context))
     if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
-        return [path]
-    files = list(files_in(path, context))
+        return files
     found = [file for file in files if parse_file_name(file).kind in LOG_KINDS]
-    if not found:
-        _refuse(OpenError("holds no logs", path) if files else _empty(path), context)
+    if files and not found:
+        _refuse(OpenError("holds no logs", path), context)
     return found
 
 
-def _dump_path(path: str, context: DumpContext) -> None:
-    if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
-        _dump_or_refuse(path, context)
+def _files_at(path: str, context: DumpContext) -> Iterator[str]:
+    """The file itself, or those in a directory, of partitions that are meant; refuses a directory without any."""
+    choice, found = context.options.choice, False
+    if not os.path.isdir(path):  # noqa: PTH112
+        if choice.takes_directory(os.path.dirname(path)):  # noqa: PTH120
+            yield path
         return
-    found = False
-    for inner in files_in(path, context):
+    for file in files_in(path, context):
         found = True
-        _dump_or_refuse(inner, context)
-    if not found:
+        yield file
+    if not found and (choice.is_everything or not _has_partitions(path)):
         _refuse(_empty(path), context)
+
+
+def _has_partitions(path: str) -> bool:
+    from kseg.log.partition.log_dir import partition_directories
+
+    return bool(partition_directories(path))
 
 
 def _empty(directory: str) -> OpenError:
@@ -161,16 +175,26 @@ def file_path(path: str) -> str:
 
 
 def files_in(directory: str, context: DumpContext) -> Iterator[str]:
-    """The files in a directory and below that are of a kind to print, sorted."""
+    """The files in a directory and below that are of a kind to print, of partitions that are meant; sorted."""
 
     def refuse(error: OSError) -> None:
         _refuse(OpenError(f"can't be listed: {error.strerror}", error.filename), context)
 
     for folder, folders, names in os.walk(directory, onerror=refuse):
         folders.sort()
+        if not _is_meant(folder, context.options):
+            continue
         for name in sorted(names):
             if kind_to_dump(name, context.options.like) is not FileKind.UNKNOWN:
                 yield os.path.join(folder, name)  # noqa: PTH118  the text as the user would write it
+
+
+def _is_meant(directory: str, options: DumpOptions) -> bool:
+    if options.choice.is_everything:
+        return True
+    from kseg.log.partition.log_dir import is_partition
+
+    return options.choice.takes_directory(directory) and is_partition(Path(directory))
 
 
 def _dump_or_refuse(path: str, context: DumpContext) -> None:

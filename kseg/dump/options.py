@@ -11,6 +11,7 @@ from kseg.dump.decoders import class_decoder
 from kseg.dump.found import Found
 from kseg.errors import UsageError
 from kseg.layouts.tool_options import OPTION_RELEASES
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
@@ -43,7 +44,7 @@ class DumpOptions(NamedTuple):
     is text, json, csv, table or kcat; `fields` are names of columns, `template` a line for each record. The decoders
     are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
     records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
-    `zone` is that of times in ISO 8601.
+    `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
     """
 
     like: Release | None = None
@@ -74,6 +75,7 @@ class DumpOptions(NamedTuple):
     redaction: "Redaction | None" = None
     csv_safe: bool = False
     zone: tzinfo = UTC
+    choice: PartitionChoice = EVERY_PARTITION
 
     @property
     def decoding(self) -> "Decoding":

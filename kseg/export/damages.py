@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pyarrow import csv
 
 from kseg.export.tally import LostOffsets
 from kseg.formats.names import plain_text
 
-NAME = "_kseg/damages.parquet"
+NAME = "_kseg/damages.csv"
+"""No Parquet: whoever reads `**/*.parquet` wants the records only."""
 SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string()),
@@ -44,9 +45,9 @@ def _offset(offset: int | None) -> int | None:
     return offset if offset is not None and -1 << 63 <= offset < 1 << 63 else None
 
 
-def to_parquet(batches: Iterable[pa.RecordBatch]) -> bytes:
-    """The table as a file."""
+def to_csv(batches: Iterable[pa.RecordBatch]) -> bytes:
+    """The table as a file: a line with the columns' names, then texts in quotes, nulls empty."""
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_batches(batches, SCHEMA), sink)
+    csv.write_csv(pa.Table.from_batches(batches, SCHEMA), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content

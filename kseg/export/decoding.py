@@ -1,4 +1,4 @@
-"""Keys and values as JSON text, in columns of their own beside the bytes."""
+"""Keys and values as text or JSON, in columns of their own beside the bytes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from kseg.decode.decoded import Headers, ValueDecoder
+    from collections.abc import Callable
+
+    from kseg.decode.decoded import Decoded, Json, Part, ValueDecoder
     from kseg.decode.values import DecoderOptions
     from kseg.kernel.record import Header
 
-COLUMNS = {"key": "decodedKey", "value": "decodedValue"}
+COLUMNS: dict["Part", str] = {"key": "decodedKey", "value": "decodedValue"}
 """The column of each part that is decoded."""
 
 
@@ -19,6 +21,7 @@ COLUMNS = {"key": "decodedKey", "value": "decodedValue"}
 class ColumnDecoding:
     """Names of decoders, as `kseg dump` knows them, of keys and of values; None decodes nothing.
 
+    A column has JSON, unless the decoder makes nothing but text: then it has that text, without JSON's quotes.
     schema, message, registry: what these decoders need, paths as text.
     """
 
@@ -32,15 +35,22 @@ class ColumnDecoding:
         """The columns that it adds."""
         return [pa.field(COLUMNS[part], pa.string()) for part, _ in self._named()]
 
-    def decoders(self) -> dict[str, "ValueDecoder"]:
+    def decoders(self) -> dict["Part", "ValueDecoder"]:
         """The decoders by part. Raises UsageError, OpenError: as `value_decoder` does."""
         from kseg.decode.values import value_decoder
 
         needed = self._needed()
-        return {part: value_decoder(name, needed, "key" if part == "key" else "value") for part, name in self._named()}
+        return {part: value_decoder(name, needed, part) for part, name in self._named()}
 
-    def _named(self) -> list[tuple[str, str]]:
-        return [(part, name) for part, name in (("key", self.key), ("value", self.value)) if name is not None]
+    def text_parts(self) -> frozenset["Part"]:
+        """The parts whose columns have text, not JSON."""
+        from kseg.decode.values import gives_text
+
+        return frozenset(part for part, name in self._named() if gives_text(name))
+
+    def _named(self) -> list[tuple["Part", str]]:
+        names: tuple[tuple[Part, str | None], ...] = (("key", self.key), ("value", self.value))
+        return [(part, name) for part, name in names if name is not None]
 
     def _needed(self) -> "DecoderOptions":
         from kseg.decode.values import DecoderOptions
@@ -59,27 +69,38 @@ class RecordTexts:
     def __init__(self, decoding: ColumnDecoding) -> None:
         self.undecoded = 0
         self._decoders = decoding.decoders()
+        self._text_parts = decoding.text_parts()
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with its columns of text."""
         headers = _headers(batch)
         for part, decode in self._decoders.items():
             cells = zip(batch.column(part).to_pylist(), headers, strict=True)
-            texts = [None if data is None else self._text(decode, data, own) for data, own in cells]
+            shown = _plain_text if part in self._text_parts else _json_text
+            texts = [None if data is None else self._text(decode(data, own), shown) for data, own in cells]
             batch = batch.append_column(pa.field(COLUMNS[part], pa.string()), pa.array(texts, pa.string()))
         return batch
 
-    def _text(self, decode: "ValueDecoder", data: bytes, headers: "Headers") -> str | None:
-        from kseg.decode.decoded import NotDecodable, json_able, json_bytes
+    def _text(self, decoded: "Decoded", shown: "Callable[[Json | bytes], str]") -> str | None:
+        from kseg.decode.decoded import NotDecodable
 
-        decoded = decode(data, headers)
         if decoded.reason is None:
             try:
-                return json_bytes(json_able(decoded.value)).decode()
+                return shown(decoded.value)
             except (NotDecodable, UnicodeEncodeError):
                 pass  # text that isn't Unicode, for one: no form in JSON
         self.undecoded += 1
         return None
+
+
+def _plain_text(value: "Json | bytes") -> str:
+    return str(value)
+
+
+def _json_text(value: "Json | bytes") -> str:
+    from kseg.decode.decoded import json_able, json_bytes
+
+    return json_bytes(json_able(value)).decode()
 
 
 def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:

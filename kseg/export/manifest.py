@@ -14,7 +14,7 @@ from typing import Any
 from kseg.errors import KsegError
 from kseg.export.copies import Copies, SegmentSource
 from kseg.export.destination import Destination
-from kseg.export.parquet import ATTEMPTS
+from kseg.export.parquet import ATTEMPT_SUFFIX, ATTEMPTS
 from kseg.export.plan import Done, is_read
 from kseg.export.ranges import crc_of_range
 from kseg.export.result import Result, SourceFile
@@ -41,7 +41,9 @@ FOLDER = "_kseg"
 VERSION = 1
 MOST_BYTES = 256 << 20
 """A manifest that is larger is neither written nor read."""
-ATTEMPT = re.compile(r"(?:.*[-/])?([0-9a-f]{8})-[0-9]+-[0-9a-f]{12}-[0-9]+\.parquet", re.DOTALL)
+ATTEMPT = re.compile(
+    rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
+)
 """The name of an attempt's file; its group is the id of the run."""
 _NAME = re.compile(rf"{FOLDER}/manifest-([0-9]{{8}})\.json")
 

@@ -165,14 +165,15 @@ class OrderReader:
     def _is_of_wanted_batch(self, taken: Columns, piece: Slice) -> pa.Array | None:
         """A mask of the records whose batches' headers say what is asked for; None for all of them."""
         wanted = self.options.selected
-        if wanted.producer_id is None and not wanted.transactional_only:
+        if wanted.producer_id is None and not wanted.transactional_only and wanted.is_control is None:
             return None
         rows = []
         for row in range(piece.first, piece.last):
             start = piece.run.rows[row * ROW + START]
             header = parse_header(piece.run.buffer, start, piece.run.position + start)
             is_producers = wanted.producer_id is None or header.producer_id == wanted.producer_id
-            if is_producers and (header.is_transactional or not wanted.transactional_only):
+            is_kind = wanted.is_control is None or header.is_control == wanted.is_control
+            if is_producers and is_kind and (header.is_transactional or not wanted.transactional_only):
                 rows.append(row)
         return pc.is_in(numbers(taken.rows, pa.int32(), taken.count), value_set=pa.array(rows, pa.int32()))
 

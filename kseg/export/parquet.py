@@ -19,6 +19,8 @@ from kseg.export.result import ExportedFile
 from kseg.export.settings import FileOptions, ReadOptions
 
 ATTEMPTS = "_kseg/attempts"
+ATTEMPT_SUFFIX = ".attempt"
+"""Ends the names of files that don't count yet, where they can be renamed: readers of `**/*.parquet` pass over them."""
 OPEN_FILES = 16
 """Files of different dates that are written at once."""
 MOST_OF_A_TOPIC = 160
@@ -118,7 +120,7 @@ class _ParquetFile:
         self._name = f"part-{stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
-            f"{ATTEMPTS}/{self._attempt}.parquet"
+            f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
             if self._place.renames
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )

@@ -9,7 +9,7 @@ from typing import Any
 from kseg.errors import OpenError
 from kseg.export.coverage import count, damaged, intact, missing
 from kseg.export.result import Result
-from kseg.export.settings import OffsetRange
+from kseg.export.settings import OffsetRange, TableFormat
 from kseg.export.tally import LostOffsets, Tally
 
 
@@ -71,7 +71,8 @@ class Report:
     """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
 
     refused: sources that couldn't be opened or listed; nothing is known about them.
-    left_alone: other runs that may be under way, whose files the call didn't remove.
+    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format: how the
+    files are to be read.
     """
 
     destination: str
@@ -80,6 +81,18 @@ class Report:
     seconds: float
     refused: tuple[OpenError, ...] = ()
     left_alone: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    table_format: TableFormat = TableFormat.PARQUET
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is anything to read in the destination."""
+        return any(partition.file_count for partition in self.partitions)
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether a Delta table's log names the files."""
+        return self.table_format is TableFormat.DELTA
 
     @property
     def is_whole(self) -> bool:

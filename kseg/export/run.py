@@ -12,7 +12,7 @@ from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
-from kseg.export.damages import damage_rows, to_parquet
+from kseg.export.damages import damage_rows, to_csv
 from kseg.export.destination import Destination, open_destination
 from kseg.export.manifest import Key
 from kseg.export.order import Job, execute_order
@@ -124,7 +124,15 @@ def export_into(
             committed, new_files = _committed(run, plan, results, export, place)
             seconds = time.monotonic() - start
             told = (*committed.results, *filter(_only_notes, results))
-            report = Report(place.url, reconcile(told), new_files, seconds, plan.refused)
+            report = Report(
+                place.url,
+                reconcile(told),
+                new_files,
+                seconds,
+                plan.refused,
+                folders=committed.files.partition_by,
+                table_format=export.table_format,
+            )
 
             def publish(manifest: manifests.Manifest) -> None:
                 _publish(manifest, report if manifest is committed else _report_of(manifest, report), export, place)
@@ -188,7 +196,7 @@ def _publish(manifest: manifests.Manifest, report: Report, export: Export, place
         delta.publish(manifest, place.url)
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
-    place.replace(NAME_OF_DAMAGES, to_parquet(damages))
+    place.replace(NAME_OF_DAMAGES, to_csv(damages))
 
 
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:

@@ -82,7 +82,8 @@ class ReadOptions:
     """How records are read, whatever becomes of them.
 
     headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
-    selected: which records by what is in them, their times, producers and transactions; nothing else is asked in it.
+    selected: which records by what is in them, their times, producers and transactions, and whether only control
+    records (which `control` must let through); nothing else is asked in it.
     redaction: what is replaced when they are written.
     decode: adds columns with the text of keys or values.
     """

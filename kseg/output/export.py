@@ -9,6 +9,7 @@ from kseg.errors import KsegError
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.table_readers import duckdb_query, polars_expression
 from kseg.output.talk import talk
 
 UNKNOWN = "?"
@@ -80,6 +81,15 @@ class _ReportShape(Protocol):
     @property
     def refused(self) -> tuple[KsegError, ...]: ...
 
+    @property
+    def folders(self) -> tuple[str, ...]: ...
+
+    @property
+    def has_files(self) -> bool: ...
+
+    @property
+    def is_delta(self) -> bool: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -127,11 +137,11 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
         place = {"topic": partition.topic, "partition": partition.partition}
         yield from ({"type": "damage", **place, **damage} for damage in damages)
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
-    yield {"type": "summary", **_sums(report), **left_alone}
+    yield {"type": "summary", **_sums(report), **left_alone, **_readers(report)}
 
 
 def report_lines(report: _ReportShape) -> Iterator[str]:
-    """A report as a table, with damages and notes below it."""
+    """A report as a table, with damages and notes below it, and with the lines that read the export."""
     has_unselected = any(partition.unselected for partition in report.partitions)
     columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
     yield from aligned_lines(columns, report.partitions)
@@ -146,6 +156,18 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
         f"{sums['newFiles']} new files in {report.destination}"
     )
     yield from (f"left alone: {run}" for run in report.left_alone)
+    yield from (f"{name}: {line}" for name, line in _readers(report).items())
+
+
+def _readers(report: _ReportShape) -> dict[str, str]:
+    """What reads the export, by the reader's name; nothing if there is nothing to read."""
+    if not report.has_files:
+        return {}
+    place = report.destination, report.folders
+    return {
+        "duckdb": duckdb_query(*place, is_delta=report.is_delta),
+        "polars": polars_expression(*place, is_delta=report.is_delta),
+    }
 
 
 def _sums(report: _ReportShape) -> dict[str, Any]:
@@ -162,20 +184,25 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
 
 def write_plan(plan: _PlanShape, form: str) -> None:
     """Writes a plan to standard output; says on stderr what can't be read."""
-    _write(plan_objects(plan) if form == "json" else plan_lines(plan), plan.refused)
+    _write(plan_objects(plan) if form == "json" else plan_lines(plan))
+    say_refused(plan.refused)
 
 
 def write_report(report: _ReportShape, form: str) -> None:
-    """Writes a report to standard output; says on stderr what can't be read."""
-    _write(report_objects(report) if form == "json" else report_lines(report), report.refused)
+    """Writes a report to standard output."""
+    _write(report_objects(report) if form == "json" else report_lines(report))
 
 
-def _write(rows: Iterator[dict[str, Any]] | Iterator[str], refused: Iterable[KsegError]) -> None:
+def _write(rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
     for row in rows:
         if isinstance(row, str):
             write_line(row)
         else:
             write_json(row)
     flush_stdout()
+
+
+def say_refused(refused: Iterable[KsegError]) -> None:
+    """Says on stderr which sources can't be read."""
     for error in refused:
         talk(f"kseg: {error}")

@@ -1,10 +1,10 @@
 """The columns of a cluster's metadata, for JSON, CSV and tables."""
 
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from kseg.archive.shown_paths import shown
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.table import TableColumn
 from kseg.views.cluster import (
@@ -184,14 +184,14 @@ METADATA: Section[ClusterMetadata] = Section(
 
 
 def cluster_sections(
-    found: ClusterMetadata, places: ReplicaPlaces, topic: str
+    found: ClusterMetadata, places: ReplicaPlaces, choice: PartitionChoice
 ) -> Iterator[tuple[str, Section[Any], list[Any]]]:
-    """All kinds of rows by the names that users choose them by, and the rows of topics that match a glob."""
+    """All kinds of rows by the names that users choose them by, those of topics as far as these are meant."""
     yield "features", FEATURES, [*found.features]
     yield "controllers", CONTROLLERS, [*found.controllers]
     yield "brokers", BROKERS, [*found.brokers]
-    yield "topics", TOPICS, [row for row in found.topics if fnmatchcase(row.name, topic)]
-    partitions = (row for row in found.partitions if fnmatchcase(row.topic, topic))
+    yield "topics", TOPICS, [row for row in found.topics if choice.takes_topic(row.name)]
+    partitions = (row for row in found.partitions if choice.takes(row.topic, row.partition))
     yield "partitions", PARTITIONS, [PartitionRow(row, places.of(row)) for row in partitions]
-    configs = (row for row in found.configs if row.resource_type != "topic" or fnmatchcase(row.resource, topic))
+    configs = (row for row in found.configs if row.resource_type != "topic" or choice.takes_topic(row.resource))
     yield "configs", CONFIGS, [*configs]

@@ -1,10 +1,10 @@
 """Rows of transactions, each open one judged by its coordinator; and what is to be told with them."""
 
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each
 from kseg.views.coordinators import Coordinators, Judge, abort_command
@@ -56,9 +56,9 @@ class TransactionRows:
         self.abort_lines: list[str] = []
         self.unreadable: list[Unreadable] = []
 
-    def split(self, topic: str) -> tuple[list[PartitionLog], list[PartitionLog]]:
-        """Of the topics that match a glob the partitions of `__transaction_state`, and the others."""
-        chosen = [place for place in self._places if fnmatchcase(place.topic or place.directory_name, topic)]
+    def split(self, choice: PartitionChoice) -> tuple[list[PartitionLog], list[PartitionLog]]:
+        """Of the partitions that are meant those of `__transaction_state`, and the others."""
+        chosen = [place for place in self._places if choice.takes_directory(place.path)]
         coordinators = [place for place in chosen if place.topic == TOPIC]
         return coordinators, [place for place in chosen if place.topic != TOPIC]
 

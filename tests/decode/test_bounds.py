@@ -37,9 +37,9 @@ READING = [
     "dump orders-0 --value-decoder avro --schema PATH",
     "dump orders-0 --value-decoder protobuf --message a --schema PATH",
     "dump orders-0 --value-decoder avro --schema-registry PATH",
-    "export orders-0 new --decode value=avro --schema PATH",
-    "export orders-0 new --decode value=protobuf --message a --schema PATH",
-    "export orders-0 new --decode value=avro --schema-registry PATH",
+    "export orders-0 new --value-decoder avro --schema PATH",
+    "export orders-0 new --value-decoder protobuf --message a --schema PATH",
+    "export orders-0 new --value-decoder avro --schema-registry PATH",
     "reindex lost-0 --to new --cluster-metadata PATH",
     "slice lost-0 --to new --cluster-metadata PATH",
 ]

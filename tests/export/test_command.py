@@ -44,7 +44,7 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert ran.stderr.startswith(b"kseg: %b/out/_kseg/attempts/" % bytes(tmp_path))
-    assert ran.stderr.endswith(b".parquet: can't be written: File too large\n")
+    assert ran.stderr.endswith(b".attempt: can't be written: File too large\n")
     assert not list(tmp_path.rglob("*.parquet"))
 
 
@@ -94,6 +94,25 @@ def test_json_has_partitions_damages_and_a_summary(tmp_path: Path) -> None:
     assert objects[0]["lost"] == objects[1]["end"] - objects[1]["first"] == 1
 
 
+def test_the_destination_may_be_an_option_and_the_source_the_current_directory(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "logs" / "orders-0", 0, 10)
+    named = run.kseg(["export", "logs", "other-0", "--to", "out"], tmp_path)
+    assert (named.status, named.stderr.count(b"\n")) == (2, 1)
+    assert b"other-0" in named.stderr
+    assert run.kseg(["export", "--to", "../out"], tmp_path / "logs").status == 0
+    assert exports.offsets(tmp_path / "out", "orders") == list(range(10))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_quiet_prints_errors_only_and_the_report_lies_in_the_destination(form: str, tmp_path: Path) -> None:
+    ran = kseg("export", "damaged/210-wiped-batch", tmp_path / "out", "-q", "-o", form)
+    assert (ran.status, ran.stdout, ran.stderr) == (1, b"", b"")
+    assert not json.loads((tmp_path / "out" / "_kseg" / "report.json").read_bytes())["isWhole"]
+    ran = kseg("export", "damaged/210-wiped-batch", "logs/nowhere", tmp_path / "two", "-q", "-o", form)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(b"kseg: logs/nowhere: ")
+
+
 def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     ran = kseg("export", "--dry-run", "logs/4.3.1", tmp_path / "out")
     assert ran.status == 0
@@ -109,7 +128,10 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
         (["logs/4.3.1", "OUT", "--topic", "missing"], "no topic is wanted"),
         (["logs/4.3.1", "OUT", "--target-file-size", "big"], "big"),
         (["logs/4.3.1", "OUT", "--partition-by", "key"], "key"),
-        (["logs/4.3.1", "OUT", "--starting-time", "noon"], "noon"),
+        (["logs/4.3.1", "OUT", "--from-time", "noon"], "noon"),
+        (["logs/4.3.1", "OUT", "--control", "--isolation", "read_committed"], "--control"),
+        (["logs/4.3.1", "OUT", "--value-decoder", "value=json"], "--value-decoder value=json: there are string"),
+        (["logs/4.3.1", "--to", "damaged"], "is not empty"),
         (["logs/4.3.1", "damaged"], "is not empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

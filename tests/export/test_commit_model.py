@@ -116,7 +116,7 @@ class Histories:
         self.check_whole()
         manifest = self.counting()
         there = {name for name in self.store.files if not name.startswith("_kseg/manifest-")}
-        beside = {"_SUCCESS", "_kseg/report.json", "_kseg/damages.parquet"}
+        beside = {"_SUCCESS", "_kseg/report.json", "_kseg/damages.csv"}
         lost_track_of = {name for name in there if name.startswith("_kseg/runs/")}
         assert beside <= there
         report = json.loads(self.store.files["_kseg/report.json"])

@@ -1,4 +1,4 @@
-"""Keys and values as JSON text, in columns beside the bytes; what doesn't decode is counted."""
+"""Keys and values as text or JSON, in columns beside the bytes; what doesn't decode is counted."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) ->
     report = exports.export([source], tmp_path / "out", decode=ColumnDecoding(key="string", value="json"))
     table = pq.read_table(tmp_path / "out")
     assert table.column("decodedValue").to_pylist() == ['{"b":1,"a":[null]}', None, None, None]
-    assert table.column("decodedKey").to_pylist() == ['"k"', '"k"', None, '"l"']
+    assert table.column("decodedKey").to_pylist() == ["k", "k", None, "l"]
     assert table.column("value").to_pylist()[:3] == [TEXT, None, b"not json"]
     assert (report.partitions[0].undecoded, report.partitions[0].records_out) == (2, 4)
     assert report.is_whole
@@ -39,15 +39,37 @@ def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) ->
 
 def test_the_command_decodes_and_goes_on_only_with_the_same_decoder(source: Path, tmp_path: Path) -> None:
     command = ["export", str(source), str(tmp_path / "out"), "-o", "json", "--no-headers", "--latest-per-key"]
-    ran = run.kseg([*command, "--decode", "value=json"], tmp_path)
+    ran = run.kseg([*command, "--value-decoder", "json"], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     assert json.loads(ran.stdout.splitlines()[0])["undecoded"] == 2
     assert pq.read_table(tmp_path / "out").column("decodedValue").to_pylist() == [None, None]
     assert b"exported with other options" in run.kseg(command, tmp_path).stderr
 
 
-@pytest.mark.parametrize("decoder", ["value", "header=json", "value=nothing", "value=avro"])
-def test_a_wrong_decoder_is_refused_before_anything_is_written(decoder: str, source: Path, tmp_path: Path) -> None:
-    ran = run.kseg(["export", str(source), str(tmp_path / "out"), "--decode", decoder], tmp_path)
+@pytest.mark.parametrize(
+    ("decoder", "wanted"),
+    [
+        ("string", 'say "hi"'),
+        ("org.apache.kafka.common.serialization.StringDeserializer", 'say "hi"'),
+        ("hex", "7361792022686922"),
+        ("base64", "c2F5ICJoaSI="),
+        ("auto", '"say \\"hi\\""'),
+        ("int64", "8314059566025828642"),
+    ],
+)
+def test_what_is_text_stands_as_it_is_and_the_rest_as_json(decoder: str, wanted: str, tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b'say "hi"')])])
+    ran = run.kseg(["export", "orders-0", "out", "--value-decoder", decoder], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert pq.read_table(tmp_path / "out").column("decodedValue").to_pylist() == [wanted]
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+@pytest.mark.parametrize("decoder", ["", "nothing", "avro"])
+def test_a_wrong_decoder_is_refused_before_anything_is_written(
+    part: str, decoder: str, source: Path, tmp_path: Path
+) -> None:
+    ran = run.kseg(["export", str(source), str(tmp_path / "out"), f"--{part}-decoder", decoder], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(f"kseg: --{part}-decoder {decoder}".encode())
     assert not (tmp_path / "out").exists()

@@ -261,7 +261,7 @@ def test_a_dry_run_changes_nothing_at_all(place: Place, options: tuple[str, ...]
     file = place.manifest["results"][1]["files"][0]
     (place.out / "_kseg" / "attempts").mkdir(exist_ok=True)
     (place.out / file["path"]).rename(place.out / file["attempt"])
-    (place.out / "_kseg" / "attempts" / "0123abcd-0-0123456789ab-0.parquet").write_bytes(b"leftover")
+    (place.out / "_kseg" / "attempts" / "0123abcd-0-0123456789ab-0.attempt").write_bytes(b"leftover")
     (place.out / BEFORE).write_bytes(place.first)
     exports.write_log(place.source, 20, 10)
     before = listing(place.out.parent)

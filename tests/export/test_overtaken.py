@@ -72,7 +72,7 @@ def files(out: Path) -> list[str]:
 
 def whole(*topics: str) -> list[str]:
     """The files of an export that has these topics, and of nothing else."""
-    beside = ["_SUCCESS", "_kseg/damages.parquet", "_kseg/report.json"]
+    beside = ["_SUCCESS", "_kseg/damages.csv", "_kseg/report.json"]
     return [*beside, *(f"topic={topic}/part-{topic}-0-{0:020}.parquet" for topic in topics)]
 
 
@@ -137,7 +137,7 @@ def foreign_run(out: Path, base: int) -> None:
     place = LocalDestination(str(out))
     began = new_run(base)
     assert mark(began, place, Elsewhere())
-    place.replace(f"_kseg/attempts/{began.id}-0-{uuid4().hex[:12]}-0.parquet", b"PAR1")
+    place.replace(f"_kseg/attempts/{began.id}-0-{uuid4().hex[:12]}-0.attempt", b"PAR1")
 
 
 def test_what_a_run_elsewhere_writes_is_left_and_named(sources: list[Path], tmp_path: Path) -> None:
@@ -146,8 +146,7 @@ def test_what_a_run_elsewhere_writes_is_left_and_named(sources: list[Path], tmp_
     foreign_run(out, 1)
     ran = run.kseg(["export", str(sources[0]), str(out), "--target-file-size", "256MiB"], golden.ROOT)
     assert ran.status == 0
-    *_, line = ran.stdout.decode().splitlines()
-    assert line.startswith("left alone: run ")
+    line = next(line for line in ran.stdout.decode().splitlines() if line.startswith("left alone: run "))
     assert "on elsewhere) may be under way; if it is over, remove _kseg/runs/" in line
     assert [name for name in files(out) if name.startswith("_kseg/attempts/")]
 

@@ -14,7 +14,7 @@ from kseg.log.partition.partition_log import PartitionLog
 from tests import golden, run
 from tests.export import exports
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
-from tests.selections import Chosen, selections, text_of
+from tests.selections import OPTIONS, Chosen, control, selections, text_of
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> No
 
 
 @settings(max_examples=60)
-@given(selections())
+@given(selections((*OPTIONS, control)))
 def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
     tmp_path_factory: pytest.TempPathFactory, chosen: Chosen
 ) -> None:
@@ -153,7 +153,10 @@ def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
     assume(names)
     out = tmp_path_factory.mktemp("out") / "exported"
     ran = run.kseg(["export", str(directory), str(out), "-o", "json", *chosen.arguments], golden.ROOT)
-    taken = [record for record in chosen.records() if Path(record["file"]).name in names and not record["isControl"]]
+    is_control = "--control" in chosen.arguments
+    taken = [
+        one for one in chosen.records() if Path(one["file"]).name in names and bool(one["isControl"]) is is_control
+    ]
     wanted = [(record["offset"], text_of(record, "key"), text_of(record, "value")) for record in taken]
     found = [(row[0], row[3], row[4]) for *_, table in exports.tables(out) for row in exports.rows_of(table)]
     assert sorted(found) == sorted(wanted), run.command(chosen.arguments)
@@ -169,20 +172,29 @@ def test_selected_records_of_a_damaged_log_come_out_and_the_rest_is_counted(tmp_
     assert summary["recordsOut"] == 35 - partition["unselected"]
 
 
-def test_times_of_records_and_times_that_cut_the_log_differ(tmp_path: Path) -> None:
+def test_times_are_compared_record_by_record(tmp_path: Path) -> None:
     batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([10, 30, 20, 40, 50])]
     write_segment(tmp_path / "orders-0", batches)
     for number, (arguments, wanted) in enumerate(
         [
             (["--from-time", "25", "--to-time", "45"], [1, 3]),
-            (["--starting-time", "25", "--ending-time", "45"], [1, 2, 3]),
             (["--from-time", "1970-01-01 01:00:00.025", "--tz", "+01:00"], [1, 3, 4]),
-            (["--starting-time", "1970-01-01 01:00:00.035", "--tz", "+01:00"], [3, 4]),
-            (["--from-offset", "1", "--to-offset", "4", "--starting-offset", "2"], [2, 3]),
+            (["--from-offset", "2", "--to-offset", "4"], [2, 3]),
         ]
     ):
         run.kseg(["export", "orders-0", f"out{number}", *arguments], tmp_path)
         assert exports.offsets(tmp_path / f"out{number}", "orders") == wanted
+
+
+@pytest.mark.usefixtures("kernel")
+def test_control_records_are_exported_alone_or_not_at_all(tmp_path: Path) -> None:
+    transactions(tmp_path / "orders-0", with_indexes=True)
+    wanted = {"--control": [2, 5], "--no-control": [0, 1, 3, 4, 6, 7, 8]}
+    for option, offsets in wanted.items():
+        ran = run.kseg(["export", "orders-0", f"out{option}", option, "-o", "json"], tmp_path)
+        assert exports.offsets(tmp_path / f"out{option}", "orders") == offsets
+        assert b'"unexplained":0' in ran.stdout
+    assert run.kseg(["export", "orders-0", "out--no-control"], tmp_path).status == 0, "it is the default"
 
 
 def test_a_later_run_goes_on_with_the_same_selection_and_refuses_another(tmp_path: Path) -> None:

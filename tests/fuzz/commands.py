@@ -88,8 +88,9 @@ OF_PARTITIONS = (
     "groups --show commits PARTITION",
     "metadata -o json PARTITION",
     f"export PARTITION {NEW} -j 1 -q",
-    f"export . {NEW} -j 1 -q --batch-columns --control --isolation read_committed",
-    f"export PARTITION {NEW} -j 1 -q --latest-per-key --decode value=json",
+    f"export . {NEW} -j 1 -q --batch-columns --isolation read_committed",
+    f"export . {NEW} -j 1 -q --batch-columns --control",
+    f"export PARTITION {NEW} -j 1 -q --latest-per-key --value-decoder json",
     f"export . {NEW} --dry-run",
 )
 OF_CAPTURES = ("protocol FILE", "protocol -o json FILE")

@@ -111,7 +111,7 @@ def start(
     output = folder / "output"
     with output.open("wb") as stdout, (folder / "errors").open("wb") as stderr:
         process = subprocess.Popen(
-            [*command, *more, "--tasks", "2", "-o", "json", str(source), str(out)],
+            [*command, *more, "-j", "2", "-o", "json", str(source), str(out)],
             stdout=stdout,
             stderr=stderr,
             env={**os.environ, **LOCAL},
@@ -149,7 +149,7 @@ def test_a_worker_is_killed_and_a_task_fails_twice(cluster: Cluster, source: Pat
 def test_the_driver_is_killed_and_run_again(cluster: Cluster, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     killed = start(cluster, source, out, seconds=1)
-    wait_until(lambda: list((out / "_kseg" / "attempts").glob("*.parquet")), "an order has written its file")
+    wait_until(lambda: list((out / "_kseg" / "attempts").glob("*.attempt")), "an order has written its file")
     os.killpg(killed.process.pid, signal.SIGKILL)
     killed.process.wait()
     assert [path for path in out.rglob("*.parquet") if "_kseg" not in path.parts] == []

@@ -14,6 +14,7 @@ from kseg.formats.names import (
     parse_file_name,
     parse_partition_directory,
 )
+from kseg.log.partition.partition_choice import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.log.partition.partition_log import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 
 META_PROPERTIES = "meta.properties"
@@ -41,14 +42,16 @@ class LogDir:
         self.checkpoints = read_checkpoints(self.path, self.problems)
         self.directories = sorted(_partition_directories(self.path), key=_order)
 
-    def partitions(self, refuse: "Refuse | None" = None) -> Iterator[PartitionLog]:
-        """Its partitions by topic and number, one at a time; those that vanish meanwhile are left out.
+    def partitions(
+        self, refuse: "Refuse | None" = None, choice: PartitionChoice = EVERY_PARTITION
+    ) -> Iterator[PartitionLog]:
+        """Its partitions that are meant, by topic and number, one at a time; those that vanish meanwhile are left out.
 
         Directories that are being removed (`-delete`, `-stray`) or added (`-future`) come after those in use. `refuse`
         is called with the error of a directory that can't be listed; without it, the error is raised.
         """
         here = self.path.absolute()
-        for path in self.directories:
+        for path in filter(choice.takes_directory, self.directories):
             name = parse_partition_directory(path)
             own = Checkpoints()
             if name is not None and name.state is None:
@@ -151,7 +154,9 @@ class NoPartitionError(OpenError):
         super().__init__("no partition here: give a partition's directory, a log directory, or a parent of it", path)
 
 
-def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
+def find_partitions(
+    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
     A Kafka file stands for its directory. The same topic may be on several disks.
@@ -159,62 +164,99 @@ def find_partitions(paths: Iterable[str | os.PathLike[str]], refuse: Refuse | No
     Args:
         paths: where to look.
         refuse: called with the errors; None raises them.
+        choice: which ones are meant.
 
     Raises:
         OpenError: if a path can't be listed; NoPartitionError if it has no partition; UnreadableError if one of its
             partitions can't be listed.
+        NoSuchPartitionError: if there are partitions, but none of those that are meant; this isn't for `refuse`.
     """
+    paths, has_any = list(paths), False
     for path in paths:
         try:
-            yield from partitions_at(path, refuse)
+            for partition in partitions_at(path, refuse, choice):
+                has_any = True
+                yield partition
         except OpenError as error:
             if refuse is None:
                 raise
             refuse(error)
+    if not has_any:
+        require_choice(paths, choice)
 
 
-def partitions_at(path: str | os.PathLike[str], refuse: Refuse | None = None) -> Iterator[PartitionLog]:
-    """The partitions at one path, as in `find_partitions`.
+def partitions_at(
+    path: str | os.PathLike[str], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> Iterator[PartitionLog]:
+    """The partitions at one path that are meant, as in `find_partitions`, but none is no error.
 
     `refuse` is called with the errors of partitions in it that can't be listed; those of the path itself are raised.
     """
     here, is_one = directory_at(path)
     if is_one:
-        yield PartitionLog(here)
+        if choice.takes_directory(here):
+            yield PartitionLog(here)
         return
     found = find_log_dirs(here, refuse)
     if not found:
         raise NoPartitionError(path)
     for log_dir in found:
-        yield from log_dir.partitions(refuse)
+        yield from log_dir.partitions(refuse, choice)
 
 
-def only_partition(path: str | os.PathLike[str], refuse: Refuse | None = None) -> PartitionLog:
-    """The one partition at a path. Raises UsageError if there are several; else as `partitions_at` does."""
-    partitions = list(partitions_at(path, refuse))
-    if len(partitions) != 1:
-        raise UsageError(f"{len(partitions)} partitions are here: give the directory of one", path)
-    return partitions[0]
+def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:
+    """Raises NoSuchPartitionError if there are partitions at some paths, but none that is meant."""
+    there = [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
+    if there and not any(map(choice.takes_directory, there)):
+        raise NoSuchPartitionError(choice, there)
 
 
-def partition_named(
-    path: str | os.PathLike[str], topic: str | None, partition: int | None, refuse: Refuse | None = None
+def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
+    """The directories of partitions at a path; none if it can't be listed."""
+    try:
+        here, is_one = directory_at(path)
+        return [here] if is_one else [each for found in find_log_dirs(here, _pass_over) for each in found.directories]
+    except OpenError:
+        return []
+
+
+def _pass_over(_: OpenError) -> None:
+    """An error that was reported before."""
+
+
+def only_partition(
+    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
 ) -> PartitionLog:
-    """The partition at a path that has a topic and a number, as far as these are given; of replicas the first in use.
+    """The one partition at some paths that is meant.
 
-    Raises UsageError if there is none, or several are; else as `partitions_at` does.
+    `refuse` and errors are as for `partitions_at`; also NoSuchPartitionError, and UsageError if several are meant.
     """
-    found = [place for place in partitions_at(path, refuse) if _is_meant(place, topic, partition)]
-    found.sort(key=lambda place: place.state is not None)
-    if not found:
-        raise UsageError("no such partition here: give a partition's directory, or --topic and --partition", path)
-    if len({(place.topic, place.partition) for place in found}) > 1:
-        raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", path)
+    found = _one_or_replicas(paths, refuse, choice)
+    if len(found) > 1:
+        raise UsageError(f"is there {len(found)} times: give the directory of one", found[0].directory_name)
     return found[0]
 
 
-def _is_meant(place: PartitionLog, topic: str | None, partition: int | None) -> bool:
-    return (topic is None or place.topic == topic) and (partition is None or place.partition == partition)
+def partition_named(
+    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> PartitionLog:
+    """As `only_partition`, but of replicas the first that is in use."""
+    return min(_one_or_replicas(paths, refuse, choice), key=lambda place: place.state is not None)
+
+
+def _one_or_replicas(
+    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None, choice: PartitionChoice
+) -> list[PartitionLog]:
+    given = list(paths)
+    found = [place for path in given for place in partitions_at(path, refuse, choice)]
+    count = len({(place.topic or place.path, place.partition) for place in found})
+    if count > 1:
+        where = given[0] if len(given) == 1 else None
+        raise UsageError(f"there are {count} partitions here: choose one with --topic and --partition", where)
+    if not found:
+        require_choice(given, choice)
+        raise UsageError("there is no partition that can be read", given[0])  # the reasons were given to `refuse`
+    return found
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import Refuse, find_partitions
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog, has_later_segment
 from kseg.log.salvage.extents import Extent, ExtentBatches, joined_neighbours, longest_rising
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays
@@ -96,22 +97,21 @@ def _is_loss(found: FoundLoss) -> bool:
     return bool(status_of(reason))
 
 
-def find_replicas(paths: Iterable[Path], refuse: Refuse | None = None) -> dict[str, list[PartitionLog]]:
+def find_replicas(
+    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> dict[str, list[PartitionLog]]:
     """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out.
 
-    `refuse` and what is raised are as for `find_partitions`.
+    `refuse`, `choice` and what is raised are as for `find_partitions`.
     """
+    given = set(paths := list(paths))
     found: dict[str, list[PartitionLog]] = {}
-    for path in paths:
-        for partition in find_partitions([path], refuse):
-            is_named = partition.path == path
-            if partition.state is DirectoryState.DELETE and not is_named:
-                continue
-            if partition.topic is None:
-                name = partition.path.absolute().name
-            else:
-                name = f"{partition.topic}-{partition.partition}"
-            found.setdefault(name, []).append(partition)
+    for partition in find_partitions(paths, refuse, choice):
+        if partition.state is DirectoryState.DELETE and partition.path not in given:
+            continue
+        own = partition.path.absolute().name
+        name = own if partition.topic is None else f"{partition.topic}-{partition.partition}"
+        found.setdefault(name, []).append(partition)
     return found
 
 

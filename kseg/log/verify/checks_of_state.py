@@ -6,6 +6,7 @@ from pathlib import Path
 from kseg.errors import KsegError
 from kseg.formats.names import SUFFIXES, DirectoryState, parse_file_name
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import (
     CHECKPOINT_OF_FIELD,
     LEADER_EPOCH_CHECKPOINT,
@@ -128,14 +129,14 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
             findings.add("unreadable-text", path, "it names no version")
 
 
-def check_disks(log_dirs: Iterable[LogDir], findings: Findings) -> None:
-    """Partitions that are in two log directories of one broker; of different brokers they are replicas."""
+def check_disks(log_dirs: Iterable[LogDir], findings: Findings, choice: PartitionChoice) -> None:
+    """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
     homes: dict[tuple[str, int, str], Path] = {}
     for log_dir in log_dirs:
         broker = _broker_of(log_dir)
         if broker is None:
             continue
-        for path in log_dir.directories:
+        for path in filter(choice.takes_directory, log_dir.directories):
             first = homes.setdefault((*broker, path.name), path)
             if first != path:
                 findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")

@@ -14,9 +14,8 @@ from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.log_dir import (
-    LogDir,
-)
+from kseg.log.partition.log_dir import LogDir
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import CheckedBatch, checked_batches
@@ -278,7 +277,7 @@ def verify_paths(
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
         on_read: called with how many bytes of logs were read since the last call.
     """
-    for path, findings in _verify_log_dirs(plan.log_dirs if selection.is_everything else ()):
+    for path, findings in _verify_log_dirs(plan.chosen_log_dirs if selection.is_everything else (), plan.choice):
         yield Verified(path, tuple(findings.all(is_compacted=False)))
     work = partial(_verify, selection, keep_cache)
     with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
@@ -286,11 +285,11 @@ def verify_paths(
             yield verified
 
 
-def _verify_log_dirs(log_dirs: Sequence[LogDir]) -> Iterator[tuple[Path, Findings]]:
+def _verify_log_dirs(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> Iterator[tuple[Path, Findings]]:
     for number, log_dir in enumerate(log_dirs):
         findings = Findings()
         if number == 0:
-            check_disks(log_dirs, findings)
+            check_disks(log_dirs, findings, choice)
         check_log_dir(log_dir, findings)
         yield log_dir.path, findings
 

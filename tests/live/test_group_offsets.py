@@ -388,13 +388,27 @@ def test_the_tool_takes_the_plan_and_brings_groups_back(form: str, live: OneBrok
     if form == "one group":
         for group in QUIET:
             path.write_bytes(plan_of(live, "--group", group, "--at", str(at_ms)))
-            live.tool(CONSUMER_GROUPS, "--reset-offsets", "--group", group, "--all-topics", *options)
+            live.tool(CONSUMER_GROUPS, "--reset-offsets", "--group", group, *options)
     else:
         path.write_bytes(plan_of(live, "--at", str(at_ms)))
         named = [word for group in QUIET for word in ("--group", group)]
-        live.tool(CONSUMER_GROUPS, "--reset-offsets", *named, "--all-topics", *options)
+        live.tool(CONSUMER_GROUPS, "--reset-offsets", *named, *options)
     after = [without_epoch(row) for row in described(live) if row[0] in QUIET]
     compared.rows(f"after the plan of {form}", (without_epoch(row) for row in before if row[0] in QUIET), after)
+
+
+def test_the_tool_of_streams_groups_takes_the_plan_too(live: OneBroker, compared: Compared) -> None:
+    (before,) = of_group(live, "streams")
+    path = live.broker.work / "plan.csv"
+    path.write_text(f"{before['topic']},{before['partition']},{before['offset'] - 5}\n")
+    options = ("--reset-offsets", "--group", "streams", "--from-file", str(path), "--execute")
+    live.tool(STREAMS_GROUPS, *options)
+    (changed,) = of_group(live, "streams")
+    path.write_bytes(plan_of(live, "--group", "streams", "--at", str(changed["commitTimestamp"] - 1)))
+    live.tool(STREAMS_GROUPS, *options)
+    (after,) = of_group(live, "streams")
+    compared.rows("after the plan of a streams group", [before["offset"]], [after["offset"]])
+    assert changed["offset"] != before["offset"]
 
 
 def without_epoch(row: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kseg.archive.paths import matching_paths
 from kseg.commands.parameters import int_number
 
 if TYPE_CHECKING:
@@ -19,10 +20,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def paths_argument(command: Command) -> Command:
-    """`[PATHS]…` as a tuple of Path; by default the current directory."""
-    return click.argument(
-        "paths", nargs=-1, type=click.Path(path_type=Path), callback=lambda _, __, paths: paths or (Path(),)
-    )(command)
+    """`[PATHS]…` as a tuple of Path, quoted globs expanded; by default the current directory."""
+    return click.argument("paths", nargs=-1, type=click.Path(), callback=lambda *given: paths_of(*given) or (Path(),))(
+        command
+    )
+
+
+def all_matching(_: object, __: object, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The callback of an argument with paths that may be globs: the paths that they match."""
+    return tuple(path for text in texts for path in matching_paths(text))
+
+
+def paths_of(command: object, argument: object, texts: tuple[str, ...]) -> tuple[Path, ...]:
+    """The same as Paths."""
+    return tuple(map(Path, all_matching(command, argument, texts)))
 
 
 def output_option(*forms: str) -> Callable[[Command], Command]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import output_option, quiet_option
+from kseg.commands.options import output_option, paths_of, quiet_option
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
@@ -19,7 +19,7 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(), callback=paths_of)
 @click.option("--group", metavar="NAME", help="A consumer group, whose offsets are looked for.")
 @click.option("--transactional-id", metavar="NAME", help="A producer's transactional id, whose state is looked for.")
 @click.option("--key", metavar="KEY", help="A record's key: text, hex:… or base64:….")

@@ -11,12 +11,14 @@ class Task(NamedTuple):
 
 
 TASKS = (
+    Task("Something is wrong, at 3 a.m.", "kseg doctor kafka-logs/"),
     Task("A group is stuck", "kseg groups kafka-logs/ --group 'ord*'"),
     Task("read_committed stands still", "kseg txns kafka-logs/ --open"),
     Task("A partition won't load", "kseg verify kafka-logs/orders-0"),
     Task("Save what is intact", "kseg salvage kafka-logs/orders-0 --to saved"),
     Task("Rebuild indexes", "kseg reindex orders-0/ --to indexes"),
     Task("A record stops its consumers", "kseg lookup orders-0/ --offset 203500 --print-data-log"),
+    Task("Its value, as it was sent", "kseg get orders-0/ --offset 203500 --to value.bin"),
     Task("Take that record out", "kseg slice orders-0/ --drop-offset 203500 --to mended/orders-0"),
     Task("Messages of a key and time", "kseg dump kafka-logs/ --topic orders --key customer-7 --from-time -1h"),
     Task("Messages as a table, JSON, CSV", "kseg dump orders-0/ --tail 10 -o table"),

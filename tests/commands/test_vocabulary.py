@@ -103,7 +103,7 @@ NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
 READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups"}]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"salvage", "explain", "protocol", "reindex", "where"}
+TIMES_IN_UTC = {"get", "salvage", "explain", "protocol", "reindex", "where"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()
@@ -155,7 +155,7 @@ def test_names_that_are_gone_stay_away() -> None:
 def test_sizes_have_units_on_all_commands() -> None:
     for command, option in options():
         name = long_name(option)
-        if name.endswith(("-bytes", "-size")) or name.startswith("--max-"):
+        if not option.is_flag and (name.endswith(("-bytes", "-size")) or name.startswith("--max-")):
             assert is_size(option), f"{command} {name}"
 
 
@@ -166,7 +166,7 @@ def test_settings_have_kafkas_names() -> None:
         if name in settings:
             assert option.type is settings[name].type, f"{command} {name}"
         else:
-            is_setting = name.endswith(("-ms", "-bytes", "-hours", "-minutes"))
+            is_setting = not option.is_flag and name.endswith(("-ms", "-bytes", "-hours", "-minutes"))
             assert not is_setting or name in KAFKAS_OWN, f"{command} {name}: no setting of Kafka's"
 
 

@@ -41,6 +41,8 @@ COMMANDS = {
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
 CLOSED_PIPE = 141
+COMPLETION_VARIABLE = "_KSEG_COMPLETE"
+"""What a shell's completion sets, as click names it."""
 _MOST_NAMED = 4
 """Commands that have an option, if another is given it: more would be a list to read."""
 
@@ -56,6 +58,8 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
         import_module("kseg.commands.talk_options").add_talk_options(command)
         import_module("kseg.commands.variables").name_variables(command, cmd_name)
+        if COMPLETION_VARIABLE in os.environ:
+            import_module("kseg.commands.completed_values").add_completed_values(command)
         return command
 
     def resolve_command(

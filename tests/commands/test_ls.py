@@ -231,7 +231,7 @@ def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
 @pytest.mark.parametrize("form", ["text", "table", "csv", "json"])
 def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: str) -> None:
-    arguments = ("logs", "-q", "--by", kind, "-o", form)
+    arguments = ("logs", "--by", kind, "-o", form)
     everything = [each for each in objects("logs", "-q", "--by", kind) if each["type"] == kind]
     left = sorted((int(str(each["bytes"])) for each in everything), reverse=True)[2:]
     whole, cut = kseg(*arguments, "--bytes"), kseg(*arguments, "--top", "2", "--bytes")

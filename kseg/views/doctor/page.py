@@ -61,14 +61,17 @@ def write_kinds(name: str) -> None:
 class DoctorReport:
     """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
 
-    def __init__(self, form: str, result: Callable[[], CheckUp], *, verbose: bool, color: bool | None) -> None:
+    def __init__(
+        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
+    ) -> None:
         """Takes text or json; what gives the check-up; whether all is wanted in text; colours, None: the terminal's.
 
-        is_complete: whether all was examined.
+        quiet: without the summary of JSON. is_complete: whether all was examined.
         """
         self._is_json = form == "json"
         self._result = result
         self._verbose = verbose
+        self._quiet = quiet
         self._color = color
         self.is_complete = False
 
@@ -83,7 +86,8 @@ class DoctorReport:
             return  # nothing could be opened, which was told
         if self._is_json:
             for each in check_up_objects(found, is_complete=self.is_complete):
-                write_json(each)
+                if not (self._quiet and each["type"] == "summary"):
+                    write_json(each)
             return
         is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if self._color is None else self._color
         columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None

@@ -2,7 +2,7 @@
 
 import click
 
-from kseg.commands.options import Command
+from kseg.commands.options import Command, quiet_option
 from kseg.commands.parameters import Folders, Size
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_options
@@ -70,7 +70,7 @@ _OPTIONS = (
         show_default=True,
         help="Form of the report.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors; the report is in DEST too."),
+    quiet_option,
     click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
 

@@ -53,7 +53,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
         make_members(made, running)
         make_commits(made, running)
         make_share_groups(made, running)
-        make_streams_group(made, running)
+        make_streams_group(made)
         change_topics(made)
         yield made
 
@@ -218,7 +218,7 @@ def lags(live: OneBroker, group: str, lag: str) -> list[dict[str, str]]:
     return [row for row in rows if (row["GROUP"], row["LAG"]) == (group, lag)]
 
 
-def make_streams_group(live: OneBroker, clients: ExitStack) -> None:
+def make_streams_group(live: OneBroker) -> None:
     from kafka_classes import KafkaClasses
 
     work = live.broker.work / "streams"
@@ -226,10 +226,14 @@ def make_streams_group(live: OneBroker, clients: ExitStack) -> None:
     slf4j = f"org.slf4j:slf4j-simple:{live.broker.tools.SLF4J}"
     java = KafkaClasses([f"org.apache.kafka:kafka-streams:{RELEASE}", slf4j], [], work)
     application = str(Path(__file__).with_name("StreamsApp.java"))
-    with ExitStack() as own:
-        arguments = (live.server, "streams", str(work / "state"), "quiet")
-        start(java.command(application, *arguments), own)
-        wait_until(lambda: bool(of_group(live, "streams")), "the streams application commits")
+    command = java.command(application, live.server, "streams", str(work / "state"), "quiet")
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere) as process:
+        try:
+            wait_until(lambda: bool(of_group(live, "streams")), "the streams application commits")
+            process.communicate(timeout=PATIENCE)  # it leaves the group at the end of its input
+        finally:
+            process.kill()
 
 
 def of_group(live: OneBroker, group: str) -> list[dict[str, Any]]:

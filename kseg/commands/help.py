@@ -2,7 +2,8 @@
 
 import click
 
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.pager import paged
+from kseg.output.stdout import flush_stdout
 
 
 @click.command("help")
@@ -25,5 +26,6 @@ def help(command: click.Context, command_name: str | None) -> None:  # noqa: A00
         name, found, _ = group.resolve_command(root, [command_name])
         assert found is not None
         text = click.Context(found, info_name=name, parent=root).get_help()
-    write_stdout(f"{text}\n".encode())
+    with paged() as out:
+        out.write(f"{text}\n")
     flush_stdout()

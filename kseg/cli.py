@@ -73,11 +73,28 @@ class _Commands(click.Group):
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
         _tell_misspelt_variables(*found)
+        self._take_config_file(ctx, *found)
         raise_at_interrupt()
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
         return found
+
+    def _take_config_file(
+        self, ctx: click.Context, name: str | None, command: click.Command | None, arguments: list[str]
+    ) -> None:
+        """Lets the file of KSEG_CONFIG give defaults: what the command line and variables say comes first."""
+        path = os.environ.get("KSEG_CONFIG")
+        if not path or name is None or command is None:
+            return
+        from pathlib import Path
+
+        from kseg.commands.config_file import ConfigFile
+
+        file = ConfigFile(Path(path), list(COMMANDS))
+        ctx.default_map = {name: file.defaults(command, name)}
+        if not {"-q", "--quiet"}.intersection(arguments):
+            talk(*(f"kseg: {line}" for line in file.problems(self, ctx, command, name)))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Says what to do for what first, and what the environment sets last."""

@@ -38,6 +38,7 @@ TASKS = (
 
 VARIABLES = {
     "KSEG_COMMAND_OPTION": "Any option: KSEG_DUMP_OUTPUT=json is `kseg dump -o json`; the command line comes first.",
+    "KSEG_CONFIG": 'A TOML file of defaults: `tz = "local"` for all commands, a table such as [dump] for one.',
     "KSEG_REDACT_KEY": "Key of --redact on all commands; it isn't visible in the list of processes.",
     "KSEG_PAGER": "Pager of long tables on a terminal, before PAGER; `cat` for none.",
     "KSEG_KERNEL": "`fast` or `twin`: the reader in C, or the same in Python; by default what there is.",

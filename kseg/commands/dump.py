@@ -7,7 +7,15 @@ import click
 
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
+from kseg.commands.options import (
+    all_matching,
+    color_option,
+    csv_safe_option,
+    quiet_option,
+    raw_option,
+    redact_options,
+    redaction_of,
+)
 from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
@@ -23,7 +31,7 @@ _LARGEST_BODY = 1 << 40
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path(), callback=all_matching)
 @click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
@@ -77,7 +85,7 @@ _LARGEST_BODY = 1 << 40
     show_default=True,
     help="Largest body of a compressed batch.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@quiet_option
 @raw_option
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
@@ -111,8 +119,9 @@ def dump(
     avro, protobuf, auto, and your own module:callable, which gets bytes and headers. With -o json and -o table,
     internal topics are decoded automatically.
 
-    PATHS are files or directories; by default the current directory. A .tar, .tar.gz, .tar.zst or .zip is used like a
-    directory: kseg unpacks what it needs into TMPDIR. - is standard input, which is kept there meanwhile.
+    PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
+    .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
+    TMPDIR. - is standard input, which is kept there meanwhile.
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.
@@ -132,6 +141,7 @@ def dump(
         selection=selection_of(options),
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
+        has_summary=not quiet,
         **options,
     )
     command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))

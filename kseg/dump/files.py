@@ -54,7 +54,7 @@ def dump_files(
         paths: files and directories.
         options: what to print.
         talk: takes a line or several for stderr, without their line feeds.
-        quiet: say only what couldn't be opened.
+        quiet: say only what couldn't be opened; no bar.
         progress: a bar on stderr; None leaves it to the terminal.
 
     Returns:
@@ -75,7 +75,7 @@ def dump_files(
 
         require_choice(paths, options.choice)
     output = new_output(write_stdout)
-    with ProgressBar(progress) as bar:
+    with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
         context = DumpContext(options, output, talk, bar.show, several_files=several, given=frozenset(paths))
         try:

@@ -42,6 +42,7 @@ class DumpOptions(NamedTuple):
     those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in records
     is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
+    `has_summary`: whether JSON ends with what there was in a file.
     """
 
     like: Release | None = None
@@ -73,6 +74,7 @@ class DumpOptions(NamedTuple):
     csv_safe: bool = False
     zone: tzinfo = UTC
     choice: PartitionChoice = EVERY_PARTITION
+    has_summary: bool = True
 
     @property
     def decoding(self) -> "Decoding":

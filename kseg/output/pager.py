@@ -5,10 +5,12 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, cast
 
+from kseg.output.printable import printable
+from kseg.output.stdout import write_line
 from kseg.output.terminal import Terminal
 from kseg.system.interrupts import was_asked_to_end
 
@@ -42,6 +44,16 @@ def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
         pass  # the user has seen enough
     finally:
         _end(pager, out)
+
+
+@contextmanager
+def paged_lines() -> Iterator[Callable[[str], None]]:
+    """What writes a line of text for people to where `paged` says; nothing harms a terminal."""
+    with paged() as out:
+        if out is sys.stdout:
+            yield write_line
+        else:
+            yield lambda line: print(printable(line), file=out)
 
 
 def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:

@@ -3,11 +3,16 @@
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def size_text(size: int) -> str:
-    """Bytes in the largest unit of which there is one: `812 bytes`, `1.4 GiB`."""
+def human_size(size: int) -> str:
+    """A size in the largest unit of 1024 bytes that it fills, with a decimal: `6.5 KiB`; below one in bytes."""
     if size < 1024:
-        return f"{size} byte{'' if size == 1 else 's'}"
-    amount, unit = size / 1024, 0
-    while amount >= 1000 and unit + 1 < len(_UNITS):
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}"
+        return f"{size} B"
+    value, slot = size / 1024, 0
+    while round(value, 1) >= 1024 and slot < len(_UNITS) - 1:
+        value, slot = value / 1024, slot + 1
+    return f"{value:.1f} {_UNITS[slot]}"
+
+
+def exact_size(size: int) -> str:
+    """A size in bytes."""
+    return str(size)

@@ -320,7 +320,7 @@ def test_leftovers_are_counted_by_kind_with_their_bytes(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk" / "orders-0", [batch(0, NOW)])
     (tmp_path / "disk" / "orders-0" / f"{0:020}.log.swap").write_bytes(bytes(100))
     printed = kseg(["doctor", "disk", *AT_NOW], tmp_path).stdout.decode()
-    assert "note leftover-directory: 3 (2 -delete, 1 -stray), 207 bytes; the first: " in printed
+    assert "note leftover-directory: 3 (2 -delete, 1 -stray), 207 B; the first: " in printed
     assert f"note leftover-file: disk/orders-0/{0:020}.log.swap: .swap: " in printed
     assert printed.startswith("nothing is wrong in 4 partitions")
 

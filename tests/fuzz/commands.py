@@ -67,6 +67,7 @@ OF_PARTITIONS = (
     f"ls {NOW} --deep -o json PARTITION",
     f"ls {NOW} --from-offset OFFSET -o csv PARTITION",
     "lookup --offset OFFSET PARTITION",
+    "get --offset OFFSET PARTITION",
     "lookup --timestamp TIME --print-data-log PARTITION",
     "lookup --timestamp latest -o json PARTITION",
     "lookup --timestamp max-timestamp -o json PARTITION",

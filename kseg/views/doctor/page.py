@@ -14,7 +14,7 @@ from kseg.log.verify.finding_kinds import Severity
 from kseg.output.json_lines import write_json
 from kseg.output.pager import FOLDING_OPTIONS, paged
 from kseg.output.printable import printable
-from kseg.output.sizes import size_text
+from kseg.output.sizes import human_size
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.table import bar
 from kseg.views.doctor.kinds import explained
@@ -141,13 +141,13 @@ def _verdict(found: CheckUp, *, is_complete: bool) -> Line:
     if not is_complete:
         style = style if errors else _STYLES[Severity.WARNING]
         what = f"{what} so far" if errors or warnings else "nothing wrong was found so far"
-    return Line(0, what, f"in {_counted(found.partitions, 'partition')}, {size_text(found.size)}", style)
+    return Line(0, what, f"in {_counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
 
 
 def _extent(found: CheckUp) -> str:
     if found.is_quick:
         return "read: names, small files, ends of logs; not: contents, transactions, producers (without --quick)"
-    return f"read: every byte of the logs, {size_text(found.read)}"
+    return f"read: every byte of the logs, {human_size(found.read)}"
 
 
 def _counted(count: int, name: str) -> str:
@@ -221,19 +221,19 @@ def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
         yield Line(2, text=_topic_text(use, found.topics[0].size))
     if len(found.topics) > len(topics):
         rest = found.topics[len(topics) :]
-        yield Line(2, text=f"and {_counted(len(rest), 'topic')} more, {size_text(sum(use.size for use in rest))}")
+        yield Line(2, text=f"and {_counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
 
 
 def _disk_text(disk: Disk) -> str:
     used = 100 * (disk.size - disk.available) // disk.size
     places = ", ".join(map(str, disk.log_dirs[:2])) + (" …" if len(disk.log_dirs) > 2 else "")
-    return f"{places}: {used} % of {size_text(disk.size)} in use, {size_text(disk.available)} free"
+    return f"{places}: {used} % of {human_size(disk.size)} in use, {human_size(disk.available)} free"
 
 
 def _topic_text(use: TopicUse, largest: int) -> str:
-    due = f"; {size_text(use.due)} past retention" if use.due else ""
+    due = f"; {human_size(use.due)} past retention" if use.due else ""
     return (
-        f"{size_text(use.size):>12} {bar(use.size, largest)} {use.topic}, {_counted(use.partitions, 'partition')}{due}"
+        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {_counted(use.partitions, 'partition')}{due}"
     )
 
 
@@ -265,7 +265,7 @@ def _note(alike: list[Trouble]) -> str:
     variants = Counter(each.variant for each in alike if each.variant is not None)
     named = ", ".join(f"{count} {variant}" for variant, count in variants.items())
     size = sum(each.size or 0 for each in alike)
-    of = f", {size_text(size)}" if size else ""
+    of = f", {human_size(size)}" if size else ""
     return f"{len(alike)}{f' ({named})' if named else ''}{of}; the first: {_place(alike[0])}"
 
 

@@ -61,10 +61,10 @@ def retain(
       kseg retain orders-0/ --now 2026-12-01T00:00 -o timeline
 
     Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
-    the same log directory, otherwise from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if
-    its policy isn't known, the output says so, and nothing is deleted by age or size. __cluster_metadata itself is
-    retained by its snapshots, with the defaults of metadata.max.retention.ms and .bytes. At the end are sums by topic,
-    by log directory, and in total.
+    the same log directory, or in another given one of the same cluster; otherwise from Kafka's defaults. A partition in
+    cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
+    or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
+    .bytes. At the end are sums by topic, by log directory, and in total.
 
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one partition
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
@@ -73,9 +73,9 @@ def retain(
     place = parse_zone(zone)
     settings = RetentionSettings(now_ms() if now is None else parse_time(now, place), retention_ms, retention_bytes)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    topics = TopicRetention(settings, given)
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse, choice))
+    topics = TopicRetention(settings, given, log_dirs={partition.log_dir: None for partition in partitions})
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:

@@ -32,6 +32,7 @@ COMMANDS = [
     "ls bundle.{form}",
     "ls -o json bundle.{form}",
     "lookup --topic broker-lz4 --partition 0 --offset 7 bundle.{form}",
+    "get bundle.{form} --topic broker-lz4 --partition 0 --offset 7 --field key",
     "verify bundle.{form}",
     "verify -o json bundle.{form}/compacted-txn-0",
     "salvage bundle.{form}/broker-lz4-0 --to new",

@@ -125,7 +125,7 @@ def ls(
     places = find_partitions(paths, lister.in_turn(refuse), choice)
 
     def listings() -> Iterator[PartitionListing]:
-        with ProgressBar(progress) as bar:
+        with ProgressBar(False if quiet else progress) as bar:
             count = bar.counting("ls")
             yield from lister.listings(_expected(places, count), processes, count)
 

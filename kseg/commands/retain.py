@@ -6,7 +6,14 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument, zone_option
+from kseg.commands.options import (
+    new_directory_option,
+    now_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    zone_option,
+)
 from kseg.commands.parameters import Size, is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
@@ -33,6 +40,7 @@ from kseg.views.topic_retention import TopicRetention
 @output_option("text", "json", "timeline")
 @click.option("--free", type=Size(), help="Which topics' retention to lower, and to what, to free so much in all.")
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines of --free.")
+@quiet_option
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
 @click.pass_context
@@ -47,6 +55,7 @@ def retain(
     output: str,
     free: int | None,
     bootstrap_server: str,
+    quiet: bool,
     directory: Path | None,
 ) -> None:
     """Show which segments retention would delete, and when, by time, by size and by log start offset.
@@ -96,6 +105,7 @@ def retain(
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory)
         report.take(partition, retained)
-    report.finish(directory, copied)
+    if not quiet:
+        report.finish(directory, copied)
     flush_stdout()
     command.exit(refuse.status)

@@ -17,10 +17,12 @@ from kseg.system.interrupts import was_asked_to_end
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
 """Ends at once if all fits on a screen, shows colours, doesn't fold lines, leaves the screen as it is."""
+FOLDING_OPTIONS = "FRX"
+"""The same, but long lines are folded."""
 
 
 @contextmanager
-def paged() -> Iterator[IO[str]]:
+def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
     """Where to write long output: a pager if standard output is a terminal, otherwise standard output itself.
 
     KSEG_PAGER names it, or PAGER; `cat` or an empty name means none.
@@ -29,7 +31,7 @@ def paged() -> Iterator[IO[str]]:
     if command is None:
         yield sys.stdout
         return
-    environment = {"LESS": LESS_OPTIONS, **os.environ}
+    environment = {"LESS": less_options, **os.environ}
     try:
         pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, bufsize=0)  # noqa: S603  the user's own command
     except OSError:

@@ -225,7 +225,7 @@ def test_segments_outside_of_the_selection_are_not_read(tmp_path: Path) -> None:
         (["--tail", "1"], sizes[2:]),
         (["--from-time", "1"], sizes[1:]),
     ):
-        assert objects("verify", "-q", "orders-0", *arguments, directory=tmp_path)[-1]["bytes"] == sum(read), arguments
+        assert objects("verify", "orders-0", *arguments, directory=tmp_path)[-1]["bytes"] == sum(read), arguments
 
 
 def test_verify_says_which_index_a_selection_did_not_trust(tmp_path: Path) -> None:

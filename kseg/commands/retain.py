@@ -92,9 +92,8 @@ def retain(
     if free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")
-        plan = plan_freeing([topics.freeable(partition) for partition in partitions], free)
+        plan = plan_freeing(map(topics.freeable, partitions), free)
         write_freeing(plan, output, place, bootstrap_server)
-        flush_stdout()
         command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")

@@ -1,7 +1,7 @@
 """Which topics' retention to lower, and to what, so that a broker deletes so many bytes of whole segments."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -144,12 +144,13 @@ def freeable_partition(
     )
 
 
-def plan_freeing(partitions: Sequence[FreeablePartition], wanted: int) -> FreeingPlan:
+def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> FreeingPlan:
     """The plan that frees at least so many bytes, and loses the least history.
 
     The retention by time of several topics is lowered to one age, the greatest that is enough. It is lowered only so
     far as closed segments go, and not for topics that aren't needed for it.
     """
+    partitions = list(partitions)
     size_now = sum(each.size_now for each in partitions)
     segments_now = sum(each.segments_now for each in partitions)
     open_ones = [each for each in partitions if each.setting is not None]

@@ -8,7 +8,7 @@ from kseg.kafka_defaults import UNLIMITED
 from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
 from kseg.output.json_lines import write_json
 from kseg.output.sizes import human_size
-from kseg.output.stdout import write_lines
+from kseg.output.stdout import flush_stdout, write_lines
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.times import duration_text, time_text
 
@@ -28,9 +28,14 @@ def _age(ms: int) -> str:
 
 def write_freeing(plan: FreeingPlan, form: str, zone: tzinfo, bootstrap_server: str) -> None:
     """Writes a plan to standard output, as text or JSON."""
-    if form != "json":
+    if form == "json":
+        _write_json(plan, bootstrap_server)
+    else:
         write_lines(_lines(plan, zone, bootstrap_server))
-        return
+    flush_stdout()
+
+
+def _write_json(plan: FreeingPlan, bootstrap_server: str) -> None:
     for lowered in plan.lowered:
         row = {column.name: column.value(lowered) for column in _COLUMNS}
         lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}

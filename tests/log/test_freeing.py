@@ -12,30 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.log.freeing import FreeablePartition, FreeingPlan, plan_freeing
-from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetainedSegment, RetentionSettings
 from tests import golden, run
-from tests.log.cleaner_logs import NOW, batch, make
-
-DAY = 86_400_000
-Topics = dict[str, Sequence[Sequence[float]]]
-"""For each topic's partitions the ages of their segments in days, the oldest first; the active one's is the last."""
-
-
-def write_disk(directory: Path, topics: Topics) -> Path:
-    """Each segment has a record of a key and a long value, of a topic `small` of a short one, as the active one has."""
-    for topic, partitions in topics.items():
-        value = "v" * (100 if topic == "small" else 2000)
-        for number, ages in enumerate(partitions):
-            segments = [
-                [batch(slot, ("k", value), timestamp=int(NOW - age * DAY))] for slot, age in enumerate(ages[:-1])
-            ]
-            make(directory / f"{topic}-{number}", *segments)
-            active = PartitionLog(directory / f"{topic}-{number}").segments[-1].path
-            active.write_bytes(batch(len(ages) - 1, ("k", "v"), timestamp=int(NOW - ages[-1] * DAY)))
-            for index in active.parent.glob(f"{active.stem}.*index"):
-                index.unlink()
-    return directory
+from tests.log.aged_logs import DAY, Topics, write_disk
+from tests.log.cleaner_logs import NOW
 
 
 def retain(directory: Path, *arguments: str) -> list[dict[str, Any]]:

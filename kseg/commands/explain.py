@@ -56,8 +56,9 @@ def explain(
       kseg explain 00000000000000203000.index --position 16
       kseg explain --grammar record-batch
 
-    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
-    batches, positions count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
+    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Keys and values of
+    internal topics are taken apart too, if the directory has the topic's name. Inside compressed batches, positions
+    count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
 
     There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
     """

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kseg import Segment
 from kseg.explain import ExplainedField, Item, explain_file
 from kseg.explain.internal_records import internal_opener
 from kseg.explain.tables import format_rows, whole_page
@@ -16,7 +17,6 @@ from kseg.formats.catalogue import FORMATS
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.reading.batch import Batch
-from kseg.reading.segment import Segment
 from tests import golden, run
 
 UNTOLD = (FileKind.UNKNOWN, FileKind.LOCK)

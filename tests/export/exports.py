@@ -79,7 +79,8 @@ def records_of(directory: Path) -> list[Record]:
     found = []
     for path in sorted(directory.glob("*.log")):
         with kseg.open_segment(path) as segment:
-            found += list(segment.records(on_damage="skip"))
+            batches = [item for item in segment.scan() if isinstance(item, kseg.Batch)]
+        found += [record for batch in batches for record in batch.records(on_damage="skip")]
     return found
 
 

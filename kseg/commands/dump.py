@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
@@ -20,7 +21,7 @@ from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
-from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
+from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
 from kseg.layouts.tool_options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
@@ -39,14 +40,14 @@ _LARGEST_BODY = 1 << 40
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "csv", "table"]),
+    type=click.Choice(["text", "json", "csv", "table", KCAT]),
     default="text",
     show_default=True,
-    help="Print lines of text, lines of JSON, or records as CSV or as a table.",
+    help="Print lines of text, lines of JSON, or records as CSV, as a table, or as a script that kcat sends them with.",
 )
 @csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
-@click.option("--template", metavar="TEXT", help="A line for each record: '{offset} {key}'.")
+@click.option("--template", metavar="TEXT", help="A line for each record: '{topic} {partition} {offset} {key}'.")
 @click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
 @click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
 @click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")
@@ -113,11 +114,16 @@ def dump(
       kseg dump orders-0/ -o json --redact keys --redact values
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
       kseg dump support.tar.gz/orders-0 --shallow
+      kseg dump -o kcat saved/orders-0 >restore.sh
       cat 00000000000000203000.log | kseg dump -
 
     Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
     avro, protobuf, auto, and your own module:callable, which gets bytes and headers. With -o json and -o table,
     internal topics are decoded automatically.
+
+    -o kcat is a shell script: each record goes to the topic and partition of its directory, in order, with its key,
+    value and headers, null or empty as they are. It has no control records and, unless --isolation says otherwise, only
+    what was committed. kcat can't send times, and not every record; stderr names these.
 
     PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
     .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
@@ -134,11 +140,15 @@ def dump(
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     fields = options.pop("fields")
     zone = parse_zone(options["zone"])
+    selection = selection_of(options)
+    if options["output"] == KCAT:
+        is_chosen = command.get_parameter_source("isolation") is not ParameterSource.DEFAULT
+        selection = sent_selection(selection, has_isolation=is_chosen)
     dump_options = DumpOptions(
         like=None if like is None else parse_release(like),
         internal_decoder=chosen[0] if chosen else None,
         zone=zone,
-        selection=selection_of(options),
+        selection=selection,
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
         has_summary=not quiet,

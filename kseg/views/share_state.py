@@ -57,13 +57,15 @@ class ShareStates:
         self.unreadable: list[Unreadable] = []
 
     def completed(self, partition: SharePartition) -> SharePartition:
-        """A share-partition with what its state says, if there is one."""
+        """A share-partition with what its state says, if there is one and anything was read."""
         state = self._states.get((partition.group, partition.topic_id, partition.partition))
-        if state is None:
+        if state is None or state.start_offset == UNSET:
             return partition
-        start_offset, complete_count, leader_epoch = (None if each == UNSET else each for each in state)
+        count = state.delivery_complete_count
         return partition._replace(
-            start_offset=start_offset, delivery_complete_count=complete_count, leader_epoch=leader_epoch
+            start_offset=state.start_offset,
+            delivery_complete_count=None if count == UNSET else count,
+            leader_epoch=state.leader_epoch,
         )
 
     @cached_property

@@ -225,7 +225,7 @@ def make_java_groups(cluster: OneBroker, clients: ExitStack) -> None:
     slf4j = f"org.slf4j:slf4j-simple:{cluster.broker.tools.SLF4J}"
     java = KafkaClasses([f"org.apache.kafka:kafka-streams:{RELEASE}", slf4j], [], work)
     application = str(Path(__file__).parent / "StreamsApp.java")
-    start(java.command(application, cluster.server, "g-streams", str(work / "state")), clients)
+    start(java.command(application, cluster.server, "g-streams", str(work / "state"), "plain"), clients)
     consumer = f"{TOOLS}.consumer.ConsoleShareConsumer"
     arguments = ("--bootstrap-server", cluster.server, "--topic", "plain", "--group", "g-share")
     start(cluster.broker.kafka.command(consumer, *arguments), clients)

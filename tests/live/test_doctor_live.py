@@ -4,6 +4,7 @@ Needs Java and Maven.
 """
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -30,13 +31,18 @@ CLOCKS = ("micro", "future", "seconds", "right")
 class Seen(NamedTuple):
     """What the doctor said: of the disks of the working broker, and of the stopped one; and what was kept then.
 
-    segments, kept: names of the logs of each topic in CLOCKS, before and after the broker's retention.
+    segments, kept: names of the logs of each topic in CLOCKS, before and after the broker's retention. left: findings
+    of what was put into a log directory then. is_stray_kept: whether the broker kept the stray partition that was among
+    it. refusal: what the broker said at its next start.
     """
 
     beside: list[list[dict[str, Any]]]
     stopped: list[dict[str, Any]]
     segments: dict[str, list[str]]
     kept: dict[str, list[str]]
+    left: dict[str, dict[str, Any]]
+    is_stray_kept: bool
+    refusal: str
 
 
 def doctor(disks: tuple[Path, ...], *options: str) -> list[dict[str, Any]]:
@@ -69,7 +75,21 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
             time.sleep(0.2)
         time.sleep(3)  # other topics' turn comes in the same pass
         kept = logs_of(disks)
-    return Seen([*beside, quick_look], stopped, segments, kept)
+    stray = shutil.copytree(place_of(disks, "right-0"), second / f"gone-0.{'0' * 32}-stray")
+    with broker.running("stray"):
+        time.sleep(3)  # far more than what is to be deleted has left
+        is_stray_kept = bool(list(stray.glob("*.log")))
+    (second / "backup").mkdir()
+    left = {each["id"]: each for each in doctor(disks) if each["type"] == "finding"}
+    with pytest.raises(SystemExit), broker.running("foreign"):
+        pass
+    refusal = (broker.work / "foreign.txt").read_text()
+    return Seen([*beside, quick_look], stopped, segments, kept, left, is_stray_kept, refusal)
+
+
+def place_of(disks: tuple[Path, ...], name: str) -> Path:
+    """The directory of a partition on one of the disks."""
+    return next(disk / name for disk in disks if (disk / name).is_dir())
 
 
 def configure(broker: Broker, settings: dict[str, int]) -> None:
@@ -233,3 +253,18 @@ def test_the_broker_deletes_segments_of_seconds_at_once(seen: Seen) -> None:
 def test_what_is_due_is_what_the_broker_deletes(seen: Seen) -> None:
     due = {each["topic"]: each["bytesToDelete"] for each in seen.stopped if each["type"] == "topic"}
     assert all((due[name] > 0) == (len(seen.kept[name]) < len(seen.segments[name])) for name in CLOCKS)
+
+
+# --- directories ------------------------------------------------------------------------------------------------------
+
+
+def test_the_broker_keeps_a_stray_partition(seen: Seen) -> None:
+    found = seen.left["leftover-directory"]
+    assert (found["severity"], found["file"].endswith("-stray")) == ("note", True)
+    assert seen.is_stray_kept
+
+
+def test_the_broker_refuses_a_directory_that_is_no_partitions(seen: Seen) -> None:
+    found = seen.left["foreign-directory"]
+    assert (found["severity"], Path(found["file"]).name) == ("error", "backup")
+    assert f"Found directory {found['file']}, 'backup' is not in the form of topic-partition" in seen.refusal

@@ -68,10 +68,10 @@ def retain(
       kseg retain kafka-logs/ --free 5KB
 
     Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
-    the same log directory, otherwise from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if
-    its policy isn't known, the output says so, and nothing is deleted by age or size. __cluster_metadata itself is
-    retained by its snapshots, with the defaults of metadata.max.retention.ms and .bytes. At the end are sums by topic,
-    by log directory, and in total.
+    the same log directory, or in another given one of the same cluster; otherwise from Kafka's defaults. A partition in
+    cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
+    or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
+    .bytes. At the end are sums by topic, by log directory, and in total.
 
     --free lowers the retention by time of the topics that free most to one age, the greatest with which enough goes, so
     that the least history is lost; what is deletable now counts. Whole segments go, by their largest time: one whose
@@ -86,9 +86,9 @@ def retain(
     place = parse_zone(zone)
     settings = RetentionSettings(now_ms() if now is None else parse_time(now, place), retention_ms, retention_bytes)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    topics = TopicRetention(settings, given)
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse, choice))
+    topics = TopicRetention(settings, given, log_dirs={partition.log_dir: None for partition in partitions})
     if free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")

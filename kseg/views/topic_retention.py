@@ -1,8 +1,9 @@
 """Retention as a topic's own settings have it, where `__cluster_metadata` beside its partitions tells them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from kseg.kafka_defaults import UNLIMITED
 from kseg.log.freeing import FreeablePartition, freeable_partition
@@ -25,6 +26,7 @@ class TopicRetention:
         given: Collection[str] = (),
         largest_metadata: int | None = None,
         on_unread: OnUnread | None = None,
+        log_dirs: Iterable[Path] = (),
     ) -> None:
         """Reads nothing yet.
 
@@ -33,10 +35,11 @@ class TopicRetention:
             given: fields of them that hold whatever a topic's settings are.
             largest_metadata: metadata of more bytes aren't read; None: all are.
             on_unread: takes the metadata that aren't read, and why.
+            log_dirs: where to look for metadata that aren't beside a partition, if they are of the same cluster.
         """
         self._settings = settings
         self._given = given
-        self.beside = MetadataBeside(largest_metadata, on_unread)
+        self.beside = MetadataBeside(largest_metadata, on_unread, log_dirs)
         self._copies = RemoteCopies()
         # What holds for a topic of which nothing is known.
         self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.explain.field import ExplainedField
-from kseg.explain.words import Note, notes_of, shown_value
+from kseg.explain.words import FieldNote, notes_of, shown_value
 from kseg.output.printable import printable
 
 if TYPE_CHECKING:
@@ -197,5 +197,5 @@ def _notes(field: ExplainedField) -> str:
     return "".join(map(_note, notes_of(field)))
 
 
-def _note(note: Note) -> str:
+def _note(note: FieldNote) -> str:
     return f'<span class="note{" bad" if note.is_bad else ""}">{_text(note.text)}</span>'

@@ -37,11 +37,20 @@ def count(part: OffsetRange) -> int:
 
 
 def intact(tally: Tally) -> list[OffsetRange]:
-    """The offsets that an order accounts for, without those that it lost."""
-    if tally.first_offset is None or tally.next_offset is None or tally.first_offset >= tally.next_offset:
+    """The offsets that an order accounts for, without those that it lost or missed."""
+    if tally.first_offset is None or tally.next_offset is None:
+        return []
+    first = tally.first_offset + tally.missed
+    if first >= tally.next_offset:
         return []
     losses = [OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count]
-    return list(missing(OffsetRange(tally.first_offset, tally.next_offset), losses))
+    return list(missing(OffsetRange(first, tally.next_offset), losses))
+
+
+def missed(tally: Tally) -> list[OffsetRange]:
+    """The offsets that the log no longer had for an order."""
+    first = tally.first_offset
+    return [] if first is None or not tally.missed else [OffsetRange(first, first + tally.missed)]
 
 
 def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[OffsetRange], bool]:
@@ -79,5 +88,6 @@ def explained(tallies: list[Tally]) -> list[OffsetRange]:
         return []
     hull = OffsetRange(min(part.first or 0 for part in present), max(part.end or 0 for part in present))
     taken, _ = damaged(tallies, present)
-    lost = [part for loss in taken for part in missing(loss, present)]
+    lacked = [*taken, *(part for tally in tallies for part in missed(tally))]
+    lost = [part for loss in lacked for part in missing(loss, present)]
     return list(missing(hull, lost))

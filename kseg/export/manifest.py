@@ -230,12 +230,26 @@ _LOSS = members(
     }
 )
 _COUNTS = (
-    *("read", "written", "control", "aborted", "superseded", "unselected"),
-    *("gaps", "lost", "disordered", "undecoded"),
+    *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
+    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
+)
+_WITHHELD = members(
+    {
+        "first_offset": _OFFSET,
+        "end_offset": _OFFSET,
+        "records": _COUNT,
+        "producer_id": _MAYBE_OFFSET,
+        "since_ms": _MAYBE_OFFSET,
+    }
 )
 _TALLY = members(
     {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
-    {"open_from": _MAYBE_OFFSET, "notes": list_of(text), **dict.fromkeys(_COUNTS, _COUNT)},
+    {
+        "open_from": _MAYBE_OFFSET,
+        "withheld": optional(_WITHHELD),
+        "notes": list_of(text),
+        **dict.fromkeys(_COUNTS, _COUNT),
+    },
 )
 _SOURCE = members(
     {
@@ -322,13 +336,15 @@ def done(results: Iterable[Result]) -> dict[Key, Done]:
     """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
     offsets: dict[Key, list[OffsetRange]] = defaultdict(list)
     files: dict[Key, set[tuple[str, int, int]]] = defaultdict(set)
+    ends: dict[Key, dict[str, int]] = defaultdict(dict)
     for result in results:
         key = (result.topic, result.partition)
         offsets[key] += covered(result.tally)
         for source in result.sources:
+            ends[key][source.path] = max(source.end, ends[key].get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files[key].add((source.path, source.size, source.modified_ms))
-    return {key: Done(tuple(ranges), frozenset(files[key])) for key, ranges in offsets.items()}
+    return {key: Done(tuple(ranges), frozenset(files[key]), ends[key]) for key, ranges in offsets.items()}
 
 
 def covered(tally: Tally) -> list[OffsetRange]:

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from kseg.arrow import numbers
 from kseg.errors import KsegError
 from kseg.export.coverage import count, missing, union
-from kseg.export.each_once import EachOnce, OffsetSet
+from kseg.export.each_once import EachOnce, FileOrder, OffsetSet
 from kseg.export.settings import Mode, OffsetRange
 from kseg.export.tally import LostOffsets, Tally
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import ROW, START, VALID, Columns
+from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
 from kseg.log.partition.partition_log import has_later_segment
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
@@ -50,6 +50,7 @@ class Accounts:
         self._pending: list[LostOffsets] = []
         self._claimed: int | None = None
         self._has_jumped = False
+        self._order = FileOrder()
 
     @property
     def is_done(self) -> bool:
@@ -114,7 +115,11 @@ class Accounts:
             losses += [replace(loss, first=part.first, end=part.end) for part in parts]
         tally.losses = losses
         tally.lost = sum(map(count, union(OffsetRange(loss.first, loss.end) for loss in losses if loss.count)))
-        tally.gaps = tally.next_offset - tally.first_offset - tally.read - tally.lost - tally.missed
+        there = [*self._order.explained(taken), *(OffsetRange(loss.first, loss.end) for loss in losses if loss.count)]
+        span = OffsetRange(tally.first_offset + tally.missed, tally.next_offset)
+        tally.holes = list(missing(span, [*there, *taken.ranges(LEAST, MOST)]))
+        explained = tally.read + tally.lost + tally.missed + sum(map(count, tally.holes))
+        tally.gaps = tally.next_offset - tally.first_offset - explained
 
     def add_slice(self, columns: Columns, piece: Slice) -> pa.Array | None:
         """Takes a slice; gives a mask of the records that count, None if all do.
@@ -188,6 +193,8 @@ class Accounts:
             if not piece.run.rows[row * ROW + VALID]:
                 mask += self._add_invalid(header, offsets[first:last], valid[first:last])
                 continue
+            if self._each_once is not None:
+                self._order.add(header, is_damaged=bool(self._pending))
             self._begin_batch(header, offsets[first] if last > first else None)
             mask += self._add_records(header, offsets[first:last], valid[first:last])
             problem = problems.get(piece.run.position + start)
@@ -236,7 +243,7 @@ class Accounts:
 
     def _pass_wanted(self, offset: int, header: BatchHeader) -> None:
         """Accounts for the offsets wanted below one that was met; a batch above their end may be out of order."""
-        if header.first_offset > self.end > self._next:
+        if header.first_offset >= self.end > self._next:
             self._has_jumped = True
         self.tally.pass_to(min(offset, self.end))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kseg.export.settings import OffsetRange
 from kseg.kernel.contract import LEAST, MOST
+from kseg.reading.header import BatchHeader
 
 
 class OffsetSet:
@@ -110,3 +111,33 @@ class EachOnce:
     def are_free(self, first: int, last: int, epoch: int) -> bool:
         """Whether no other record can have one of these offsets, up to the last one."""
         return epoch >= self._epochs.highest(first, last) and not self.taken.meets(first, last)
+
+
+class FileOrder:
+    """Offsets that batches as they stand in the file explain: those in their ranges, and those that compaction took.
+
+    Compaction may have taken what lies between a batch and the one after it, if that is higher, and no record lies in
+    between anywhere else.
+    """
+
+    def __init__(self) -> None:
+        self._ranges = OffsetSet()
+        self._between: list[tuple[int, int]] = []
+        self._next: int | None = None
+
+    def add(self, header: BatchHeader, *, is_damaged: bool) -> None:
+        """Takes the next batch of the file; is_damaged: there is damage before it."""
+        first, last = max(header.first_offset, LEAST), min(header.last_offset, MOST)
+        if first > last:
+            return
+        if self._next is not None and self._next < first and not is_damaged:
+            self._between.append((self._next, first - 1))
+        self._ranges.add(first, last)
+        self._next = last + 1
+
+    def explained(self, taken: OffsetSet) -> Iterator[OffsetRange]:
+        """The offsets, in no order; `taken`: those of all records."""
+        yield from self._ranges.ranges(LEAST, MOST)
+        for first, last in self._between:
+            if not taken.meets(first, last):
+                yield OffsetRange(first, last + 1)

@@ -101,11 +101,13 @@ class Done(NamedTuple):
     """What of a partition is exported already.
 
     offsets: ranges. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
+    holes: ranges in which offsets may come yet, since those of the log don't rise.
     """
 
     offsets: tuple[OffsetRange, ...] = ()
     files: frozenset[tuple[str, int, int]] = frozenset()
     ends: Mapping[str, int] = MappingProxyType({})
+    holes: tuple[OffsetRange, ...] = ()
 
 
 NOTHING_DONE = Done()
@@ -153,7 +155,7 @@ def plan_orders(
         known = (done or {}).get((replica.topic, replica.partition), Done())
         wanted = _in_time(replica, selection, offsets)
         for part in missing(wanted, known.offsets):
-            if part.end is None and is_read(replica, known):
+            if (part.end is None or _is_hole(part, known)) and is_read(replica, known):
                 continue
             if (replica.topic, replica.partition) in splitting.disordered:
                 orders.append(_disordered_order(replica, part, known, len(orders)))
@@ -168,6 +170,10 @@ def is_read(replica: PartitionCopy, done: Done) -> bool:
     """Whether the newest segment was read to its end, and hasn't changed since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
+
+
+def _is_hole(part: OffsetRange, known: Done) -> bool:
+    return next(missing(part, known.holes), None) is None
 
 
 def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRange) -> OffsetRange:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kseg.export.settings import OffsetRange
 from kseg.log.select.withheld import Withheld
 from kseg.log.verify.finding_kinds import status_of
 
@@ -37,12 +38,13 @@ class Tally:
 
     read: intact records, of whatever kind, each with an offset of its own; of these written, and left out: control,
     aborted, superseded (not the latest of their key), unselected (not asked for). passed_over: intact records besides,
-    whose offset another one has. gaps: offsets that no record has, as compaction leaves them. lost: offsets known to be
-    damage's. missed: offsets, the first ones, that the log no longer had when it was read. disordered: records whose
-    offset isn't above all before. undecoded: keys and values written whose text couldn't be had. without_time: records
-    written whose time a table can't hold. first_offset, next_offset: what was looked at, the second not included; None
-    if nothing was. open_from: where the oldest open transaction begins, if reading ended there; withheld: what it holds
-    back. notes: which file of the partition wasn't believed about its transactions, and what isn't committed yet.
+    whose offset another one has. gaps: offsets that no record has, as compaction leaves them; holes: others without a
+    record, in a log whose offsets don't rise. lost: offsets known to be damage's. missed: offsets, the first ones, that
+    the log no longer had when it was read. disordered: records whose offset isn't above all before. undecoded: keys and
+    values written whose text couldn't be had. without_time: records written whose time a table can't hold.
+    first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
+    oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
+    partition wasn't believed about its transactions, and what isn't committed yet.
     """
 
     read: int = 0
@@ -63,12 +65,14 @@ class Tally:
     open_from: int | None = None
     withheld: Withheld | None = None
     losses: list[LostOffsets] = field(default_factory=list)
+    holes: list[OffsetRange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def unexplained(self) -> int:
         """Offsets and records that the counts don't account for; 0 if all is well."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
-        offsets = span - self.read - self.gaps - self.lost - self.missed
+        holes = sum((hole.end or 0) - (hole.first or 0) for hole in self.holes)
+        offsets = span - self.read - self.gaps - holes - self.lost - self.missed
         left_out = self.control + self.aborted + self.superseded + self.unselected
         records = self.read - self.written - left_out
         return abs(offsets) + abs(records)
@@ -87,6 +91,7 @@ class Tally:
     def to_json(self) -> dict[str, Any]:
         """The counts as JSON's values."""
         members = asdict(self)
+        members["holes"] = [[hole.first, hole.end] for hole in self.holes]
         if self.withheld is not None:
             members["withheld"] = self.withheld._asdict()
         return members
@@ -97,6 +102,7 @@ class Tally:
         withheld = members.get("withheld")
         values = {
             "losses": [LostOffsets(**loss) for loss in members["losses"]],
+            "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
             "withheld": None if withheld is None else Withheld(**withheld),
         }
         return cls(**{**members, **values})

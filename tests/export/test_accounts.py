@@ -59,6 +59,7 @@ def offsets_of_all(destination: Path) -> dict[Key, list[int]]:
 def test_accounts_of_damaged_logs_add_up(control: bool, restored: Path, tmp_path: Path) -> None:
     report = exports.export([restored / "damaged"], tmp_path / "out", control=control)
     assert_adds_up(report, tmp_path / "out")
+    assert [part for part in report.partitions if part.missed or part.withheld or part.unasked] == []
 
 
 def test_accounts_of_damaged_logs_are_the_same_when_they_are_cut_into_orders(restored: Path, tmp_path: Path) -> None:
@@ -195,6 +196,45 @@ def test_what_follows_an_offset_that_is_too_high_is_not_missed_by_the_next_run(i
     assert_adds_up(report, tmp_path / "out")
     assert sorted(values(tmp_path / "out")) == [*range(50), *range(55, 80), *range(1_000_000, 1_000_005)]
     assert report.status == 1
+
+
+def test_a_log_out_of_order_is_not_read_again_if_it_has_not_changed(tmp_path: Path) -> None:
+    log = tmp_path / "disk" / "orders-0"
+    exports.write_indexes(write_segment(log, [batch(0), batch(1_000_000), batch(10)]))
+    exports.export([tmp_path / "disk"], tmp_path / "out")
+    before = sorted(tmp_path.joinpath("out", "_kseg").glob("manifest-*"))
+    report = exports.export([tmp_path / "disk"], tmp_path / "out")
+    assert exports.of_partition(report, "orders").holes == [(5, 10), (15, 1_000_000)]
+    assert sorted(tmp_path.joinpath("out", "_kseg").glob("manifest-*")) == before
+
+
+def test_an_offset_that_is_too_high_keeps_no_copys_records_out(tmp_path: Path) -> None:
+    sound = [batch(base, value=b"sound") for base in range(0, 100, 5)]
+    wrong = [*sound[:5], batch(1_000_000), *sound[6:15]]
+    for disk, batches, epoch in (("disk1", wrong, 7), ("disk2", sound, 3)):
+        log = tmp_path / "disk" / disk / "orders-0"
+        exports.write_indexes(write_segment(log, batches))
+        (log / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+    report = exports.export([tmp_path / "disk"], tmp_path / "out")
+    assert_adds_up(report, tmp_path / "out")
+    assert sorted(values(tmp_path / "out")) == [*range(100), *range(1_000_000, 1_000_005)]
+    before = sorted((tmp_path / "out" / "_kseg").glob("manifest-*"))
+    exports.export([tmp_path / "disk"], tmp_path / "out")
+    assert sorted((tmp_path / "out" / "_kseg").glob("manifest-*")) == before
+
+
+def test_low_offsets_after_a_high_one_are_read_though_retention_took_the_log_s_start(tmp_path: Path) -> None:
+    log = tmp_path / "disk" / "orders-0"
+    exports.write_indexes(write_segment(log, [batch(base) for base in range(0, 50, 5)]))
+    wrong = [batch(base) for base in (50, 1_000_000, 60)]
+    exports.write_indexes(write_segment(log, wrong, 50))
+    exports.export([tmp_path / "disk"], tmp_path / "out")
+    for path in log.glob(f"{0:020}.*"):
+        path.unlink()
+    exports.write_indexes(write_segment(log, [*wrong, batch(65), batch(70)], 50))
+    report = exports.export([tmp_path / "disk"], tmp_path / "out")
+    assert_adds_up(report, tmp_path / "out")
+    assert sorted(values(tmp_path / "out")) == [*range(55), *range(60, 75), *range(1_000_000, 1_000_005)]
 
 
 def test_a_log_out_of_order_that_grows_in_order_is_not_read_again(tmp_path: Path) -> None:

@@ -11,15 +11,17 @@ import click
 from kseg.errors import ClosedPipeError, KsegError
 from kseg.output.standard_streams import own_standard_streams
 from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import talk
+from kseg.output.talk import talk, talk_error
 from kseg.system.interrupts import interrupted_status, raise_at_interrupt
 
 COMMANDS = {
     "dump": "Print the contents of log segments, indexes, snapshots and checkpoints.",
     "ls": "List topics, partitions and segments.",
     "lookup": "Find the record at an offset or a time, and show how.",
+    "doctor": "Say what is wrong with a disk, the worst first, and what to do next.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
+    "get": "Print the bytes of one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain bytes: each field with its bytes, value and meaning.",
     "build": "Make a partition's directory from records.",
@@ -49,6 +51,7 @@ class _Commands(click.Group):
             return None
         module = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
+        import_module("kseg.commands.talk_options").add_talk_options(command)
         _name_variables(command, cmd_name)
         return command
 
@@ -122,24 +125,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line, by default the process's own; returns its exit status."""
     if arguments is None:
         own_standard_streams()
+    own = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        own = sys.argv[1:] if arguments is None else list(arguments)
         _check_arguments(own)
         status = cli.main(arguments, "kseg", standalone_mode=False, obj=own) or 0
         if arguments is None:
             flush_stdout()
     except click.UsageError as error:
-        talk(f"kseg: {_usage_line(error, sys.argv[1:] if arguments is None else arguments)}")
+        talk_error(f"kseg: {_usage_line(error, own)}", color=_error_color(own))
         status = 2
     except click.ClickException as error:
-        talk(f"kseg: {error.format_message()}")
+        talk_error(f"kseg: {error.format_message()}", color=_error_color(own))
         status = 2
     except ClosedPipeError:
         status = CLOSED_PIPE
     except (KsegError, OSError) as error:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        talk(f"kseg: {error.one_line() if isinstance(error, KsegError) else _system_line(error)}")
+        line = error.one_line() if isinstance(error, KsegError) else _system_line(error)
+        talk_error(f"kseg: {line}", color=_error_color(own))
         status = error.status if isinstance(error, KsegError) else 2
     except MemoryError:
         if os.environ.get("KSEG_DEBUG"):
@@ -151,6 +155,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if status and arguments is None:
         _drop_output()
     return status
+
+
+def _error_color(arguments: Sequence[str]) -> bool | None:
+    """Whether an error is told in colour, as the last such option asks; None leaves it to the terminal."""
+    asked = [argument for argument in arguments if argument in ("--color", "--no-color")]
+    return asked[-1] == "--color" if asked else None
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:

@@ -17,6 +17,12 @@ DELETE_RETENTION_MS = 86_400_000
 PRODUCER_EXPIRATION_MS = 86_400_000
 """`producer.id.expiration.ms`."""
 DEDUPE_BUFFER_SIZE = 134_217_728
-"""`log.cleaner.dedupe.buffer.size`."""
+"""`log.cleaner.dedupe.buffer.size`, of all threads of the cleaner together."""
+LOAD_FACTOR = 0.9
+"""`log.cleaner.io.buffer.load.factor`: how full the cleaner's table of keys may become."""
+MIN_CLEANABLE_DIRTY_RATIO = 0.5
+"""`log.cleaner.min.cleanable.ratio` / `min.cleanable.dirty.ratio`."""
+MAX_COMPACTION_LAG_MS = 2**63 - 1
+"""`log.cleaner.max.compaction.lag.ms` / `max.compaction.lag.ms`."""
 MAXIMUM_TRANSACTION_MS = 900_000
 """The longest that a transaction may be open: `transaction.max.timeout.ms`."""

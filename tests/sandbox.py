@@ -87,7 +87,12 @@ def _orders(root: Path) -> Path:
     serialize = AvroSerializer(client, json.dumps(SCHEMA))
     context = SerializationContext("orders", MessageField.VALUE)
     records = [
-        NewRecord(b"customer-%d" % (number % 10), serialize({"id": number}, context), START_MS + number * 1000)
+        NewRecord(
+            b"customer-%d" % (number % 10),
+            serialize({"id": number}, context),
+            START_MS + number * 1000,
+            [("trace", b"%016x" % number)],
+        )
         for number in range(RECORDS)
     ]
     batches = [

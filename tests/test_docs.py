@@ -151,7 +151,7 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
 def test_readme_lists_each_command_once_and_the_core_first() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE)
-    assert listed[:5] == list(COMMANDS)[:5] == ["dump", "ls", "lookup", "verify", "salvage"]
+    assert listed[:6] == list(COMMANDS)[:6] == ["dump", "ls", "lookup", "doctor", "verify", "salvage"]
     assert sorted(listed) == sorted(COMMANDS)
 
 

@@ -92,7 +92,7 @@ def test_completion_defines_a_function_for_the_shell(shell: str) -> None:
     [
         ("kseg du", "plain,dump"),
         ("kseg dump --from-", "plain,--from-offset\nplain,--from-time"),
-        ("kseg dump -o ", "plain,text\nplain,json\nplain,csv\nplain,table"),
+        ("kseg dump -o ", "plain,text\nplain,json\nplain,csv\nplain,table\nplain,kcat"),
     ],
 )
 def test_bash_completes_commands_options_and_choices(line: str, found: str) -> None:

@@ -74,6 +74,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "lookup": ("t-0", "--offset", "0"),
     "verify": ("t-0",),
     "salvage": ("t-0", "--to", "out"),
+    "get": ("t-0", "--offset", "0"),
     "reindex": ("t-0", "--to", "out"),
     "explain": (f"t-0/{0:020}.log",),
     "build": ("lines", "--from", "text", "--to", "out/t-0"),

@@ -15,6 +15,7 @@ from tests import run
 from tests.log import edits
 
 SIZE = 4 << 20
+LS = ("ls", "--by", "segment", "--cache")
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_file_that_is_gone_tells_nothing(tmp_path: Path) -> None:
 
 def test_ls_tells_what_lay_there_before_it_read(log: Path) -> None:
     before = cached_size(log)
-    ran = run.kseg(["ls", "--cache", "-o", "json", "."], log.parent)
+    ran = run.kseg([*LS, "-o", "json", "."], log.parent)
     segments = [json.loads(line) for line in ran.stdout.splitlines() if b'"type":"segment"' in line]
     assert segments[0]["cachedBytes"] == before
     assert "cachedBytes" not in run.kseg(["ls", "-o", "json", "."], log.parent).stdout.decode()
@@ -73,19 +74,19 @@ def test_judging_a_transaction_leaves_the_cache_as_it_was(log: Path) -> None:
 @pytest.mark.parametrize("form", ["text", "table"])
 def test_people_get_a_share_and_a_bar(form: str, log: Path) -> None:
     log.read_bytes()
-    shown = run.kseg(["ls", "--cache", "-o", form, "."], log.parent).stdout.decode()
+    shown = run.kseg([*LS, "-o", form, "."], log.parent).stdout.decode()
     assert "CACHED" in shown
     assert "".join(shown.split("100%")[1].split())[:6].lstrip("│┃").startswith("█████")
 
 
 def test_csv_has_the_bytes(log: Path) -> None:
     log.read_bytes()
-    names, first, *_ = run.kseg(["ls", "--cache", "-o", "csv", "."], log.parent).stdout.decode().splitlines()
+    names, first, *_ = run.kseg([*LS, "-o", "csv", "."], log.parent).stdout.decode().splitlines()
     assert (names.split(",")[-1], int(first.split(",")[-1])) == ("cachedBytes", log.stat().st_size)
 
 
 def test_other_systems_say_that_they_do_not_tell(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    ran = run.kseg(["ls", "--cache", "."], log.parent)
+    ran = run.kseg([*LS, "."], log.parent)
     assert (ran.status, b"CACHED" in ran.stdout) == (0, False)
     assert ran.stderr == b"kseg: --cache: this system doesn't say what is in the page cache; only Linux does\n"

@@ -102,6 +102,7 @@ LOOKING = {
     "lookup docs/test-1-0 --offset 203500": 0,
     "lookup docs/test-1-0 --timestamp max-timestamp -o json": 0,
     "lookup lone/test-1-0 --offset 203500": 0,
+    "get docs/test-1-0 --offset 203500": 0,
     "verify lone/test-1-0": 1,
     "salvage logs --dry-run": 0,
     "salvage 210-wiped-batch --dry-run": 1,

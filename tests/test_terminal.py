@@ -122,7 +122,7 @@ def old(tmp_path: Path) -> Path:
     return tmp_path
 
 
-LISTING = ("ls", "roll-time-0", "-o", "table", "--now", "1900000000000")
+LISTING = ("ls", "roll-time-0", "--by", "segment", "-o", "table", "--now", "1900000000000")
 
 
 def test_no_color_keeps_colours_away(old: Path) -> None:
@@ -149,7 +149,7 @@ INTO_FILE = "sh -c 'cat >paged'"
 
 
 @pytest.mark.parametrize(
-    "arguments", [("dump", "roll-time-0", "-o", "table"), LISTING], ids=lambda arguments: arguments[0]
+    "arguments", [("dump", "roll-time-0", "-o", "table"), LISTING, ("ls", "roll-time-0")], ids=" ".join
 )
 def test_tables_go_through_the_pager_on_a_terminal(arguments: tuple[str, ...], old: Path) -> None:
     direct = in_terminal(old, *arguments)

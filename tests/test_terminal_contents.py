@@ -101,6 +101,8 @@ CASES = [
     ("dump", EVIL, "-o", "json"),
     ("dump", EVIL, "-o", "json", "--fields", "topic,file,key,value,headers"),
     ("dump", EVIL, "-o", "table", "--fields", "topic,file,key,value,headers"),
+    ("dump", EVIL, "-o", "kcat"),
+    ("dump", "__consumer_offsets-0", "-o", "kcat"),
     ("dump", EVIL, "--key-decoder", "string", "--value-decoder", "bytes", "--print-data-log"),
     ("dump", "damaged-0", "--print-data-log"),
     ("dump", "."),
@@ -115,12 +117,13 @@ CASES = [
     *(("ls", ".", "-o", form) for form in ("text", "json", "csv", "table")),
     *(("lookup", EVIL, "--offset", "0", "--print-data-log", "-o", form) for form in ("text", "json")),
     ("lookup", EVIL, "--offset", "1", "--print-data-log"),
+    *(("get", EVIL, "--offset", "0", "--field", field) for field in ("value", "key", "header:none")),
     ("lookup", ".", "--offset", "1", "--topic", TOPIC, "--partition", "7"),
     *(("verify", ".", "-o", form) for form in ("text", "json")),
     *(("explain", LOG, "-o", form) for form in ("text", "json")),
     ("explain", "damaged-0/00000000000000000000.log", "--color"),
     ("explain", "meta.properties"),
-    *(("groups", ".", "-o", form) for form in ("text", "json", "csv", "table")),
+    *(("groups", ".", "-o", form) for form in ("text", "json", "csv", "table", "reset-csv")),
     *(("txns", "__transaction_state-0", "-o", form) for form in ("text", "json", "csv", "table")),
     *(("metadata", ".", "-o", form) for form in ("text", "json", "csv", "table")),
     ("metadata", ".", "--show", "topics", "-o", "csv"),
@@ -177,7 +180,8 @@ def test_raw_gives_a_terminal_the_bytes(disk: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [case for case in CASES if "json" in case], ids=lambda case: ascii(case)[:70])
 def test_json_on_a_terminal_is_json_of_a_pipe(arguments: tuple[str, ...], disk: Path) -> None:
-    shown = in_terminal(disk, *arguments, *(("-q",) if arguments[0] in ("dump", "ls", "verify") else ()))
+    arguments = (*arguments, *(("-q",) if arguments[0] in ("dump", "ls", "verify") else ()))
+    shown = in_terminal(disk, *arguments)
     piped = run.kseg(arguments, disk).stdout.decode()
     objects = [line for line in shown.splitlines() if line.startswith("{")]
     assert [line for line in objects if line in piped] == piped.splitlines()

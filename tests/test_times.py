@@ -115,8 +115,8 @@ def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seas
     assert [json.loads(line).get("time") for line in lines("dump", log, "-o", "json")] == [None, winter, summer, None]
     assert json.loads(lines("lookup", "t-0", "--offset", "1", "-o", "json")[0])["record"]["time"] == summer
     assert f"Looking for timestamp {summer} in" in lines("lookup", "t-0", "--timestamp", summer)[0]
-    assert all(time in "\n".join(lines("ls", "t-0")) for time in (winter, summer))
-    assert all(time in "\n".join(lines("ls", "t-0", "--tail", "2")) for time in (winter, summer))
+    assert all(time in "\n".join(lines("ls", "t-0", "--by", "segment")) for time in (winter, summer))
+    assert all(time in "\n".join(lines("ls", "t-0", "--by", "segment", "--tail", "2")) for time in (winter, summer))
     assert summer in "\n".join(lines("retain", "t-0"))
     assert winter in "\n".join(lines("retain", "t-0", "-o", "timeline"))
 

@@ -9,6 +9,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from glob import escape, glob
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO, cast
 
@@ -17,13 +19,22 @@ from kseg.archive.members import (
     TAR_MAGIC_END,
     CutError,
     Member,
+    compressed_start,
     is_archive,
     is_zip,
+    opened_compressed,
     opened_member,
     read_members,
     read_piece,
 )
-from kseg.archive.paths import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, split_path
+from kseg.archive.paths import (
+    MAX_UNPACKED,
+    SHARE_OF_FREE,
+    STANDARD_INPUT,
+    is_compressed_file,
+    is_pattern,
+    split_path,
+)
 from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import MAGIC_POSITION
@@ -75,6 +86,7 @@ class Inputs:
         self._stack = ExitStack()
         self._root: str | None = None
         self._unpacked: dict[tuple[str, str], str] = {}
+        self._directories: dict[str, str] = {}
         self._count = 0
         self.problems = 0
 
@@ -90,7 +102,7 @@ class Inputs:
         return self._root is not None
 
     def local(self, path: str) -> str:
-        """The path to read: the same one unless it leads into an archive or is `-`.
+        """The path to read: the same one unless it leads into an archive, is a compressed file, or is `-`.
 
         Raises:
             ArchiveError: it isn't an archive, leads out of itself, or is larger than the limit.
@@ -101,12 +113,27 @@ class Inputs:
             return self._from_standard_input()
         archive, inner = split_path(path)
         if archive is None:
-            return path
+            is_file = is_compressed_file(path) and os.path.isfile(path)  # noqa: PTH113
+            return self._of_compressed_file(path) if is_file else path
         directory = self._directory_of(archive, _needed(inner))
         local = f"{directory}/{inner}" if inner else _innermost(directory)
         if not os.path.lexists(local):
             raise OpenError("isn't in the archive, or isn't a Kafka file", path)
         return local
+
+    def all_local(self, path: str) -> list[str]:
+        """As `local`, for a path that may be a glob inside an archive. Raises OpenError too if nothing matches."""
+        archive, inner = split_path(path)
+        if archive is None or not is_pattern(inner):
+            return [self.local(path)]
+        fixed = "/".join(takewhile(lambda part: not is_pattern(part), inner.split("/")))
+        directory = self._directory_of(archive, fixed)
+        if os.path.lexists(f"{directory}/{inner}"):
+            return [f"{directory}/{inner}"]
+        found = sorted(glob(f"{escape(directory)}/{inner}", recursive=True))  # noqa: PTH207
+        if not found:
+            raise OpenError("nothing in the archive matches", path)
+        return found
 
     def refuse(self, error: OpenError) -> None:
         """Reports a path that can't be read while others can."""
@@ -120,6 +147,45 @@ class Inputs:
                 self._unpacked[archive, needed] = self._unpack(file, archive, needed)
         return self._unpacked[archive, needed]
 
+    def _of_compressed_file(self, path: str) -> str:
+        """Where a compressed file is unpacked: beside others of its directory, in one of the same name."""
+        if (path, "") not in self._unpacked:
+            target = self._target_of(path)
+            descriptor, _ = open_regular(path)
+            with os.fdopen(descriptor, "rb") as file:
+                self._decompress(file, target, path)
+                _set_time(target, os.fstat(file.fileno()).st_mtime)
+            self._unpacked[path, ""] = target
+        return self._unpacked[path, ""]
+
+    def _target_of(self, path: str) -> str:
+        parent = os.path.dirname(path) or "."  # noqa: PTH120
+        name = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        directory = self._directories.get(parent)
+        if directory is None or os.path.lexists(f"{directory}/{name}"):
+            own = os.path.basename(os.path.realpath(parent)) or "root"  # noqa: PTH119
+            directory = self._directories[parent] = f"{self._new_directory(parent)}/{own}"
+            os.mkdir(directory)  # noqa: PTH102
+            self._show_as(directory, parent)
+        self._show_as(f"{directory}/{name}", path)
+        return f"{directory}/{name}"
+
+    def _decompress(self, file: BinaryIO, target: str, path: str) -> None:
+        try:
+            content = opened_compressed(file)
+            with _new_file(target) as unpacked:
+                self._copy(content, unpacked, path)
+        except CutError as error:
+            if not os.path.exists(target) or not os.path.getsize(target):  # noqa: PTH110, PTH202
+                raise ArchiveError(f"can't be decompressed: {error}", path) from error
+            self._problem(f"{path}: can't be read to its end ({error}); the part before that is read")
+        except OSError as error:
+            raise ArchiveError(f"can't be unpacked into {tempfile.gettempdir()}: {error.strerror}", path) from error
+
+    def _show_as(self, path: str, name: str) -> None:
+        show_as(path, name)
+        self._stack.callback(forget, path)
+
     def _new_directory(self, name: str) -> str:
         """An empty directory that is shown under a name."""
         if self._root is None:
@@ -131,8 +197,7 @@ class Inputs:
         self._count += 1
         directory = f"{self._root}/{self._count}"
         os.mkdir(directory)  # noqa: PTH102
-        show_as(directory, name)
-        self._stack.callback(forget, directory)
+        self._show_as(directory, name)
         return directory
 
     def _unpack(self, file: BinaryIO, name: str, needed: str) -> str:
@@ -206,7 +271,11 @@ class Inputs:
                 raise UsageError("there is no standard input")
             stream = io.BufferedReader(cast(io.RawIOBase, _Peeked(self._standard_input)), MOST_READ)
             first = stream.peek(TAR_MAGIC_END)
-            if is_zip(first):
+            content = compressed_start(first)
+            if content is not None:
+                name = _file_name(self._input_name, content)
+                self._unpacked[key] = self._store(opened_compressed(cast(BinaryIO, stream)), name)
+            elif is_zip(first):
                 with open(self._store(stream, "stdin.zip"), "rb") as file:  # noqa: PTH123
                     self._unpacked[key] = _innermost(self._unpack(file, STANDARD_INPUT, ""))
             elif is_archive(first):
@@ -223,10 +292,11 @@ class Inputs:
         try:
             with _new_file(path) as file:
                 self._copy(stream, file, STANDARD_INPUT)
+        except CutError as error:
+            self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
             raise ArchiveError(f"can't be kept in {tempfile.gettempdir()}: {error.strerror}", STANDARD_INPUT) from error
-        show_as(path, STANDARD_INPUT)
-        self._stack.callback(forget, path)
+        self._show_as(path, STANDARD_INPUT)
         return path
 
 

@@ -1,4 +1,4 @@
-"""Reads archives member by member: .tar, .tar.gz, .tar.zst and .zip, with the standard library and zstandard."""
+"""Reads archives member by member: .tar, .tar.gz, .tar.zst and .zip; and single files compressed by gzip or zstd."""
 
 import io
 import tarfile
@@ -21,6 +21,8 @@ _LARGEST_HEADER = 1 << 20
 _TAR_READ = 1 << 16
 """Bytes of a tar that are read at once."""
 _TAIL = 2 * _TAR_READ
+_ZSTD_FED = 1 << 10
+"""Bytes of zstd that are decompressed at once: no four of them give more than a block of 128 KiB."""
 _GZIP, _ZSTD, _TAR, _TAR_AT = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"ustar", 257
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TYPE, _FILES = 0o170000, (0, 0o100000)
@@ -85,21 +87,80 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
         yield from _tar_members(file, spend)
 
 
+def opened_compressed(file: BinaryIO) -> IO[bytes]:
+    """The content of a compressed file, by its first bytes. Raises CutError if it isn't gzip or zstd."""
+    first = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
+    if first.startswith(_ZSTD):
+        return cast(IO[bytes], _ZstdStream(file))
+    if first.startswith(_GZIP):
+        return cast(IO[bytes], _GzipStream(file))
+    raise CutError("it begins neither as gzip nor as zstd does")
+
+
+def compressed_start(first: bytes) -> bytes | None:
+    """The first bytes of what is compressed, from its first bytes; None if these are no gzip or zstd, or hold a tar."""
+    if not first.startswith((_GZIP, _ZSTD)):
+        return None
+    try:
+        start = read_piece(opened_compressed(cast(BinaryIO, io.BufferedReader(io.BytesIO(first), TAR_MAGIC_END))))
+    except CutError:
+        return None
+    return None if is_archive(start) else start
+
+
+class _GzipStream:
+    """A stream of gzip members, decompressed; where it is cut, all before that can be read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import gzip
+
+        self._file = gzip.GzipFile(fileobj=file)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` at most; none at the end."""
+        return self._file.read1(size)
+
+
 class _ZstdStream:
-    """A stream of zstd frames, decompressed."""
+    """A stream of zstd frames, decompressed; where it is cut, all before that can be read."""
 
     def __init__(self, file: BinaryIO) -> None:
         import zstandard
 
         self._error = zstandard.ZstdError
-        self._reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._file = file
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._input = b""
+        self._output = memoryview(b"")
+        self._problem: ValueError | None = None
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end. Raises ValueError for bytes that aren't zstd."""
-        try:
-            return self._reader.read(size)
-        except self._error as error:
-            raise ValueError(str(error)) from error
+        """The next `size` bytes, fewer at the end. Raises ValueError for bytes that aren't zstd, or cut."""
+        pieces: list[memoryview] = []
+        while size > 0 and (self._output or self._decompress()):
+            pieces.append(self._output[:size])
+            self._output = self._output[size:]
+            size -= len(pieces[-1])
+        if size > 0 and not pieces and self._problem is not None:
+            raise self._problem
+        return b"".join(pieces)
+
+    def _decompress(self) -> bool:
+        """Decompresses some more; whether there was any."""
+        while not self._output and self._problem is None:
+            fed = self._input or self._file.read(_ZSTD_FED)
+            if not fed:
+                self._problem = ValueError("its last frame is cut") if self._frame is not None else None
+                return False
+            frame = self._frame or self._new_frame()
+            try:
+                self._output = memoryview(frame.decompress(fed))
+            except self._error as error:
+                self._problem = ValueError(str(error))
+                return False
+            self._frame, self._input = (None, frame.unused_data) if frame.eof else (frame, b"")
+        return self._problem is None
 
 
 class _Metered:

@@ -1,5 +1,6 @@
 """Lets a command's paths lead into archives, or be standard input."""
 
+import os
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
@@ -102,7 +103,7 @@ def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
     found, refused = [], []
     for value in values:
         try:
-            found.append(_local(value, inputs))
+            found += _all_local(value, inputs)
         except OpenError as error:
             refused.append(error)
     if refused and not found:
@@ -110,6 +111,13 @@ def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
     for each in refused:
         inputs.refuse(each)
     return tuple(found)
+
+
+def _all_local(value: Any, inputs: "Inputs") -> list[Any]:
+    """What a path or a glob means, in the type that it has."""
+    if isinstance(value, str) and "," in value and not os.path.lexists(value):
+        return [_local(value, inputs)]
+    return [type(value)(path) for path in inputs.all_local(str(value))]
 
 
 def _local(value: Any, inputs: "Inputs") -> Any:

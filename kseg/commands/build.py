@@ -7,7 +7,7 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.build_options import batch_settings, build_options, has_roll_options, partition_settings
-from kseg.commands.options import new_directory_option, quiet_writing_option, redact_options, redaction_of
+from kseg.commands.options import new_directory_option, quiet_option, redact_options, redaction_of
 from kseg.errors import UsageError
 from kseg.log.build import build_partition
 from kseg.output.stdout import flush_stdout, write_lines
@@ -31,7 +31,7 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
 @click.option("--key-separator", help="With --from text: what stands between key and value.")
 @build_options
 @redact_options
-@quiet_writing_option
+@quiet_option
 @click.pass_context
 def build(command: click.Context, /, source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
     """Make a partition's directory from records; no broker is needed.

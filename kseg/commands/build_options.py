@@ -43,7 +43,7 @@ _OPTIONS = (
     click.option(
         "--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader."
     ),
-    click.option("--producer-id", type=long_number(), help="Batches are those of an idempotent producer."),
+    click.option("--producer-id", type=long_number(), metavar="ID", help="Batches are an idempotent producer's."),
     click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch."),
     click.option("--sequence", type=int_number(), default=0, show_default=True, help="Its first sequence."),
     click.option(

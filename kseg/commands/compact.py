@@ -9,7 +9,13 @@ import click
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.cleaner_options import cleaner_options, cleaner_settings
-from kseg.commands.options import cluster_metadata_option, new_directory_option, output_option, paths_argument
+from kseg.commands.options import (
+    cluster_metadata_option,
+    new_directory_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+)
 from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
 from kseg.log.compact.compact import compact_partition
@@ -31,7 +37,7 @@ from kseg.views.topic_ids import TopicIds
 @click.option("--dry-run", is_flag=True, help="Only tell how much would go.")
 @cleaner_options
 @output_option("text", "json")
-@click.option("-q", "--quiet", is_flag=True, help="Don't tell what was done.")
+@quiet_option
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context

@@ -4,15 +4,24 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, csv_safe_option, raw_option, redact_options, redaction_of
+from kseg.commands.options import (
+    all_matching,
+    color_option,
+    csv_safe_option,
+    quiet_option,
+    raw_option,
+    redact_options,
+    redaction_of,
+)
 from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.dump.files import dump_files
-from kseg.dump.options import MAX_MESSAGE_SIZE, DumpOptions
+from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
 from kseg.layouts.tool_options import INTERNAL_DECODERS
 from kseg.output.talk import talk
 from kseg.releases import parse_release
@@ -23,7 +32,7 @@ _LARGEST_BODY = 1 << 40
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.Path(), callback=all_matching)
 @click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
@@ -31,10 +40,10 @@ _LARGEST_BODY = 1 << 40
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "csv", "table"]),
+    type=click.Choice(["text", "json", "csv", "table", KCAT]),
     default="text",
     show_default=True,
-    help="Print lines of text, lines of JSON, or records as CSV or as a table.",
+    help="Print lines of text, lines of JSON, or records as CSV, as a table, or as a script that kcat sends them with.",
 )
 @csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
@@ -77,7 +86,7 @@ _LARGEST_BODY = 1 << 40
     show_default=True,
     help="Largest body of a compressed batch.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but what keeps a file from being read.")
+@quiet_option
 @raw_option
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
@@ -105,14 +114,20 @@ def dump(
       kseg dump orders-0/ -o json --redact keys --redact values
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
       kseg dump support.tar.gz/orders-0 --shallow
+      kseg dump -o kcat saved/orders-0 >restore.sh
       cat 00000000000000203000.log | kseg dump -
 
     Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
     avro, protobuf, auto, and your own module:callable, which gets bytes and headers. With -o json and -o table,
     internal topics are decoded automatically.
 
-    PATHS are files or directories; by default the current directory. A .tar, .tar.gz, .tar.zst or .zip is used like a
-    directory: kseg unpacks what it needs into TMPDIR. - is standard input, which is kept there meanwhile.
+    -o kcat is a shell script: each record goes to the topic and partition of its directory, in order, with its key,
+    value and headers, null or empty as they are. It has no control records and, unless --isolation says otherwise, only
+    what was committed. kcat can't send times, and not every record; stderr names these.
+
+    PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
+    .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
+    TMPDIR. - is standard input, which is kept there meanwhile.
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.
@@ -125,13 +140,18 @@ def dump(
     chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
     fields = options.pop("fields")
     zone = parse_zone(options["zone"])
+    selection = selection_of(options)
+    if options["output"] == KCAT:
+        is_chosen = command.get_parameter_source("isolation") is not ParameterSource.DEFAULT
+        selection = sent_selection(selection, has_isolation=is_chosen)
     dump_options = DumpOptions(
         like=None if like is None else parse_release(like),
         internal_decoder=chosen[0] if chosen else None,
         zone=zone,
-        selection=selection_of(options),
+        selection=selection,
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
+        has_summary=not quiet,
         **options,
     )
     command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from kseg.archive.paths import matching_paths
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import color_option, output_option
 from kseg.commands.parameters import LARGEST_LONG, Number, long_number
@@ -16,8 +17,18 @@ from kseg.output.explain import write_file, write_format
 from kseg.output.talk import talk
 
 
+def _only_match(_: object, __: object, text: str | None) -> Path | None:
+    """The path, or the one that a glob matches."""
+    if text is None:
+        return None
+    found = matching_paths(text)
+    if len(found) > 1:
+        raise UsageError(f"matches {len(found)} paths: `explain` takes one", text)
+    return Path(found[0])
+
+
 @click.command()
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=click.Path(), callback=_only_match)
 @click.option("--offset", type=long_number(), help="Only the batch that holds this offset.")
 @click.option("--position", type=long_number(), help="Only what holds the byte at this position.")
 @click.option("--batch", type=Number(0, LARGEST_LONG - 1), help="Only this batch, entry or line; the first is 0.")
@@ -45,8 +56,9 @@ def explain(
       kseg explain 00000000000000203000.index --position 16
       kseg explain --grammar record-batch
 
-    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Inside compressed
-    batches, positions count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
+    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Keys and values of
+    internal topics are taken apart too, if the directory has the topic's name. Inside compressed batches, positions
+    count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
 
     There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
     """

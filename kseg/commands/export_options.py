@@ -2,15 +2,16 @@
 
 import click
 
-from kseg.commands.options import Command
+from kseg.commands.options import Command, quiet_option
 from kseg.commands.parameters import Folders, Size
+from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_options
 
 _FILE = click.Path(exists=True, resolve_path=True)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--to", "destination", metavar="DEST", help="DEST; all paths are SOURCEs then."),
-    click.option("--topic", "topics", multiple=True, metavar="GLOB", help="Only topics that match; may be repeated."),
+    partition_options,
     selection_options("limit", "tail", "is_followed"),
     click.option("--latest-per-key", is_flag=True, help="Only the latest record of each key, as after compaction."),
     click.option(
@@ -69,7 +70,7 @@ _OPTIONS = (
         show_default=True,
         help="Form of the report.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors; the report is in DEST too."),
+    quiet_option,
     click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
 

@@ -1,5 +1,7 @@
 """`kseg groups`: consumer groups and their commits."""
 
+import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -19,12 +21,35 @@ from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout
+from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
 from kseg.views.chosen_commits import groups_with_commits_for
-from kseg.views.group_columns import COMMITS, GROUPS, MEMBERS, MemberRow
+from kseg.views.group import Group
+from kseg.views.group_columns import (
+    COMMITS,
+    GROUPS,
+    MEMBERS,
+    SHARE_PARTITIONS,
+    commit_rows,
+    member_rows,
+    share_partition_rows,
+)
 from kseg.views.groups import read_groups
+from kseg.views.reset_plan import ResetPlan, reset_plan
+
+RESET_CSV = "reset-csv"
+NOT_A_GLOB = re.compile(r"[^*?\[]+")
+"""A pattern that names one group."""
+SECTIONS: dict[str, Callable[[RowWriter, list[Group]], None]] = {
+    "groups": lambda writer, found: writer.write(GROUPS, found),
+    "members": lambda writer, found: writer.write(MEMBERS, member_rows(found)),
+    "commits": lambda writer, found: writer.write(COMMITS, commit_rows(found)),
+    "share-partitions": lambda writer, found: writer.write(SHARE_PARTITIONS, share_partition_rows(found)),
+}
+"""What --show can choose, in the order of the output."""
+ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
+"""Forms of output that have one kind of rows, and what these are unless --show says otherwise."""
 
 
 @click.command()
@@ -35,10 +60,10 @@ from kseg.views.groups import read_groups
 @click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
 @click.option(
     "--show",
-    type=click.Choice(["groups", "commits", "members"]),
+    type=click.Choice([*SECTIONS]),
     help="Only these rows; by default all, in CSV the commits.",
 )
-@output_option("text", "json", "csv", "table")
+@output_option("text", "json", "csv", "table", RESET_CSV)
 @csv_safe_option
 @raw_option
 @quiet_option
@@ -58,12 +83,13 @@ def groups(
     quiet: bool,
     color: bool | None,
 ) -> None:
-    """Show who committed what, and when: groups, their members and offsets, replayed from __consumer_offsets.
+    """Show groups, their members, what they committed and when, and their lag, replayed from __consumer_offsets.
 
     \b
     Examples:
       kseg groups kafka-logs/ --group 'ord*'
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
+      kseg groups kafka-logs/ --group orders-app --at 2026-11-01T03:00 -o reset-csv >orders-app.csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
     PATHS are partition directories of __consumer_offsets, log directories, or parents of these (such as all disks of a
@@ -73,26 +99,36 @@ def groups(
 
     With --topic and --partition, `groups` shows only commits for these partitions, and only groups that have some.
 
+    A commit's lag is the log end offset minus the committed one, as kafka-consumer-groups.sh has it; - stands for what
+    isn't known. The log end offset and the last stable offset are those of the topic's partition in the same log
+    directories. They aren't known if that isn't there, if the cluster's metadata say that its replica isn't in sync, if
+    its topic has another id, if damage stands at its end, or with --at. Share groups have start offsets if
+    __share_group_state is there.
+
+    -o reset-csv is the file for `kafka-consumer-groups.sh --reset-offsets --from-file`, which brings a group back to
+    what it had committed: for `--group NAME` if --group names one group, otherwise for `--all-groups`.
+
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
     place = parse_zone(zone)
+    if output == RESET_CSV and show is not None:
+        raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
     view = read_groups(paths, time_or_none(at, place), refuse)
     matching = (group for group in view.groups if fnmatchcase(group.group, pattern))
     found = list(groups_with_commits_for(choice, matching))
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
-    wanted = show or ("commits" if output == "csv" else None)
-    if wanted in (None, "groups"):
-        writer.write(GROUPS, found)
-    if wanted in (None, "members"):
-        writer.write(MEMBERS, (MemberRow(group, member) for group in found for member in group.members))
-    if wanted in (None, "commits"):
-        writer.write(COMMITS, (commit for group in found for commit in (*group.commits, *group.pending_commits)))
+    plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
+    write_stdout(plan.text.encode("utf-8", "surrogateescape"))
+    wanted = show or ALONE.get(output)
+    for name, write in SECTIONS.items():
+        if wanted in (None, name):
+            write(writer, found)
     flush_stdout()
     note = note_unless(quiet=quiet)
-    for text in (*(unreadable.line() for unreadable in view.unreadable), *view.notes):
+    for text in (*(unreadable.line() for unreadable in view.unreadable), *view.notes, *plan.notes):
         note(text)
-    if not writer.count:
+    if not writer.count and not plan.lines:
         note(f"no {wanted or 'groups'} to show")
     if view.later_count:
         note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")

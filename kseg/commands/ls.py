@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.listing_options import broker_settings_options, listing_settings
+from kseg.commands.listing_options import OF_TOPICS, broker_settings_options, listing_settings
 from kseg.commands.options import (
     color_option,
     csv_safe_option,
@@ -20,14 +20,16 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
 )
-from kseg.commands.parameters import is_given
+from kseg.commands.parameters import int_number, is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.listing import PartitionListing
+from kseg.log.partition.listing_rows import KINDS, SORT_KEYS, Rows
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.output.listing import ListingColumns, Totals, write_listings
+from kseg.output.listing import write_listings
+from kseg.output.listing_columns import ListingColumns
 from kseg.output.progress import Count, ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
@@ -37,20 +39,16 @@ from kseg.system.page_cache import tells_cache
 from kseg.times import parse_zone
 from kseg.views.listings import Lister
 
-SORT_KEYS = {
-    "name": lambda listing: (listing.topic, listing.partition.partition or 0, str(listing.partition.path)),
-    "size": lambda listing: -listing.size,
-    "segments": lambda listing: -len(listing.segments),
-    "time": lambda listing: -listing.largest_timestamp,
-    "offset": lambda listing: -listing.log_end_offset,
-}
-"""Orders of partitions; all except the one by name put the largest first."""
-
 
 @click.command()
 @paths_argument
 @partition_options
-@click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the partitions; the directories' by itself.")
+@click.option(
+    "--by", type=click.Choice(list(KINDS)), default="partition", show_default=True, help="What there is a line for."
+)
+@click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the lines; the directories' by itself.")
+@click.option("--top", type=int_number(1), metavar="N", help="Only the first N; the largest ones without --sort.")
+@click.option("--bytes", "has_exact_sizes", is_flag=True, help="Sizes in bytes; JSON and CSV always have these.")
 @click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
 @broker_settings_options
 @click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
@@ -70,7 +68,10 @@ def ls(
     /,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
+    by: str,
     sort: str | None,
+    top: int | None,
+    has_exact_sizes: bool,
     output: str,
     csv_safe: bool,
     quiet: bool,
@@ -80,52 +81,55 @@ def ls(
     progress: bool | None,
     **options: Any,
 ) -> None:
-    """List topics, partitions and segments: offsets, sizes, times, codecs, indexes, why rolled, what retention does.
+    """List partitions, topics, log directories or segments: sizes, offsets, times, what retention and cleaner would do.
 
     \b
     Examples:
       kseg ls support.tar.gz
-      kseg ls orders-0/
+      kseg ls kafka-logs/ --sort size --top 20
+      kseg ls disk1 disk2 --topic 'ord*' --by topic
+      kseg ls orders-0/ --by segment --cache
       kseg ls kafka-logs/ --from-time -1h --key customer-7
-      kseg ls disk1 disk2 --topic 'ord*' --sort size
-      kseg ls orders-0/ --cache
-      kseg ls orders-0/ --deep -o json | jq 'select(.type == "segment") | .records'
+      kseg ls orders-0/ --by segment --deep -o json | jq 'select(.type == "segment") | .records'
 
     PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
     the current directory. `ls` reads names, sizes, indexes, and the first and last batches; --deep reads all headers.
 
-    With a selection, as in `kseg dump`, `ls` lists only segments that have selected records: how many, in how many
-    batches and bytes, and their offsets and times.
+    FIRST and LAST are the first and last offset. DELETABLE is what retention would delete now. DIRTY is the dirty ratio
+    of a compacted topic as the log cleaner has it: bytes that it may clean, by these and the clean ones. NOTES say
+    whether it would clean now and, if not, why: it stops at open transactions, for example. The open ones are known
+    from producer snapshots, or with --deep from all headers. When it cleaned last is written nowhere: --by segment
+    tells up to which offset it did, and since when it hasn't cleaned anything in the log directory.
 
-    CACHED, with --cache, is how much of the log was in the page cache before `ls` read it.
+    With --by segment, ABORTED counts aborted transactions, INDEX and TIMES count the entries of .index and .timeindex,
+    and HEALTH says what is wrong with these. ROLLED is why the next segment was started, RETENTION what retention would
+    do with this one. CACHED, with --cache, is how much was in the page cache before `ls` read it.
 
-    ABORTED counts aborted transactions, INDEX and TIMES count the entries of .index and .timeindex, and HEALTH says
-    what is wrong with these. ROLLED is why the next segment was started, RETENTION what retention would do with this
-    one. It uses the given options, then the topics' settings, including cleanup.policy, if a small __cluster_metadata
-    is in the same log directory, and then Kafka's defaults.
+    Settings are the given options, then the topics' own, including cleanup.policy, if a small __cluster_metadata is in
+    the same log directory, and then Kafka's defaults.
+
+    With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
+    bytes, and their offsets and times.
     """
     writer = RowWriter(output, color, csv_safe=csv_safe)
     zone = parse_zone(options["zone"])
     settings = listing_settings(options, zone)
-    given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
+    given = [name for name in OF_TOPICS if is_given(command, name)]
     processes = processes_beside_others(processes, gentle=gentle)
     if options["cache"] and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
     selection = selection_of(options)
-    columns = ListingColumns(settings.deep, not selection.is_everything, settings.cache, zone)
+    columns = ListingColumns(by, settings.deep, not selection.is_everything, settings.cache, has_exact_sizes, zone)
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
-    refuse, totals = Refusals(), Totals(has_selection=columns.selected)
-
+    refuse, rows = Refusals(), Rows(by, sort, top)
     places = find_partitions(paths, lister.in_turn(refuse), choice)
 
     def listings() -> Iterator[PartitionListing]:
-        with ProgressBar(progress) as bar:
+        with ProgressBar(False if quiet else progress) as bar:
             count = bar.counting("ls")
-            for listing in lister.listings(_expected(places, count), processes, count):
-                totals.add(listing)
-                yield listing
+            yield from lister.listings(_expected(places, count), processes, count)
 
-    write_listings(listings() if sort is None else sorted(listings(), key=SORT_KEYS[sort]), totals, columns, writer)
+    write_listings(listings(), rows, columns, writer)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kseg.archive.paths import matching_paths
 from kseg.commands.parameters import int_number
 
 if TYPE_CHECKING:
@@ -19,10 +20,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def paths_argument(command: Command) -> Command:
-    """`[PATHS]…` as a tuple of Path; by default the current directory."""
-    return click.argument(
-        "paths", nargs=-1, type=click.Path(path_type=Path), callback=lambda _, __, paths: paths or (Path(),)
-    )(command)
+    """`[PATHS]…` as a tuple of Path, quoted globs expanded; by default the current directory."""
+    return click.argument("paths", nargs=-1, type=click.Path(), callback=lambda *given: paths_of(*given) or (Path(),))(
+        command
+    )
+
+
+def all_matching(_: object, __: object, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The callback of an argument with paths that may be globs: the paths that they match."""
+    return tuple(path for text in texts for path in matching_paths(text))
+
+
+def paths_of(command: object, argument: object, texts: tuple[str, ...]) -> tuple[Path, ...]:
+    """The same as Paths."""
+    return tuple(map(Path, all_matching(command, argument, texts)))
 
 
 def output_option(*forms: str) -> Callable[[Command], Command]:
@@ -64,11 +75,19 @@ def raw_option(command: Command) -> Command:
     )(command)
 
 
+QUIET = "Say nothing but what is wrong: no notes, no sums, no bar, nor what was written."
+VERBOSE = "Say at the end what the run took"
+COLOR = "Use colours; by default only on a terminal, and not if NO_COLOR is set."
+
+
 def quiet_option(command: Command) -> Command:
     """`-q/--quiet`."""
-    return click.option("-q", "--quiet", is_flag=True, help="Print nothing on stderr except why a file can't be read.")(
-        command
-    )
+    return click.option("-q", "--quiet", is_flag=True, help=QUIET)(command)
+
+
+def verbose_option(meaning: str) -> Callable[[Command], Command]:
+    """`-v/--verbose` of a command that has more to say than what the run took."""
+    return click.option("-v", "--verbose", is_flag=True, help=f"{meaning}; and say at the end what the run took.")
 
 
 def progress_option(command: Command) -> Command:
@@ -83,7 +102,7 @@ def color_option(command: Command) -> Command:
     return click.option(
         "--color/--no-color",
         default=None,
-        help="Use colours; by default only on a terminal, and not if NO_COLOR is set.",
+        help=COLOR,
     )(command)
 
 
@@ -179,8 +198,3 @@ def now_option(command: Command) -> Command:
     return click.option(
         "--now", metavar="TIME", help="Time to judge by: ISO 8601, milliseconds, -1h; the clock's by itself."
     )(command)
-
-
-def quiet_writing_option(command: Command) -> Command:
-    """`-q/--quiet` of a command that tells what it wrote."""
-    return click.option("-q", "--quiet", is_flag=True, help="Don't say what was written.")(command)

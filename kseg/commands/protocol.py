@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import output_option, raw_option, redact_options, redaction_of
+from kseg.commands.options import output_option, quiet_option, raw_option, redact_options, redaction_of
 from kseg.commands.parameters import Size, int_number, size_text
 from kseg.protocol.frame_input import InputForm
 from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
@@ -38,6 +38,7 @@ _LARGEST_FRAME = (1 << 31) - 1
     help="Largest frame; a larger size is damage. Like Kafka's socket.request.max.bytes.",
 )
 @output_option("text", "json")
+@quiet_option
 @raw_option
 @redact_options
 @click.pass_context
@@ -54,6 +55,7 @@ def protocol(
     shallow: bool,
     max_frame: int,
     output: str,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Read requests and responses of Kafka's protocol from a capture, from frames or from hexadecimal text.
@@ -83,6 +85,7 @@ def protocol(
         is_shallow=shallow,
         max_frame=max_frame,
         is_json=output == "json",
+        is_quiet=quiet,
         redaction=redaction_of(options),
     )
     command.exit(report_protocol(path, protocol_options))

@@ -17,6 +17,7 @@ from kseg.commands.options import (
     processes_beside_others,
     processes_option,
     progress_option,
+    quiet_option,
 )
 from kseg.commands.parameters import size_text
 from kseg.commands.partition_options import partition_options
@@ -47,6 +48,7 @@ from kseg.views.topic_ids import TopicIds
     default=None,
     help=f"As index.interval.bytes; by default from metadata or entries there, else {size_text(INDEX_INTERVAL_BYTES)}.",
 )
+@quiet_option
 @processes_option
 @gentle_options
 @progress_option
@@ -60,6 +62,7 @@ def reindex(
     directory: Path | None,
     dry_run: bool,
     index_interval_bytes: int | None,
+    quiet: bool,
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
@@ -87,22 +90,15 @@ def reindex(
         command.exit(refuse.status)
     intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
     topic_ids, is_damaged = TopicIds(cluster_metadata), False
-    with target as unfinished, ProgressBar(progress) as bar:
-        orders = (
-            _ReindexOrder(
-                partition,
-                partition_folder(unfinished, partition, len(partitions)),
-                intervals.told_of(partition),
-                topic_ids.lost_by(partition),
-            )
-            for partition in partitions
-        )
+    with target as unfinished, ProgressBar(False if quiet else progress) as bar:
+        orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         work = partial(_reindexed, keep_cache)
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
-                talk(*report.notes)
-                write_lines(report.lines)
+                if not quiet or report.is_damaged:
+                    talk(*report.notes)
+                    write_lines(report.lines)
                 is_damaged |= report.is_damaged
     flush_stdout()
     command.exit(max(refuse.status, int(is_damaged)))
@@ -123,6 +119,14 @@ class _ReindexReport(NamedTuple):
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     is_damaged: bool = False
+
+
+def _orders(
+    partitions: list[PartitionLog], directory: Path | None, intervals: IndexIntervals, topic_ids: TopicIds
+) -> Iterator[_ReindexOrder]:
+    for partition in partitions:
+        folder = partition_folder(directory, partition, len(partitions))
+        yield _ReindexOrder(partition, folder, intervals.told_of(partition), topic_ids.lost_by(partition))
 
 
 def _cost_of(order: _ReindexOrder) -> int:

@@ -27,7 +27,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         sources,
         destination,
         LogSelection(
-            topics=tuple(options["topics"]),
+            partitions=options["choice"],
             offsets=OffsetRange(selected.from_offset, selected.to_offset),
             first_time=None if is_remote else selected.from_time,
         ),
@@ -86,7 +86,7 @@ def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
         if isinstance(param, click.Option) and param.name in options and param.name not in ("dry_run", "destination"):
             arguments += _spelled(param, options[param.name])
     sources, destination = sources_and_destination(options)
-    return [*arguments, *map(_absolute, (*sources, destination))]
+    return [*arguments, *options["choice"].arguments(), *map(_absolute, (*sources, destination))]
 
 
 def _absolute(path: str) -> str:

@@ -6,7 +6,14 @@ import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import new_directory_option, now_option, output_option, paths_argument, zone_option
+from kseg.commands.options import (
+    new_directory_option,
+    now_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    zone_option,
+)
 from kseg.commands.parameters import is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
@@ -29,6 +36,7 @@ from kseg.views.topic_retention import TopicRetention
 @now_option
 @zone_option
 @output_option("text", "json", "timeline")
+@quiet_option
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
 @click.pass_context
@@ -41,6 +49,7 @@ def retain(
     now: str | None,
     zone: str,
     output: str,
+    quiet: bool,
     directory: Path | None,
 ) -> None:
     """Show which segments retention would delete, and when, by time, by size and by log start offset.
@@ -76,6 +85,7 @@ def retain(
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory)
         report.take(partition, retained)
-    report.finish(directory, copied)
+    if not quiet:
+        report.finish(directory, copied)
     flush_stdout()
     command.exit(refuse.status)

@@ -18,6 +18,7 @@ from kseg.commands.options import (
     processes_beside_others,
     processes_option,
     progress_option,
+    quiet_option,
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
@@ -43,6 +44,7 @@ from kseg.views.topic_ids import TopicIds
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @output_option("text", "json")
+@quiet_option
 @processes_option
 @gentle_options
 @progress_option
@@ -57,6 +59,7 @@ def salvage(
     drop_unreadable: bool,
     dry_run: bool,
     output: str,
+    quiet: bool,
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
@@ -89,8 +92,8 @@ def salvage(
     if refuse.status > 1 and not replicas:
         command.exit(refuse.status)
     topic_ids, is_whole = TopicIds(cluster_metadata), True
-    with target as unfinished, ProgressBar(progress) as bar:
-        if unfinished is not None:
+    with target as unfinished, ProgressBar(False if quiet else progress) as bar:
+        if unfinished is not None and not quiet:
             write_run(command.find_root().obj or (), output)
             flush_stdout()
         orders = (
@@ -102,7 +105,8 @@ def salvage(
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
                 is_whole &= report.is_whole
-                write_report(report)
+                if not (quiet and report.is_whole):
+                    write_report(report)
     flush_stdout()
     command.exit(max(refuse.status, int(not is_whole)))
 

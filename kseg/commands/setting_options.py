@@ -11,7 +11,9 @@ from kseg.kafka_defaults import (
     DEDUPE_BUFFER_SIZE,
     DELETE_RETENTION_MS,
     INDEX_INTERVAL_BYTES,
+    MAX_COMPACTION_LAG_MS,
     MAXIMUM_TRANSACTION_MS,
+    MIN_CLEANABLE_DIRTY_RATIO,
     PRODUCER_EXPIRATION_MS,
     RETENTION_MS,
     SEGMENT_BYTES,
@@ -42,6 +44,12 @@ SETTINGS = {
     ),
     "delete.retention.ms": _Setting(long_number(), DELETE_RETENTION_MS, "for how long tombstones and markers stay"),
     "min.compaction.lag.ms": _Setting(long_number(), 0, "how old records are at least"),
+    "max.compaction.lag.ms": _Setting(
+        long_number(1), MAX_COMPACTION_LAG_MS, "how old records become before they are cleaned at any dirty ratio"
+    ),
+    "min.cleanable.dirty.ratio": _Setting(
+        click.FloatRange(0, 1), MIN_CLEANABLE_DIRTY_RATIO, "the dirty ratio from which on a partition is cleaned"
+    ),
     "log.cleaner.dedupe.buffer.size": _Setting(
         Size(48), size_text(DEDUPE_BUFFER_SIZE), "memory of the offset map, 24 bytes a key; more keys take more passes"
     ),

@@ -10,7 +10,7 @@ from kseg.commands.options import (
     cluster_metadata_option,
     new_directory_option,
     paths_argument,
-    quiet_writing_option,
+    quiet_option,
     zone_option,
 )
 from kseg.commands.parameters import long_number
@@ -33,8 +33,8 @@ from kseg.views.topic_ids import TopicIds
 @paths_argument
 @partition_options
 @new_directory_option(required=True)
-@click.option("--from-offset", type=long_number(), help="Leave out batches that end before it.")
-@click.option("--to-offset", type=long_number(), help="Leave out batches that begin at or after this offset.")
+@click.option("--from-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that end before it.")
+@click.option("--to-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that begin there or after.")
 @click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
 @click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
 @zone_option
@@ -42,7 +42,7 @@ from kseg.views.topic_ids import TopicIds
 @click.option(
     "--drop-key", multiple=True, help="Leave out all records with this key: text, hex:… or base64:…; may be repeated."
 )
-@quiet_writing_option
+@quiet_option
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context

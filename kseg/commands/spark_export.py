@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kseg.commands.export_options import export_options
+from kseg.commands.options import verbose_option
 from kseg.commands.parameters import Setting, int_number
 from kseg.commands.requested_export import export_of, own_arguments
 from kseg.errors import UsageError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
 @click.option("--warm", is_flag=True, help="Make what lets later exports on this machine start faster, and end.")
-@click.option("-v", "--verbose", is_flag=True, help="Let Spark talk on stderr.")
+@verbose_option("Let Spark talk on stderr")
 @click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
 @click.pass_context
 def spark_export(

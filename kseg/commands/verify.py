@@ -15,6 +15,7 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    verbose_option,
 )
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
@@ -36,7 +37,7 @@ from kseg.views.judged_findings import FindingsJudge
 @selection_options("is_followed")
 @processes_option
 @gentle_options
-@click.option("-v", "--verbose", is_flag=True, help="List the notes too: what is worth knowing, and not wrong.")
+@verbose_option("List the notes too, of what is worth knowing and not wrong")
 @output_option("text", "json")
 @color_option
 @progress_option
@@ -88,7 +89,7 @@ def verify(
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)
-    with report, ProgressBar(progress) as bar:
+    with report, ProgressBar(False if quiet else progress) as bar:
         on_read = bar.counting("verify", plan.size)
         read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
         for verified in map(FindingsJudge(plan).judged, read):
@@ -97,7 +98,8 @@ def verify(
                 note(text)
             for problem in verified.problems:
                 refuse(problem)
-    report.finish(is_complete=not refuse.status)
+    if not quiet:
+        report.finish(is_complete=not refuse.status)
     flush_stdout()
     if report.has_any:
         note(report.counts_line())

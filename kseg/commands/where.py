@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import output_option
+from kseg.commands.options import output_option, paths_of, quiet_option
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
@@ -19,11 +19,13 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
 
 
 @click.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--group", help="A consumer group, whose offsets are looked for.")
-@click.option("--transactional-id", help="A producer's transactional id, whose state is looked for.")
-@click.option("--key", help="A record's key: text, hex:… or base64:….")
-@click.option("--topic", help="With --key: the topic, to find its directory and its number of partitions.")
+@click.argument("paths", nargs=-1, type=click.Path(), callback=paths_of)
+@click.option("--group", metavar="NAME", help="A consumer group, whose offsets are looked for.")
+@click.option("--transactional-id", metavar="NAME", help="A producer's transactional id, whose state is looked for.")
+@click.option("--key", metavar="KEY", help="A record's key: text, hex:… or base64:….")
+@click.option(
+    "--topic", metavar="NAME", help="With --key: the topic, to find its directory and its number of partitions."
+)
 @click.option("--partitions", type=int_number(1), help="Number of the topic's partitions.")
 @click.option(
     "--partitioner",
@@ -33,6 +35,7 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
     help="The producer's hash: murmur2 as in Java, crc32 as in librdkafka.",
 )
 @output_option("text", "json")
+@quiet_option
 @reads_archives("paths")
 @click.pass_context
 def where(
@@ -45,6 +48,7 @@ def where(
     partitions: int | None,
     partitioner: str,
     output: str,
+    quiet: bool,
 ) -> None:
     """Find the partition of a key, or the one with the commits of a group or the state of a transactional id.
 
@@ -69,7 +73,7 @@ def where(
         home = home_of_state(OFFSETS_TOPIC, group, places, partitions)
     else:
         home = home_of_state(TRANSACTIONS_TOPIC, transactional_id or "", places, partitions)
-    if home.note is not None:
+    if home.note is not None and not quiet:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
         talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from kseg.dump.log import new_output
-from kseg.dump.options import DumpContext, DumpOptions, check_options
+from kseg.dump.options import KCAT, DumpContext, DumpOptions, check_options
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
@@ -29,8 +29,9 @@ _DUMPERS: dict[FileKind, tuple[str, str]] = {
 }
 """Kinds of files that have a module and function of their own; it is imported when a file of its kind is met."""
 _ENTRIES_DUMPER = ("kseg.dump.entry_lines", "dump_entries")
-_JSON_DUMPER = ("kseg.dump.json_log", "dump_log_as_json")
 _ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
+_RECORD_DUMPERS = {"json": ("kseg.dump.json_log", "dump_log_as_json"), KCAT: ("kseg.dump.kcat", "dump_log_as_kcat")}
+"""Forms of output that have a way of their own to print records."""
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
 
 
@@ -54,7 +55,7 @@ def dump_files(
         paths: files and directories.
         options: what to print.
         talk: takes a line or several for stderr, without their line feeds.
-        quiet: say only what couldn't be opened.
+        quiet: say only what couldn't be opened; no bar.
         progress: a bar on stderr; None leaves it to the terminal.
 
     Returns:
@@ -75,7 +76,7 @@ def dump_files(
 
         require_choice(paths, options.choice)
     output = new_output(write_stdout)
-    with ProgressBar(progress) as bar:
+    with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
         context = DumpContext(options, output, talk, bar.show, several_files=several, given=frozenset(paths))
         try:
@@ -116,13 +117,17 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
 
                 follow(parts, context, _dump_or_refuse)
         context.end_table()
+        if context.script is not None:
+            from kseg.dump.kcat import note_sent
+
+            note_sent(context.script, context)
 
 
 def _prints_records(options: DumpOptions) -> bool:
     """Whether only what logs hold is asked for: of directories only logs are printed then."""
     if options.only is not None:
         return True
-    return options.output in ("csv", "table") or bool(options.fields) or options.template is not None
+    return options.output in ("csv", "table", KCAT) or bool(options.fields) or options.template is not None
 
 
 def _files_of(path: str, context: DumpContext) -> list[str]:
@@ -247,7 +252,7 @@ def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
     elif kind not in LOG_KINDS:
         _dumper(_OBJECTS_DUMPER)(path, context)
     else:
-        _dumper(_JSON_DUMPER if context.options.output == "json" else _ROWS_DUMPER)(path, context)
+        _dumper(_RECORD_DUMPERS.get(context.options.output, _ROWS_DUMPER))(path, context)
 
 
 def kind_to_dump(path: str, like: Release | None) -> FileKind:

@@ -37,7 +37,7 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
     summary = read_log(path, context, rendering, on_damage=_notes_to(say))
     note_findings(path, summary, context)
     note_failures(path, decoder, context)
-    if not context.is_following:
+    if options.has_summary and not context.is_following:
         say(summary_object(path, summary))
 
 

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from kseg.dump.part import Part
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
+    from kseg.output.kcat_script import KcatScript
     from kseg.redaction import Redaction
 
+KCAT = "kcat"
+"""The form of output that kcat takes."""
 DECODING_OUTPUTS = ("json", "table")
 """Forms of output in which internal topics are decoded unasked."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -38,10 +41,11 @@ class DumpOptions(NamedTuple):
 
     `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
-    is text, json, csv or table; `fields` are names of columns, `template` a line for each record. The decoders are
-    those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in records
-    is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
+    is text, json, csv, table or kcat; `fields` are names of columns, `template` a line for each record. The decoders
+    are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
+    records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
+    `has_summary`: whether JSON ends with what there was in a file.
     """
 
     like: Release | None = None
@@ -73,6 +77,7 @@ class DumpOptions(NamedTuple):
     csv_safe: bool = False
     zone: tzinfo = UTC
     choice: PartitionChoice = EVERY_PARTITION
+    has_summary: bool = True
 
     @property
     def decoding(self) -> "Decoding":
@@ -98,6 +103,16 @@ class DumpOptions(NamedTuple):
         return self.like or NEWEST
 
 
+def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
+    """What of a selection is to be sent to a cluster: no control records, and only what was committed.
+
+    has_isolation: the user chose an isolation level, which then holds. Raises UsageError if control records are wanted.
+    """
+    if selection.is_control:
+        raise UsageError(f"--control: -o {KCAT} has no control records, as brokers alone write them")
+    return selection._replace(is_control=False, is_committed=selection.is_committed or not has_isolation)
+
+
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
@@ -105,7 +120,8 @@ class DumpContext:
     `several_files`: rows must name their file. `given`: the paths that the user gave. `found`: what is wrong, as
     damage, mismatches and unreadable files below these paths. `failed`: how many of the paths couldn't be opened.
     `unread_batches`: batches whose records weren't checked. `part`: what is selected in the next log, None for all.
-    `is_following`: print only new records. `table_output`: where tables go, None for standard output.
+    `is_following`: print only new records. `table_output`: where tables go, None for standard output. `script`: that of
+    kcat, once there is one.
     """
 
     def __init__(
@@ -131,6 +147,7 @@ class DumpContext:
         self.is_following = False
         self.table_output: IO[str] | None = None
         self._table: GrowingTable | None = None
+        self.script: KcatScript | None = None
         self._header = ""
 
     def shown(self, path: str) -> str:
@@ -161,6 +178,16 @@ class DumpContext:
             self._header = header
             self._table = GrowingTable(names, self.table_output or sys.stdout, self.options.color)
         return self._table
+
+    def kcat_script(self) -> "KcatScript":
+        """The script that sends all records with kcat."""
+        from kseg.output.kcat_script import KcatScript
+
+        def say(line: str) -> None:
+            self.found.summaries.append(f"kseg: {line}")
+
+        self.script = self.script or KcatScript(self.output.write, say)
+        return self.script
 
     def end_table(self) -> None:
         """Prints what the last table still holds."""
@@ -211,6 +238,8 @@ def _check_rows(options: DumpOptions) -> None:
         raise UsageError("--like prints whole files as that release: leave it, or selection, fields and decoders out")
     if options.template is not None and (options.fields or options.output != "text"):
         raise UsageError("--template is a line of text: leave --fields and -o out")
+    if options.output == KCAT and (options.fields or options.shallow or decodes or options.internal_decoder):
+        raise UsageError(f"-o {KCAT} has records as they are: leave --fields, --shallow and decoders out")
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
         raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
     if options.fields or options.template is not None:

@@ -8,6 +8,7 @@ from kseg.dump.decoders import class_decoder, control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
 from kseg.dump.selected import note_failures, note_findings, read_log
+from kseg.dump.whole_lines import WholeLines
 from kseg.kernel.program import Program
 from kseg.layouts.compiler import zoned_program
 from kseg.layouts.record_rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CSV, fields_program, template_program
@@ -72,43 +73,20 @@ def _program(path: str, context: "DumpContext") -> Program:
 
 
 class TableRows:
-    """Takes JSON lines as the kernel writes them, and puts them into a table.
-
-    Lines come in pieces, so that one of GiB needs little memory before it is left out: a record's values could be
-    judged only when all of them are there.
-    """
+    """Puts records into a table, of lines of JSON as the kernel writes them; counts those that are too long."""
 
     def __init__(self, table: "GrowingTable", names: tuple[str, ...]) -> None:
         self.table = table
         self.left_out = 0
         self._names = names
-        self._rest: list[bytes] = []
-        self._rest_size = 0
+        self.take = WholeLines(LARGEST_LINE, self._add_row, self._leave_out).take
 
-    def take(self, piece: memoryview) -> None:
-        """Takes some bytes, which may end inside a line."""
-        *lines, rest = bytes(piece).split(b"\n")
-        for line in lines:
-            self._keep(line)
-            self._add_row()
-        self._keep(rest)
+    def _add_row(self, line: bytes) -> None:
+        members = json.loads(line)
+        self.table.add([_cell(members, name) for name in self._names])
 
-    def _keep(self, part: bytes) -> None:
-        """Remembers a part of a line, unless the line is too long."""
-        self._rest_size += len(part)
-        if self._rest_size <= LARGEST_LINE:
-            self._rest.append(part)
-        else:
-            self._rest.clear()
-
-    def _add_row(self) -> None:
-        if self._rest_size <= LARGEST_LINE:
-            members = json.loads(b"".join(self._rest))
-            self.table.add([_cell(members, name) for name in self._names])
-        else:
-            self.left_out += 1
-        self._rest.clear()
-        self._rest_size = 0
+    def _leave_out(self, _: bytes) -> None:
+        self.left_out += 1
 
 
 def _cell(members: dict[str, object], name: str) -> "Cell":

@@ -7,6 +7,7 @@ from construct import Array
 
 from kseg.codecs.body import decompress
 from kseg.explain.field import Check, ExplainedField
+from kseg.explain.internal_records import OpenRecord, open_records
 from kseg.explain.walk import UNREADABLE, walk
 from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD, RECORD_BATCH
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, Codec, ControlType, DamageKind
@@ -24,8 +25,8 @@ DAMAGE_WALKED = 1 << 20
 _SHOWN = 64
 
 
-def batch_fields(batch: Batch) -> list[ExplainedField]:
-    """The fields of a batch, up to its last byte."""
+def batch_fields(batch: Batch, open_record: OpenRecord | None = None) -> list[ExplainedField]:
+    """The fields of a batch, up to its last byte; `open_record` takes keys and values of an internal topic apart."""
     fields = walk(_grammar(batch.magic, batch.codec), batch.raw, batch.position)
     for field in _all(fields):
         if field.path in ("header.crc", "message.crc"):
@@ -34,6 +35,8 @@ def batch_fields(batch: Batch) -> list[ExplainedField]:
         _open_body(fields, batch)
     elif batch.is_control:
         _open_control_records(fields)
+    if open_record is not None and not batch.is_control:
+        open_records(_with_bodies(fields), open_record)
     return fields
 
 
@@ -47,6 +50,12 @@ def _all(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
     for field in fields:
         yield field
         yield from _all(field.children)
+
+
+def _with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
+    for field in _all(fields):
+        yield field
+        yield from _all(field.body)
 
 
 def _check_crc(field: ExplainedField, batch: Batch) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from kseg.errors import KsegError, OpenError
 from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.field import Check, ExplainedField
+from kseg.explain.internal_records import OpenRecord, internal_opener
 from kseg.explain.walk import walk
 from kseg.formats.catalogue import FORMATS
 from kseg.formats.fixed import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC
@@ -77,11 +78,12 @@ def explain_file(path: Path) -> Iterator[Item]:
 
 
 def _log_items(path: Path) -> Iterator[Item]:
+    open_record = internal_opener(path)
     with Segment(path) as segment:
         number = 0
         for found in segment.scan():
             if isinstance(found, Batch):
-                yield _batch_item(found, number)
+                yield _batch_item(found, number, open_record)
                 number += 1
             else:
                 raw = segment.file.read(found.position, min(found.size, DAMAGE_WALKED))
@@ -89,7 +91,7 @@ def _log_items(path: Path) -> Iterator[Item]:
                     yield _damage_item(found, raw)
 
 
-def _batch_item(batch: Batch, number: int) -> Item:
+def _batch_item(batch: Batch, number: int, open_record: OpenRecord | None) -> Item:
     def find_problem() -> str | None:
         problem = batch.problem()
         return None if problem is None else problem.detail
@@ -97,7 +99,7 @@ def _batch_item(batch: Batch, number: int) -> Item:
     what = "batch" if batch.magic >= 2 else "entry"
     title = f"{what} {number}, format {batch.magic}, last offset {batch.last_offset}"
     offsets = (batch.header.base_offset, batch.last_offset)
-    return Item(title, batch.position, batch.size, lambda: batch_fields(batch), find_problem, *offsets)
+    return Item(title, batch.position, batch.size, lambda: batch_fields(batch, open_record), find_problem, *offsets)
 
 
 def _damage_item(damage: Damage, raw: bytes) -> Item:

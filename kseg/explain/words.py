@@ -69,7 +69,7 @@ def shown_bits(bits: Bits) -> str:
 
 
 def _in_words(name: str, value: int) -> str:
-    if name.endswith("timestamp") and (time := iso_time(value)) is not None:
+    if name.lower().endswith("timestamp") and (time := iso_time(value)) is not None:
         return f"({time})"
     names = _NAMES.get(name)
     if names is None:

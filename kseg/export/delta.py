@@ -61,6 +61,7 @@ def publish(manifest: Manifest, url: str) -> None:
 def _added(file: ExportedFile) -> Any:
     from deltalake.transaction import AddAction
 
+    assert file.path is not None  # it counts
     pairs = (part.split("=", 1) for part in file.folder.split("/") if part)
     values = {name: None if value == NO_VALUE else value for name, value in pairs}
     statistics = {

@@ -33,9 +33,9 @@ class PartitionReport:
     gone from it, and taken from another. unexplained: what doesn't add up.
     open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; withheld_records: in
     what is withheld, as headers count them.
-    holes: those gaps where batches may be missing: between orders, and in logs whose offsets do not rise. remote: offsets that are in the
-    remote tier alone, first ones and ends. damages: where. bytes: of log; seconds: of all tasks. notes: which file
-    wasn't believed about transactions, and why.
+    holes: those gaps where batches may be missing: between orders, and in logs whose offsets don't rise. remote:
+    offsets that are in the remote tier alone, first ones and ends. damages: where. bytes: of log; seconds: of all
+    tasks. notes: which file wasn't believed about transactions, and why.
     """
 
     topic: str

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UnreadableError
 from kseg.export import commit as commits
 from kseg.export import delta
 from kseg.export import manifest as manifests
@@ -24,6 +24,7 @@ from kseg.export.runs import HERE, ExportRun, Processes
 from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.export.tiers import find_remote_parts
+from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.shared_work import OnRead, are_worth_processes
 
@@ -92,10 +93,16 @@ def _plan(export: Export, place: Destination) -> ExportPlan:
     check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     previous = commits.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
     kept = tuple(manifests.still_valid(previous, copies, place))
+    choice = export.selection.partitions
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
-        raise UsageError("no topic is wanted of those that are there", export.sources[0])
-    return ExportPlan(tuple(orders), kept, previous, copies, tuple(refused))
+        raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
+    return ExportPlan(tuple(orders), kept, previous, copies, tuple(each for each in refused if _is_meant(each, choice)))
+
+
+def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
+    """Whether an error is of a source, or of a partition below one that is to be exported."""
+    return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 
 def run_export(export: Export, execute: Execute, progress: Progress | None = None) -> Report:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.export.decoding import NOTHING, ColumnDecoding
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING, Selection
 
@@ -57,12 +57,12 @@ class OffsetRange:
 class LogSelection:
     """Which records are wanted.
 
-    topics: globs, any of which a topic matches; none means all. offsets: for all partitions; offsets_of: for single
-    ones by (topic, partition), in its place, and then no other partition is read. times: milliseconds; as Kafka's
-    consumers take them: from the first record of the first time or later, to before the first of the second.
+    partitions: which ones. offsets: for all partitions; offsets_of: for single ones by (topic, partition), in its
+    place, and then no other partition is read. times: milliseconds; as Kafka's consumers take them: from the first
+    record of the first time or later, to before the first of the second.
     """
 
-    topics: tuple[str, ...] = ()
+    partitions: PartitionChoice = EVERY_PARTITION
     offsets: OffsetRange = OffsetRange()
     offsets_of: Mapping[tuple[str, int | None], OffsetRange] = field(default_factory=dict)
     first_time: int | None = None
@@ -70,7 +70,7 @@ class LogSelection:
 
     def range_of(self, topic: str, partition: int | None) -> OffsetRange | None:
         """The offsets wanted of a partition; None if it isn't wanted."""
-        if self.topics and not any(fnmatchcase(topic, glob) for glob in self.topics):
+        if not self.partitions.takes(topic, partition):
             return None
         if self.offsets_of:
             return self.offsets_of.get((topic, partition))

@@ -27,6 +27,11 @@ class ProgressBar:
         self._task: TaskID | None = None
         self._label = ""
 
+    @classmethod
+    def before_output(cls, wanted: bool | None = None) -> "ProgressBar":
+        """The bar of what prints only when it has ended: nothing mixes with it, even if both go to one terminal."""
+        return cls(sys.stderr.isatty() if wanted is None else wanted)
+
     def __enter__(self) -> "ProgressBar":
         return self
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 BAR_WIDTH = 10
+_PIECE = 500
+"""Rows that are aligned, and written at once."""
 _ENDLESS = 1 << 16
 """Characters of a line: nothing is cut for want of room; a terminal breaks lines itself."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -57,12 +59,44 @@ def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
 def aligned_lines(columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> list[str]:
     """A table as plain text: a line of titles, a line per row."""
     texts = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
-    needed = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
-    widths = [
-        min(column.width, -width) if column.width < 0 else max(column.width, width)
-        for column, width in zip(columns, needed, strict=True)
-    ]
+    widths = _widened([column.width for column in columns], texts)
     return [aligned_line(line, widths) for line in texts]
+
+
+def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
+    """Widths of columns with room for some lines of texts; of columns that are set to the left negative."""
+    needed = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
+    return [min(width, -most) if width < 0 else max(width, most) for width, most in zip(widths, needed, strict=True)]
+
+
+class GrowingLines(Generic[Row]):
+    """A table as plain text whose rows keep coming: written in pieces, in which columns only become wider."""
+
+    def __init__(self, columns: Sequence[TableColumn[Row]], write: Callable[[str], None]) -> None:
+        """Takes the columns, and what writes a line."""
+        self._columns = columns
+        self._write = write
+        self._texts = [[column.title for column in columns]]
+        self._has_titles = False
+        self._widths = [column.width for column in columns]
+
+    def add(self, row: Row) -> None:
+        """Adds a row."""
+        self._texts.append([column.text(row) for column in self._columns])
+        if len(self._texts) >= _PIECE:
+            self._write_piece()
+
+    def finish(self) -> None:
+        """Writes what is left; without any row not even the titles."""
+        if self._texts and (self._has_titles or len(self._texts) > 1):
+            self._write_piece()
+
+    def _write_piece(self) -> None:
+        self._has_titles = True
+        self._widths = _widened(self._widths, self._texts)
+        for line in self._texts:
+            self._write(aligned_line(line, self._widths))
+        self._texts = []
 
 
 def write_rich_table(

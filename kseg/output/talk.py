@@ -1,7 +1,9 @@
 """Lines on stderr."""
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from kseg.output.printable import printable
 
@@ -17,6 +19,19 @@ def talk(*lines: str) -> None:
         return  # stderr is full, or there is none
 
 
+def talk_error(line: str, *, color: bool | None = None) -> None:
+    """Prints what ends a command, its `kseg:` in red; `color` None lets the terminal and NO_COLOR decide."""
+    if color is None:
+        color = _takes_color()
+    if not color:
+        talk(line)
+        return
+    name, _, text = line.partition(" ")
+    with suppress(OSError):
+        sys.stderr.write(f"\x1b[31m{name}\x1b[0m {printable(text)}\n")
+        sys.stderr.flush()
+
+
 def note_unless(*, quiet: bool) -> Callable[[str], None]:
     """The function for kseg's own notes; it prints nothing if the user wants quiet."""
 
@@ -25,3 +40,8 @@ def note_unless(*, quiet: bool) -> Callable[[str], None]:
             talk(f"kseg: {text}")
 
     return note
+
+
+def _takes_color() -> bool:
+    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal and not os.environ.get("NO_COLOR")

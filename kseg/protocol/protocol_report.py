@@ -53,6 +53,7 @@ class ProtocolOptions:
     is_shallow: bool = False
     max_frame: int = MAX_FRAME
     is_json: bool = False
+    is_quiet: bool = False
     redaction: "Redaction | None" = None
 
     @property
@@ -175,9 +176,9 @@ class _FrameReport:
         tally = self._tally
         if self._options.is_count:
             self._write_counts()
-        for reason, count in sorted(tally.unknown.items()):
+        for reason, count in () if self._options.is_quiet else sorted(tally.unknown.items()):
             talk(f"kseg: {self.name}: {count} {'frame' if count == 1 else 'frames'} not read: {reason}")
-        if self._options.is_json:
+        if self._options.is_json and not self._options.is_quiet:
             write_json(
                 {
                     "type": "summary",
@@ -192,7 +193,7 @@ class _FrameReport:
                     "lost": tally.lost,
                 }
             )
-        elif tally.damages or tally.problems or not tally.frames:
+        elif not self._options.is_json and (tally.damages or tally.problems or not tally.frames):
             talk(
                 f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read completely;"
                 f" {tally.lost} bytes aren't frames"

@@ -1,8 +1,10 @@
 """The columns of groups, their members and commits, for JSON, CSV and tables."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from kseg.output.row_writer import NOT_SHOWN, Section
+from kseg.output.table import TableColumn
 from kseg.views.column_kinds import (
     column,
     iso_time_column,
@@ -11,7 +13,9 @@ from kseg.views.column_kinds import (
     timestamp_column,
     unless_negative,
 )
-from kseg.views.groups import AssignedTasks, AssignedTopic, Group, GroupMember, OffsetCommit
+from kseg.views.group import AssignedTasks, AssignedTopic, Group, GroupMember, OffsetCommit, SharePartition
+
+Row = TypeVar("Row")
 
 
 class MemberRow(NamedTuple):
@@ -19,6 +23,39 @@ class MemberRow(NamedTuple):
 
     group: Group
     member: GroupMember
+
+
+def member_rows(groups: Iterable[Group]) -> Iterator[MemberRow]:
+    """The members of some groups."""
+    return (MemberRow(group, member) for group in groups for member in group.members)
+
+
+def commit_rows(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
+    """The commits of some groups, pending ones after those that count."""
+    return (commit for group in groups for commit in (*group.commits, *group.pending_commits))
+
+
+def share_partition_rows(groups: Iterable[Group]) -> Iterator[SharePartition]:
+    """The share-partitions of some groups."""
+    return (partition for group in groups for partition in group.share_partitions)
+
+
+def _known_or_dash(name: str, title: str, value: Callable[[Row], int | None]) -> TableColumn[Row]:
+    """A column of numbers that may be unknown."""
+
+    def show(row: Row) -> str:
+        number = value(row)
+        return "-" if number is None else str(number)
+
+    return TableColumn(name, title, 1, value, show)
+
+
+def _log_end_offset(row: OffsetCommit | SharePartition) -> int | None:
+    return None if row.log_end is None else row.log_end.log_end_offset
+
+
+def _last_stable_offset(row: OffsetCommit) -> int | None:
+    return None if row.log_end is None else row.log_end.last_stable_offset
 
 
 def _assigned_object(topic: AssignedTopic) -> dict[str, object]:
@@ -78,6 +115,7 @@ GROUPS: Section[Group] = Section(
         number_column("members", "MEMBERS", lambda row: len(row.members)),
         number_column("commits", "COMMITS", lambda row: len(row.commits)),
         number_column("pendingCommits", "PENDING", lambda row: len(row.pending_commits)),
+        _known_or_dash("lag", "LAG", lambda row: row.lag),
     ),
 )
 COMMITS: Section[OffsetCommit] = Section(
@@ -88,6 +126,9 @@ COMMITS: Section[OffsetCommit] = Section(
         column("topic", "TOPIC", lambda row: row.topic),
         number_column("partition", "PART", lambda row: row.partition),
         number_column("offset", "OFFSET", lambda row: row.offset),
+        _known_or_dash("logEndOffset", "END", _log_end_offset),
+        _known_or_dash("lastStableOffset", "STABLE", _last_stable_offset),
+        _known_or_dash("lag", "LAG", lambda row: row.lag),
         number_column("leaderEpoch", "EPOCH", lambda row: unless_negative(row.leader_epoch)),
         timestamp_column("commit", "COMMITTED", lambda row: row.commit_timestamp),
         iso_time_column("commit", lambda row: row.commit_timestamp),
@@ -99,6 +140,21 @@ COMMITS: Section[OffsetCommit] = Section(
         column("metadata", "METADATA", lambda row: row.metadata),
     ),
     lambda row: "" if row.producer_id is None else "yellow",
+)
+SHARE_PARTITIONS: Section[SharePartition] = Section(
+    "sharePartition",
+    "Share-partitions",
+    (
+        column("group", "GROUP", lambda row: row.group),
+        column("topic", "TOPIC", lambda row: row.topic),
+        number_column("partition", "PART", lambda row: row.partition),
+        _known_or_dash("startOffset", "START", lambda row: row.start_offset),
+        _known_or_dash("deliveryCompleteCount", "COMPLETE", lambda row: row.delivery_complete_count),
+        _known_or_dash("logEndOffset", "END", _log_end_offset),
+        _known_or_dash("lag", "LAG", lambda row: row.lag),
+        number_column("leaderEpoch", "EPOCH", lambda row: row.leader_epoch),
+        column("topicId", NOT_SHOWN, lambda row: row.topic_id),
+    ),
 )
 MEMBERS: Section[MemberRow] = Section(
     "member",

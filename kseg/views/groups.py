@@ -18,8 +18,11 @@ from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.views.group import AssignedTasks, AssignedTopic, Group, GroupMember, OffsetCommit, SharePartition
 from kseg.views.metadata_beside import MetadataBeside, missing_text
+from kseg.views.partitions_beside import PartitionsBeside
 from kseg.views.replay import LatestRecords, Unreadable
+from kseg.views.share_state import ShareStates
 
 TOPIC = "__consumer_offsets"
 LEGACY_KEY_TYPE, KEY_TYPE = b"\0\0", b"\0\1"
@@ -30,93 +33,6 @@ DEFAULT_ASSIGNORS = {"consumer": "uniform", "share": "simple"}
 """The assignor where no member asks for one: the first of `group.consumer.assignors`, by default."""
 TASK_KINDS = {"activeTasks": "active", "standbyTasks": "standby", "warmupTasks": "warmup"}
 """Fields of a streams member's assignment, to what its tasks are."""
-
-
-class OffsetCommit(NamedTuple):
-    """An offset that a group committed for a partition: the next one that it is to read.
-
-    Timestamps are milliseconds since 1970. What a version doesn't have is -1, None for `topic_id`. `record_offset` is
-    the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of the transaction, not ended yet,
-    that it belongs to; None if it counts.
-    """
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int
-    topic_id: str | None
-    record_offset: int
-    producer_id: int | None = None
-
-
-class AssignedTopic(NamedTuple):
-    """Partitions of a topic that a member has; newer groups know the topic by id, classic ones by name."""
-
-    topic: str | None
-    topic_id: str | None
-    partitions: tuple[int, ...]
-
-
-class AssignedTasks(NamedTuple):
-    """Tasks of a streams application that a member has: active, standby or warmup ones of a subtopology."""
-
-    kind: str
-    subtopology_id: str
-    partitions: tuple[int, ...]
-
-
-class GroupMember(NamedTuple):
-    """A member of a group.
-
-    `epoch` is -1 in classic groups. `assignment` None if it isn't known, or not of the consumer protocol; `target` is
-    what the member is to have, None in classic groups. Members of streams groups have `tasks` and `target_tasks`
-    instead. `assignor`: the one that the member asks its coordinator for, None for none.
-    """
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rack: str | None
-    epoch: int
-    subscribed_topics: tuple[str, ...]
-    subscribed_regex: str | None
-    assignment: tuple[AssignedTopic, ...] | None
-    target: tuple[AssignedTopic, ...] | None = None
-    tasks: tuple[AssignedTasks, ...] | None = None
-    target_tasks: tuple[AssignedTasks, ...] | None = None
-    assignor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group as its coordinator would load it.
-
-    `type`: classic, consumer, share, streams. `state`: Empty, Stable; of newer groups also Assigning, Reconciling, of
-    streams groups NotReady. `epoch`: the generation of a classic group; -1 for one that only committed.
-    `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default if
-    no member asks for one; None where there is none. `state_timestamp`: -1 if not known.
-    `commits` count; `pending_commits` belong to transactions that have not ended.
-    """
-
-    group: str
-    coordinator_partition: int | None
-    type: str = "classic"
-    state: str = "Empty"
-    protocol_type: str = ""
-    protocol: str | None = None
-    epoch: int = -1
-    leader: str | None = None
-    state_timestamp: int = NO_TIMESTAMP
-    members: tuple[GroupMember, ...] = ()
-    commits: tuple[OffsetCommit, ...] = ()
-    pending_commits: tuple[OffsetCommit, ...] = ()
-    assignment_epoch: int = -1
-    assignor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +62,9 @@ class _Entry(NamedTuple):
 def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
     """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
 
-    Topics that records name by their id have their names, if the cluster's metadata lie beside.
+    Topics that records name by their id have their names, if the cluster's metadata lie beside. Where the topics'
+    partitions and `__share_group_state` lie beside too, commits have the ends of logs, which aren't known of an earlier
+    time, and share groups their start offsets.
 
     Args:
         paths: a directory, or several; parents of log directories too.
@@ -160,12 +78,39 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
     metadata = MetadataBeside().of_any(places.log_dirs)
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
+    groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
     missing = missing_text(places, TOPIC, metadata)
+    beside = PartitionsBeside(places.log_dirs, metadata)
+    shares = ShareStates(beside, at_ms)
+    if any(group.share_partitions for group in groups):
+        groups = [_with_start_offsets(group, shares) for group in groups]
     return GroupsView(
-        tuple(sorted((group for view in views for group in view.groups), key=lambda group: group.group)),
+        tuple(groups if at_ms is not None else (_with_ends(group, beside) for group in groups)),
         sum(view.later_count for view in views),
-        tuple(unreadable for view in views for unreadable in view.unreadable),
+        (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         () if missing is None else (f"{missing}: groups of the others aren't shown",),
+    )
+
+
+def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
+    """A share group whose partitions have their start offsets, as far as these are here."""
+    return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
+
+
+def _with_ends(group: Group, beside: PartitionsBeside) -> Group:
+    """A group whose partitions have the ends of their logs, as far as these are here."""
+
+    def ended(commit: OffsetCommit) -> OffsetCommit:
+        return commit._replace(log_end=beside.end_of(commit.topic, commit.partition, commit.topic_id))
+
+    return replace(
+        group,
+        commits=tuple(map(ended, group.commits)),
+        pending_commits=tuple(map(ended, group.pending_commits)),
+        share_partitions=tuple(
+            each._replace(log_end=beside.end_of(each.topic, each.partition, each.topic_id))
+            for each in group.share_partitions
+        ),
     )
 
 
@@ -383,9 +328,22 @@ def _new_group(kind: _NewGroup) -> "Describe":
             assignment_epoch=target_epoch,
             assignor=_assignor(kind, members),
             members=members,
+            share_partitions=_share_partitions(group.group, entries) if kind.type == "share" else (),
         )
 
     return describe
+
+
+def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition, ...]:
+    """The partitions that a share group's coordinator has initialized. Source: initializedShareGroupPartitions."""
+    found = [
+        SharePartition(group, topic["topicName"], topic["topicId"], partition)
+        for entry in entries
+        if entry.name == consumer_offsets.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE.name
+        for topic in entry.value["initializedTopics"]
+        for partition in topic["partitions"]
+    ]
+    return tuple(sorted(found))
 
 
 def _by_member(entries: list[_Entry], message: MessageSchema) -> dict[str, Fields]:

@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from kseg.log.partition.cleaning import CleaningSettings
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition, select_segments
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.selection import Selection
 from kseg.system.shared_work import OnRead, shared_work
 from kseg.views.metadata_beside import CHEAP_METADATA
 from kseg.views.remote_tiers import find_tier
+from kseg.views.topic_cleaning import TopicCleaning
 from kseg.views.topic_retention import TopicRetention
 
 T = TypeVar("T")
@@ -31,8 +33,8 @@ class Lister:
         """Reads nothing yet.
 
         Args:
-            settings: how to list; their retention holds where the topics' own settings aren't known.
-            given: fields of the retention that hold whatever a topic's settings are.
+            settings: how to list; its retention and cleaning hold where the topics' own settings aren't known.
+            given: fields of its retention and cleaning that hold whatever a topic's settings are.
             selection: which records are wanted; unless it is everything, only segments that have such are listed.
             note: takes what the user should know, as it is found.
         """
@@ -44,6 +46,8 @@ class Lister:
         self._unsaid: list[Callable[[], object]] = []
         self._said_before: deque[list[Callable[[], object]]] = deque()
         self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread)
+        cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
+        self._cleaning = TopicCleaning(cleaning, given, self._topics.beside)
 
     def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
         """The same for whoever looks for partitions, which may be ahead: called when the listings before are taken."""
@@ -84,9 +88,9 @@ class Lister:
     def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_ListOrder"]:
         own = self._settings
         for partition in partitions:
-            retention = self._topics.of(partition)
-            if retention is not own.retention:
-                own = replace(self._settings, retention=retention)
+            retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
+            if retention is not own.retention or cleaning is not own.cleaning:
+                own = replace(self._settings, retention=retention, cleaning=cleaning)
             self._said_before.append(self._unsaid)
             self._unsaid = []
             yield _ListOrder(partition, own, self._left)

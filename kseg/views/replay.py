@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kseg.formats.codes import NO_TIMESTAMP, ControlType, DamageKind
+from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, ControlType, DamageKind
 from kseg.index.producer_state import parse_end_marker
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
@@ -14,11 +14,15 @@ from kseg.reading.segment import scan_log
 
 
 class Unreadable(NamedTuple):
-    """Something of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line."""
+    """Something of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line.
+
+    is_tail: it is at the log's end and normal there, while a broker writes or after one died.
+    """
 
     directory: str
     offset: int | None
     reason: str
+    is_tail: bool = False
 
     def line(self) -> str:
         """All of it in a line."""
@@ -118,7 +122,8 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
                     continue
                 if isinstance(item, Damage):
                     place = f"{files.path.name} at position {item.position}"
-                    yield Unreadable(name, None, f"{place}: {item.kind}: {item.size} bytes, {item.detail}")
+                    reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
+                    yield Unreadable(name, None, reason, item.kind in TAIL_KINDS and files is partition.active_segment)
                 elif not item.is_valid:
                     yield Unreadable(name, item.last_offset, "the crc of its batch is wrong")
                 else:

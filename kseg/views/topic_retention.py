@@ -9,8 +9,8 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings
 from kseg.views.metadata_beside import MetadataBeside, OnUnread
 from kseg.views.remote_tiers import RemoteCopies
+from kseg.views.topic_cleaning import policies_of
 
-_CLEANUP_POLICY = "cleanup.policy"
 _SAME_AS_TOTAL = -2
 """Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
 
@@ -51,8 +51,8 @@ class TopicRetention:
         found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
         if not found:
             return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
-        policy = found.get(_CLEANUP_POLICY)
-        if policy is not None and "delete" not in [each.strip() for each in policy.split(",")]:
+        policies = policies_of(found)
+        if policies is not None and "delete" not in policies:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
         is_copied = found.get("remote.storage.enable") == "true" and found.get("remote.log.copy.disable") != "true"
         limit = self._local_limit if is_copied else self._limit
@@ -60,7 +60,7 @@ class TopicRetention:
             self._settings.now_ms,
             limit("retention_ms", self._settings.retention_ms, found),
             limit("retention_bytes", self._settings.retention_bytes, found),
-            is_policy_unknown=policy is None and partition.checkpoints().clean_offset is not None,
+            is_policy_unknown=policies is None and partition.checkpoints().clean_offset is not None,
             highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
         )
 

@@ -121,7 +121,8 @@ class _Reader:
     def finish(self) -> Iterator[SourceItem]:
         """The open batch, and notes. Raises SourceError if records of that batch are missing."""
         if self._batch is not None and len(self._records) != self._count:
-            raise SourceError(self._batch.line, self._lacking())
+            why = "the input was cut off, or a selection was printed with -q, without the summary that ends it"
+            raise SourceError(self._batch.line, f"{self._lacking()}: {why}")
         yield from self._end_batch()
         if self._cut_count:
             yield Note(

@@ -5,11 +5,14 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import consumer_offsets
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
+from tests.views.coordinators import commit, share_group
 
 LOGS = golden.ROOT / "logs"
 
@@ -25,14 +28,19 @@ def test_text_has_groups_members_and_commits() -> None:
         b"kseg: 1 of 2 partitions of __consumer_offsets are here: groups of the others aren't shown\n"
     )
     lines = run.stdout.decode().splitlines()
-    assert [line for line in lines if not line.startswith(" ")] == ["Groups:", "Members:", "Commits:"]
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "Groups:",
+        "Members:",
+        "Commits:",
+        "Share-partitions:",
+    ]
     assert any(line.split()[:4] == ["g-new-live", "1", "consumer", "Stable"] for line in lines)
     assert any(line.split()[:4] == ["g-new-live", "plain", "0", "154"] for line in lines)
 
 
 def test_json_has_an_object_for_each_with_its_type() -> None:
     found = objects(["4.1.0"])
-    assert {row["type"] for row in found} == {"group", "member", "commit"}
+    assert {row["type"] for row in found} == {"group", "member", "commit", "sharePartition"}
     pending = next(row for row in found if row["type"] == "commit" and row["group"] == "g-txn-open")
     assert pending == {
         "type": "commit",
@@ -40,6 +48,9 @@ def test_json_has_an_object_for_each_with_its_type() -> None:
         "topic": "plain",
         "partition": 0,
         "offset": 77,
+        "logEndOffset": None,
+        "lastStableOffset": None,
+        "lag": None,
         "leaderEpoch": None,
         "commitTimestamp": 1795256068978,
         "commitTime": "2026-11-21T10:14:28.978Z",
@@ -59,6 +70,85 @@ def test_csv_has_the_commits() -> None:
     assert [(row["group"], row["topic"], row["offset"]) for row in rows] == [
         (row["group"], row["topic"], str(row["offset"])) for row in of_json
     ]
+
+
+def test_lag_and_what_it_is_counted_from_are_shown(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 2), commit("b", 7)])])
+    write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v")] * 5)])
+    shown = ("topic", "offset", "logEndOffset", "lastStableOffset", "lag")
+    rows = objects([".", "--show", "commits"], tmp_path)
+    assert [tuple(row[name] for name in shown) for row in rows] == [("a", 2, 5, 5, 3), ("b", 7, None, None, None)]
+    text = kseg(["groups", ".", "--show", "commits"], tmp_path).stdout.decode().splitlines()
+    assert [line.split()[1:7] for line in text[2:]] == [["a", "0", "2", "5", "5", "3"], ["b", "0", "7", "-", "-", "-"]]
+
+
+def test_share_partitions_have_their_start_offsets() -> None:
+    rows = objects(["4.1.0", "--show", "share-partitions"])
+    names = ("group", "topic", "partition", "startOffset", "leaderEpoch", "lag")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("sg-live", "plain", partition, None, None, None) for partition in range(3)
+    ]
+
+
+# --- reset plans -----------------------------------------------------------------------------------------------------
+
+ODD = 'a,b "c" é'
+
+
+@pytest.fixture
+def committed(tmp_path: Path) -> Path:
+    records = [
+        commit("a", 2, metadata="state"),
+        commit("a", 3, partition=1, leader_epoch=4),
+        commit("b", 0, group="h"),
+        commit("b", 9, group=ODD),
+        commit("b", 1, group="two\nlines"),
+    ]
+    pending = NewBatch([commit("c", 1)], 5, producer_id=7, producer_epoch=0, is_transactional=True)
+    share = NewBatch(share_group("share", 0), 6)
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records), pending, share])
+    return tmp_path
+
+
+def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "g"], committed)
+    assert (run.status, run.stdout) == (0, b"a,0,2\na,1,3\n")
+    assert run.stderr.decode().splitlines() == [
+        "kseg: g: left out commits of transactions that haven't ended: 1",
+        "kseg: the CSV has offsets alone: 1 of 2 commits have metadata, which it can't carry",
+        "kseg: the CSV has offsets alone: 1 of 2 commits have leader epochs, which it can't carry",
+    ]
+    assert kseg(["groups", ".", "-o", "reset-csv", "--group", "g", "-q"], committed).stderr == b""
+
+
+def test_the_reset_plan_of_several_groups_names_them(committed: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv"], committed)
+    rows = list(csv.reader(io.StringIO(run.stdout.decode())))
+    assert rows == [[ODD, "b", "0", "9"], ["g", "a", "0", "2"], ["g", "a", "1", "3"], ["h", "b", "0", "0"]]
+    said = run.stderr.decode()
+    assert "left out commits, since a line of the CSV can't have a line feed in a name: 1\n" in said
+    assert "share is left out: a share group commits nothing; kafka-share-groups.sh resets it\n" in said
+
+
+def test_a_glob_gives_the_form_of_several_groups_whatever_it_matches(committed: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "[h]"], committed)
+    assert run.stdout == b"h,b,0,0\n"
+
+
+def test_a_reset_plan_is_of_the_time_that_is_asked_for() -> None:
+    arguments = ["groups", "4.1.0", "--group", "g-new-live", "-o", "reset-csv", "--at"]
+    before = kseg([*arguments, "2026-11-21T10:14:31.370Z"], LOGS).stdout
+    assert (
+        before
+        != kseg([*arguments, "2026-11-21T10:14:31.371Z"], LOGS).stdout
+        == b"plain,0,154\nplain,1,152\nplain,2,174\ntxn,0,181\ntxn,1,185\n"
+    )
+
+
+def test_a_reset_plan_has_commits_alone(committed: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--show", "groups"], committed)
+    assert (run.status, run.stdout) == (2, b"")
+    assert b"leave --show out" in run.stderr
 
 
 def test_a_group_and_a_kind_of_rows_can_be_chosen() -> None:

@@ -27,7 +27,8 @@ def objects(*arguments: str) -> list[dict[str, object]]:
 
 
 def of_type(kind: str, *arguments: str) -> list[dict[str, object]]:
-    return [member for member in objects(*arguments) if member["type"] == kind]
+    by = () if kind == "total" else ("--by", kind)
+    return [member for member in objects(*by, *arguments) if member["type"] == kind]
 
 
 def test_every_partition_and_segment_is_listed_by_name() -> None:
@@ -60,6 +61,7 @@ def test_segment_at_a_glance() -> None:
         "indexEntries": 11,
         "timeIndexEntries": 12,
         "indexHealth": "ok",
+        "damagePosition": None,
         "rolled": "active",
         "retention": "delete-time",
     }
@@ -92,7 +94,7 @@ def test_glance_and_deep_listing_agree_on_what_both_know() -> None:
 
 
 def test_csv_has_the_columns_of_json() -> None:
-    rows = list(csv.DictReader(kseg("-o", "csv", BROKER).stdout.decode().splitlines()))
+    rows = list(csv.DictReader(kseg("-o", "csv", "--by", "segment", BROKER).stdout.decode().splitlines()))
     segments = of_type("segment", BROKER)
     assert list(rows[0]) == list(segments[0])[1:]
     assert [int(row["bytes"]) for row in rows] == [segment["bytes"] for segment in segments]
@@ -135,7 +137,7 @@ def test_totals_are_the_sums() -> None:
 
 def test_text_and_table_show_each_segment() -> None:
     for form in ("text", "table"):
-        ran = kseg("-o", form, f"{BROKER}/idem-0")
+        ran = kseg("-o", form, "--by", "segment", "--bytes", f"{BROKER}/idem-0")
         shown = ran.stdout.decode()
         assert ran.status == 0
         assert all(word in shown for word in ("LARGEST TIME", "5512", "1152", "ROLLED", "Total: 1 topic, 1 partition"))
@@ -158,7 +160,7 @@ def test_missing_directory_ends_with_2() -> None:
 
 def test_directory_without_partitions_does_not_hide_the_others(tmp_path: Path) -> None:
     ran = kseg(str(tmp_path), "docs", "nowhere", "-o", "json")
-    assert [json.loads(line)["type"] for line in ran.stdout.splitlines()] == ["partition", "segment", "total"]
+    assert [json.loads(line)["type"] for line in ran.stdout.splitlines()] == ["partition", "total"]
     assert [line.split(": ")[1] for line in ran.stderr.decode().splitlines()] == [str(tmp_path), "nowhere"]
     assert ran.status == 2
 
@@ -187,3 +189,83 @@ def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
     )
     assert run.kseg(["ls", "-q", "kafka-logs/test-1-0"], tmp_path).stderr == b""
     assert run.kseg(["ls", "kafka-logs"], tmp_path).stderr.count(b"not read") == 1
+
+
+# --- what there is a line for, in which order, how many --------------------------------------------------------------
+
+
+def test_a_line_is_a_partitions_by_itself() -> None:
+    titles, *lines, total = kseg(BROKER).stdout.decode().splitlines()
+    assert titles.split()[:5] == ["PARTITION", "SEGMENTS", "SIZE", "FIRST", "LAST"]
+    assert [line.split()[0] for line in lines] == [each["directory"] for each in of_type("partition", BROKER)]
+    assert total.startswith("Total: ")
+    (line,) = (line for line in lines if line.startswith(f"{BROKER}/idem-0 "))
+    assert line.split()[1:] == ["2", "6.5", "KiB", "62", "117", "2026-10-02T09:46:57.042Z", "6.5", "KiB"]
+
+
+def test_head_and_rows_tell_the_same_last_offset() -> None:
+    head, _, *rows, _ = kseg(f"{BROKER}/idem-0", "--by", "segment").stdout.decode().splitlines()
+    (partition,) = of_type("partition", f"{BROKER}/idem-0")
+    assert (partition["lastOffset"], partition["logEndOffset"]) == (117, 118)
+    assert "offsets 62 to 117," in head
+    assert rows[-1].split()[1] == "117"
+
+
+def test_empty_partition_has_no_last_offset() -> None:
+    (partition,) = of_type("partition", "logs/4.3.1/meta.9-0")
+    assert (partition["lastOffset"], partition["logEndOffset"]) == (None, 0)
+    assert "no offsets" in kseg("logs/4.3.1/meta.9-0", "--by", "segment").stdout.decode()
+
+
+@pytest.mark.parametrize("kind", ["topic", "directory"])
+def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
+    rows = of_type(kind, BROKER, "logs/2.3.1")
+    (total,) = of_type("total", BROKER, "logs/2.3.1")
+    for name in ("partitions", "segments", "bytes", "segmentsToDelete", "bytesToDelete", "cleanableBytes"):
+        assert sum(row[name] for row in rows) == total[name]  # type: ignore[misc]
+    names = [row[kind] for row in rows]
+    assert names == sorted(names)  # type: ignore[type-var]
+    assert kind != "directory" or names == ["logs/2.3.1", BROKER]
+
+
+@pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
+@pytest.mark.parametrize("form", ["text", "table", "csv", "json"])
+def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: str) -> None:
+    arguments = ("logs", "-q", "--by", kind, "-o", form)
+    everything = [each for each in objects("logs", "-q", "--by", kind) if each["type"] == kind]
+    left = sorted((int(str(each["bytes"])) for each in everything), reverse=True)[2:]
+    whole, cut = kseg(*arguments, "--bytes"), kseg(*arguments, "--top", "2", "--bytes")
+    said = cut.stdout.decode() + cut.stderr.decode()
+    if form == "json":
+        assert json.loads(cut.stdout.splitlines()[-2]) == {"type": "cut", "rows": len(left), "bytes": sum(left)}
+    else:
+        plural = {"directory": "directories"}.get(kind, f"{kind}s")
+        assert f"Not shown: {len(left)} more {plural}, {sum(left)} bytes\n" in said
+    if form != "csv":
+        assert cut.stdout.splitlines()[-1] == whole.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
+def test_top_ones_without_an_order_are_the_largest(kind: str) -> None:
+    sizes = sorted((each["bytes"] for each in of_type(kind, "logs", "-q")), reverse=True)  # type: ignore[type-var]
+    assert [each["bytes"] for each in of_type(kind, "logs", "-q", "--top", "3")] == sizes[:3]
+
+
+def test_order_that_rows_do_not_have_is_refused() -> None:
+    ran = kseg(BROKER, "--by", "topic", "--sort", "offset")
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert b"--sort offset doesn't go with --by topic: sort by name, size, segments, time, deletable" in ran.stderr
+
+
+def test_sizes_of_programs_are_exact_and_of_people_if_they_want_it() -> None:
+    assert b"6664" in kseg(f"{BROKER}/idem-0", "-o", "csv").stdout
+    assert b" 6664 " in kseg(f"{BROKER}/idem-0", "--bytes").stdout
+    assert b" 6.5 KiB " in kseg(f"{BROKER}/idem-0", "-o", "table").stdout
+
+
+def test_many_partitions_come_in_aligned_pieces(tmp_path: Path) -> None:
+    for number in range(1100):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").touch()
+    lines = run.kseg(["ls", "."], tmp_path).stdout.decode().splitlines()
+    assert [line.split()[:3] for line in lines[1:-1]] == [[f"t-{number}", "1", "0"] for number in range(1100)]

@@ -71,8 +71,9 @@ def looked_up(tmp_path: Path, *arguments: str) -> tuple[Run, dict[str, Any]]:
 
 def test_ls_says_what_is_local_and_what_is_in_the_tier(tmp_path: Path) -> None:
     write_partition(tmp_path)
-    ran = kseg(["ls", "orders-0"], tmp_path)
-    assert "offsets 10 to 32, local from 30; 10\u201329 in the remote tier" in ran.stdout.decode()
+    ran = kseg(["ls", "orders-0", "--by", "segment"], tmp_path)
+    assert "offsets 10 to 31," in ran.stdout.decode()
+    assert "leader epoch 1, local from 30; 10\u201329 in the remote tier" in ran.stdout.decode()
     partition = json.loads(kseg(["ls", "orders-0", "-o", "json"], tmp_path).stdout.splitlines()[0])
     assert (partition["logStartOffset"], partition["localStartOffset"], partition["logEndOffset"]) == (10, 30, 32)
 
@@ -209,7 +210,7 @@ def test_log_without_a_tier_begins_where_it_is_local(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["retain -o json", "ls -o json"])
+@pytest.mark.parametrize("command", ["retain -o json", "ls --by segment -o json"])
 def test_local_retention_is_that_of_topics_with_a_tier(
     command: str, configs: dict[str, str], copied: int, decision: str, tmp_path: Path
 ) -> None:

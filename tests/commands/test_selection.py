@@ -17,6 +17,7 @@ EXAMPLES = settings(max_examples=60)
 SELECTIONS = selections() | selections((*OPTIONS[:4], control)) | selections((*OPTIONS[:4], no_control))
 DAMAGED = sorted(path.name for path in (golden.ROOT / "damaged").iterdir() if list(path.glob("*.log")))
 LINE = "{:020}.log"
+LS = ("ls", "--by", "segment")
 
 
 def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
@@ -58,7 +59,7 @@ def test_ls_sums_up_what_is_selected_of_each_segment(chosen: Chosen) -> None:
     by_segment: dict[int, list[Object]] = {}
     for record in in_segments(chosen):
         by_segment.setdefault(int(Path(record["file"]).stem), []).append(record)
-    listed = objects("ls", "-q", "--now", "0", chosen.partition, *chosen.arguments)
+    listed = objects(*LS, "-q", "--now", "0", chosen.partition, *chosen.arguments)
     found = {
         each["baseOffset"]: {name: value for name, value in each.items() if name.startswith("selected")}
         for each in listed
@@ -74,7 +75,7 @@ def test_ls_of_the_first_and_of_the_last_records(option: str, count: int) -> Non
     partition = "logs/2.8.2/roll-time-0"
     whole = in_segments(Chosen(partition, []))
     records = whole[:count] if option == "--limit" else whole[max(len(whole) - count, 0) :]
-    found = [each for each in objects("ls", "--now", "0", partition, option, str(count)) if each["type"] == "segment"]
+    found = [each for each in objects(*LS, "--now", "0", partition, option, str(count)) if each["type"] == "segment"]
     assert sum(each["selectedRecords"] for each in found) == len(records)
     if records:
         ends = (found[0]["selectedFirstOffset"], found[-1]["selectedLastOffset"])
@@ -86,7 +87,9 @@ def test_ls_of_the_first_and_of_the_last_records(option: str, count: int) -> Non
 def test_tail_is_the_end_of_what_is_selected(chosen: Chosen, count: int) -> None:
     records = in_segments(chosen)
     wanted = [record["offset"] for record in records[max(len(records) - count, 0) :]]
-    listed = objects("ls", "-q", "--now", "0", chosen.partition, *chosen.arguments, "--tail", str(count))
+    listed = objects(
+        "ls", "--by", "segment", "-q", "--now", "0", chosen.partition, *chosen.arguments, "--tail", str(count)
+    )
     found = [each for each in listed if each["type"] == "segment"]
     assert sum(each["selectedRecords"] for each in found) == len(wanted)
     if wanted:
@@ -95,15 +98,16 @@ def test_tail_is_the_end_of_what_is_selected(chosen: Chosen, count: int) -> None
 
 
 def test_limit_of_ls_is_over_all_partitions() -> None:
-    listed = objects("ls", "-q", "--now", "0", "logs/2.8.2", "--limit", "70")
+    listed = objects(*LS, "-q", "--now", "0", "logs/2.8.2", "--limit", "70")
     assert listed[-1]["selectedRecords"] == 70
 
 
 @pytest.mark.usefixtures("kernel")
 def test_ls_shows_what_is_selected_to_people_and_in_csv() -> None:
-    arguments = ["ls", "--now", "0", "docs/test-1-0", "--from-offset", "203500", "--to-offset", "203600"]
+    whole = [*LS, "--bytes", "--now", "0", "docs/test-1-0"]
+    arguments = [*whole, "--from-offset", "203500", "--to-offset", "203600"]
     lines = kseg(*arguments).stdout.decode().splitlines()
-    assert lines[0].startswith("docs/test-1-0: 1 segment, 199858 bytes, offsets 203000 to 209300, 100 records selected")
+    assert lines[0].startswith("docs/test-1-0: 1 segment, 199858 bytes, offsets 203000 to 209299, 100 records selected")
     assert lines[2].split()[-9:-2] == ["199858", "██████████", "100", "3", "4668", "203500", "203599"]
     names, row = (line.split(",") for line in kseg(*arguments, "-o", "csv").stdout.decode().splitlines())
     assert dict(zip(names, row, strict=True))["selectedBytes"] == "4668"
@@ -221,7 +225,7 @@ def test_segments_outside_of_the_selection_are_not_read(tmp_path: Path) -> None:
         (["--tail", "1"], sizes[2:]),
         (["--from-time", "1"], sizes[1:]),
     ):
-        assert objects("verify", "-q", "orders-0", *arguments, directory=tmp_path)[-1]["bytes"] == sum(read), arguments
+        assert objects("verify", "orders-0", *arguments, directory=tmp_path)[-1]["bytes"] == sum(read), arguments
 
 
 def test_verify_says_which_index_a_selection_did_not_trust(tmp_path: Path) -> None:

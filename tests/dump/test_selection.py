@@ -216,8 +216,8 @@ LAST = SEGMENTS * SEGMENT_BATCHES * BATCH_RECORDS - 1
     ("arguments", "shown"),
     [
         (["dump", "orders-0", "--template", "{offset}", "--tail", "1"], b"%d\n" % LAST),
-        (["ls", "orders-0", "-o", "csv", "--tail", "40"], b",40,3,"),
-        (["ls", "orders-0", "-o", "csv", *NARROW_OFFSETS], b",48,3,"),
+        (["ls", "orders-0", "--by", "segment", "-o", "csv", "--tail", "40"], b",40,3,"),
+        (["ls", "orders-0", "--by", "segment", "-o", "csv", *NARROW_OFFSETS], b",48,3,"),
         (["lookup", "orders-0", "--timestamp", "latest", "--grep", "00001599"], b"\noffset: %d " % LAST),
         (["lookup", "orders-0", "--offset", "16000", "--grep", "00001003"], b"\noffset: %d " % (1003 * BATCH_RECORDS)),
     ],

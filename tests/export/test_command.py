@@ -125,7 +125,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     [
         (["logs/4.3.1"], "SOURCE"),
         (["logs/nowhere", "OUT"], "nowhere"),
-        (["logs/4.3.1", "OUT", "--topic", "missing"], "no topic is wanted"),
+        (["logs/4.3.1", "OUT", "--topic", "missing"], "--topic missing: no such partition here; there are __"),
         (["logs/4.3.1", "OUT", "--target-file-size", "big"], "big"),
         (["logs/4.3.1", "OUT", "--partition-by", "key"], "key"),
         (["logs/4.3.1", "OUT", "--from-time", "noon"], "noon"),

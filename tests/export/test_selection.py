@@ -172,6 +172,24 @@ def test_selected_records_of_a_damaged_log_come_out_and_the_rest_is_counted(tmp_
     assert summary["recordsOut"] == 35 - partition["unselected"]
 
 
+def test_partitions_are_chosen_by_topic_and_number(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "orders-2", "order.log-1", "payments-1"):
+        exports.write_log(tmp_path / "logs" / name, 0, 10)
+    command = ["export", "logs", "out", "--topic", "order*", "--partition", "1-2", "-o", "json"]
+    for _ in range(2):
+        *partitions, summary = map(json.loads, run.kseg(command, tmp_path).stdout.splitlines())
+        assert [(each["topic"], each["partition"]) for each in partitions] == [
+            ("order.log", 1),
+            ("orders", 1),
+            ("orders", 2),
+        ]
+    assert summary["newFiles"] == 0
+    ran = run.kseg(["export", "logs", "none", "--partition", "7"], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    there = "order.log (1), orders (0-2), payments (1)"
+    assert ran.stderr.decode() == f"kseg: --partition 7: no such partition here; there are {there}\n"
+
+
 def test_times_are_compared_record_by_record(tmp_path: Path) -> None:
     batches = [NewBatch([NewRecord(b"k", b"v", time)], offset) for offset, time in enumerate([10, 30, 20, 40, 50])]
     write_segment(tmp_path / "orders-0", batches)

@@ -59,6 +59,7 @@ OF_FILES = (
 OF_PARTITIONS = (
     "dump PARTITION",
     "dump -o json PARTITION",
+    "dump -o kcat PARTITION",
     "dump --from-offset OFFSET --limit 5 PARTITION",
     "dump --tail 3 --isolation read_committed PARTITION",
     "dump --from-time TIME --grep a -o json PARTITION",
@@ -67,6 +68,7 @@ OF_PARTITIONS = (
     f"ls {NOW} --deep -o json PARTITION",
     f"ls {NOW} --from-offset OFFSET -o csv PARTITION",
     "lookup --offset OFFSET PARTITION",
+    "get --offset OFFSET PARTITION",
     "lookup --timestamp TIME --print-data-log PARTITION",
     "lookup --timestamp latest -o json PARTITION",
     "lookup --timestamp max-timestamp -o json PARTITION",
@@ -86,6 +88,7 @@ OF_PARTITIONS = (
     f"txns {NOW} -o json PARTITION",
     "groups -o json PARTITION",
     "groups --show commits PARTITION",
+    "groups -o reset-csv .",
     "metadata -o json PARTITION",
     f"export PARTITION {NEW} -j 1 -q",
     f"export . {NEW} -j 1 -q --batch-columns --isolation read_committed",

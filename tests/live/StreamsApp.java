@@ -8,7 +8,7 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.Stores;
 
-/** Counts a topic's keys, in a group of the protocol `streams`, until its input ends. Arguments: server, application, state. */
+/** Counts a topic's keys, in a group of the protocol `streams`, until its input ends. Arguments: server, application, state, topic. */
 public final class StreamsApp {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -18,7 +18,7 @@ public final class StreamsApp {
         settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, "streams");
         settings.put("auto.offset.reset", "earliest");
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream("plain", Consumed.with(Serdes.Bytes(), Serdes.Bytes()))
+        builder.stream(arguments[3], Consumed.with(Serdes.Bytes(), Serdes.Bytes()))
             .groupByKey()
             .count(Materialized.<Bytes, Long>as(Stores.inMemoryKeyValueStore("counts")).withKeySerde(Serdes.Bytes()));
         try (KafkaStreams streams = new KafkaStreams(builder.build(), settings)) {

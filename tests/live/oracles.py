@@ -56,6 +56,10 @@ class Oracles:
         """kafka-consumer-groups.sh --describe."""
         return list(_table(self._ask(GROUPS, "--describe", "--all-groups")))
 
+    def share_offsets(self) -> list[Row]:
+        """kafka-share-groups.sh --describe --offsets."""
+        return list(_table(self._ask(SHARE_GROUPS, "--describe", "--all-groups", "--offsets")))
+
     def transactions(self) -> list[Row]:
         """kafka-transactions.sh list."""
         return list(_table(self._ask(TRANSACTIONS, "list")))

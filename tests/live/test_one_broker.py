@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from struct import pack
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from tests import run
 from tests.live.compared import Compared
-from tests.log.real_broker import PATIENCE, RELEASE, Broker, new_broker, served_records
+from tests.live.one_broker import TOOLS, OneBroker
+from tests.log.real_broker import PATIENCE, RELEASE, new_broker, served_records
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 
 pytestmark = pytest.mark.kafka
@@ -29,52 +30,10 @@ HOUR_MS = 3_600_000
 PRODUCE = 0
 DELETED = 10
 """Offsets of plain-0 below it are deleted."""
-TOOLS = "org.apache.kafka.tools"
-
-
-class Cluster(NamedTuple):
-    """A running broker with its disks, and what a client knows of it; `running`: what ends with it."""
-
-    broker: Broker
-    disks: tuple[Path, ...]
-    hour_ago: int
-    running: ExitStack
-
-    @property
-    def server(self) -> str:
-        return f"127.0.0.1:{self.broker.port}"
-
-    def tool(self, name: str, *arguments: str) -> list[str]:
-        """The lines that one of Kafka's tools prints."""
-        command = self.broker.kafka.command(f"{TOOLS}.{name}", "--bootstrap-server", self.server, *arguments)
-        ran = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE * 3)
-        assert ran.returncode == 0, ran.stderr.decode()[-2000:]
-        return ran.stdout.decode().splitlines()
-
-    def table(self, name: str, *arguments: str) -> list[dict[str, str]]:
-        """The rows of tables: lines of titles follow empty ones."""
-        rows: list[dict[str, str]] = []
-        titles: list[str] = []
-        for line in self.tool(name, *arguments):
-            cells = line.split()
-            if not cells or "no active members" in line:
-                titles = []
-            elif not titles:
-                titles = cells
-            else:
-                rows.append(dict(zip(titles, cells, strict=False)))
-        return rows
-
-    def kseg(self, *arguments: str) -> list[dict[str, Any]]:
-        """The objects that kseg prints of both disks."""
-        command, *options = arguments
-        ran = run.kseg([command, *map(str, self.disks), *options, "-o", "json"], self.broker.work)
-        assert ran.status in (0, 1), ran.stderr
-        return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
     second = tmp_path_factory.mktemp("disks") / "disk2"
     settings = {
         "transaction.partition.verification.enable": "false",
@@ -87,14 +46,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     disks = (broker.logs, second)
     with ExitStack() as running:
         running.enter_context(broker.running("live"))
-        made = Cluster(broker, disks, int(time.time() * 1000) - HOUR_MS, running)
+        made = OneBroker(broker, disks, int(time.time() * 1000) - HOUR_MS, running)
         make_topics(made)
         make_transactions(made, running)
         make_groups(made, running)
         yield made
 
 
-def make_topics(cluster: Cluster) -> None:
+def make_topics(cluster: OneBroker) -> None:
     from confluent_kafka import Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -127,7 +86,7 @@ def make_topics(cluster: Cluster) -> None:
 # --- transactions ----------------------------------------------------------------------------------------------------
 
 
-def make_transactions(cluster: Cluster, clients: ExitStack) -> None:
+def make_transactions(cluster: OneBroker, clients: ExitStack) -> None:
     """Three committed, two aborted; two open ones of an hour ago by their records' times; four that hang."""
     for number in range(5):
         producer = transactional(cluster, f"done-{number}")
@@ -145,7 +104,7 @@ def make_transactions(cluster: Cluster, clients: ExitStack) -> None:
     write_late(cluster, 5, int(known["done-3"]["ProducerId"]), 9, cluster.hour_ago)
 
 
-def transactional(cluster: Cluster, name: str) -> Any:
+def transactional(cluster: OneBroker, name: str) -> Any:
     from confluent_kafka import Producer
 
     settings = {"bootstrap.servers": cluster.server, "transactional.id": name, "transaction.timeout.ms": 900_000}
@@ -161,7 +120,7 @@ def write(producer: Any, number: int, timestamp: int) -> None:
     producer.flush(PATIENCE)
 
 
-def write_late(cluster: Cluster, partition: int, producer_id: int, epoch: int, timestamp: int) -> None:
+def write_late(cluster: OneBroker, partition: int, producer_id: int, epoch: int, timestamp: int) -> None:
     """A transactional batch that no coordinator knows of; Produce, version 7."""
     raw = batch_bytes(NewBatch([NewRecord(b"late", b"late", timestamp)], 0, producer_id, epoch, is_transactional=True))
     name = b"pay"
@@ -176,7 +135,7 @@ def write_late(cluster: Cluster, partition: int, producer_id: int, epoch: int, t
 
 
 @pytest.mark.parametrize("minutes", [15, 0, 120])
-def test_the_same_transactions_hang(minutes: int, cluster: Cluster, compared: Compared) -> None:
+def test_the_same_transactions_hang(minutes: int, cluster: OneBroker, compared: Compared) -> None:
     arguments = ("find-hanging", "--broker-id", "1", "--max-transaction-timeout", str(minutes))
     theirs = cluster.table("TransactionsCommand", *arguments)
     ours = cluster.kseg("txns", "--open", "--now", "now", "--transaction-max-timeout-ms", str(minutes * 60_000))
@@ -194,7 +153,7 @@ def test_the_same_transactions_hang(minutes: int, cluster: Cluster, compared: Co
     assert {15: 3, 0: 4, 120: 0}[minutes] == len(theirs)
 
 
-def test_verify_finds_what_hangs(cluster: Cluster, compared: Compared) -> None:
+def test_verify_finds_what_hangs(cluster: OneBroker, compared: Compared) -> None:
     """It has no time to judge at but the newest that the broker wrote."""
     theirs = cluster.table("TransactionsCommand", "find-hanging", "--broker-id", "1")
     ran = run.kseg(["verify", *map(str, cluster.disks), "-o", "json"], cluster.broker.work)
@@ -207,7 +166,7 @@ def test_verify_finds_what_hangs(cluster: Cluster, compared: Compared) -> None:
     compared.rows("verify", ((f"{row['Topic']}-{row['Partition']}", row["StartOffset"]) for row in theirs), ours)
 
 
-def test_transactional_ids_are_those_that_are_listed_and_described(cluster: Cluster, compared: Compared) -> None:
+def test_transactional_ids_are_those_that_are_listed_and_described(cluster: OneBroker, compared: Compared) -> None:
     listed = cluster.table("TransactionsCommand", "list")
     ours = {row["transactionalId"]: row for row in cluster.kseg("txns") if row["type"] == "coordinatorTransaction"}
     compared.rows(
@@ -231,7 +190,7 @@ def test_transactional_ids_are_those_that_are_listed_and_described(cluster: Clus
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 
-def make_groups(cluster: Cluster, clients: ExitStack) -> None:
+def make_groups(cluster: OneBroker, clients: ExitStack) -> None:
     """A classic group and a newer one with two members each, and a group that only committed."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -257,7 +216,7 @@ def make_groups(cluster: Cluster, clients: ExitStack) -> None:
     alone.close()
 
 
-def make_java_groups(cluster: Cluster, clients: ExitStack) -> None:
+def make_java_groups(cluster: OneBroker, clients: ExitStack) -> None:
     """A streams group and a share group, which need Java's clients; and a transaction of version 2."""
     from kafka_classes import KafkaClasses
 
@@ -266,7 +225,7 @@ def make_java_groups(cluster: Cluster, clients: ExitStack) -> None:
     slf4j = f"org.slf4j:slf4j-simple:{cluster.broker.tools.SLF4J}"
     java = KafkaClasses([f"org.apache.kafka:kafka-streams:{RELEASE}", slf4j], [], work)
     application = str(Path(__file__).parent / "StreamsApp.java")
-    start(java.command(application, cluster.server, "g-streams", str(work / "state")), clients)
+    start(java.command(application, cluster.server, "g-streams", str(work / "state"), "plain"), clients)
     consumer = f"{TOOLS}.consumer.ConsoleShareConsumer"
     arguments = ("--bootstrap-server", cluster.server, "--topic", "plain", "--group", "g-share")
     start(cluster.broker.kafka.command(consumer, *arguments), clients)
@@ -278,7 +237,7 @@ def make_java_groups(cluster: Cluster, clients: ExitStack) -> None:
         time.sleep(0.5)
 
 
-def settled(cluster: Cluster) -> set[str]:
+def settled(cluster: OneBroker) -> set[str]:
     """The groups whose members have what they are to have."""
     return {
         row["group"]
@@ -297,7 +256,7 @@ def start(command: list[str], clients: ExitStack) -> None:
 GROUPS = "consumer.group.ConsumerGroupCommand"
 
 
-def of_types(cluster: Cluster, show: str, *types: str) -> list[dict[str, Any]]:
+def of_types(cluster: OneBroker, show: str, *types: str) -> list[dict[str, Any]]:
     """Rows of the groups of some types: each type has a tool of its own."""
     names = {row["group"] for row in cluster.kseg("groups", "--show", "groups") if row["groupType"] in types}
     return [row for row in cluster.kseg("groups", "--show", show) if row["group"] in names]
@@ -306,7 +265,7 @@ def of_types(cluster: Cluster, show: str, *types: str) -> list[dict[str, Any]]:
 CONSUMERS = ("classic", "consumer")
 
 
-def test_groups_have_the_same_offsets(cluster: Cluster, compared: Compared) -> None:
+def test_groups_have_the_same_offsets(cluster: OneBroker, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--offsets")
     ours = of_types(cluster, "commits", *CONSUMERS)
     fields = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET")
@@ -317,7 +276,7 @@ def test_groups_have_the_same_offsets(cluster: Cluster, compared: Compared) -> N
     )
 
 
-def test_groups_have_the_same_states_epochs_and_assignors(cluster: Cluster, compared: Compared) -> None:
+def test_groups_have_the_same_states_epochs_and_assignors(cluster: OneBroker, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--state", "--verbose")
     ours = of_types(cluster, "groups", *CONSUMERS)
     fields = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH", "#MEMBERS")
@@ -343,7 +302,7 @@ def assignment(topics: list[dict[str, Any]] | None) -> str:
     return ";".join(f"{each['topic']}:{','.join(map(str, each['partitions']))}" for each in topics or ())
 
 
-def test_groups_have_the_same_members(cluster: Cluster, compared: Compared) -> None:
+def test_groups_have_the_same_members(cluster: OneBroker, compared: Compared) -> None:
     theirs = cluster.table(GROUPS, "--describe", "--all-groups", "--members", "--verbose")
     ours = of_types(cluster, "members", *CONSUMERS)
     fields = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "CURRENT-EPOCH", "CURRENT-ASSIGNMENT")
@@ -370,7 +329,7 @@ def test_groups_have_the_same_members(cluster: Cluster, compared: Compared) -> N
     ],
 )
 def test_streams_and_share_groups_are_as_their_tools_have_them(
-    kind: str, tool: str, epoch: str, cluster: Cluster, compared: Compared
+    kind: str, tool: str, epoch: str, cluster: OneBroker, compared: Compared
 ) -> None:
     theirs = cluster.table(tool, "--describe", "--all-groups", "--state", "--verbose")
     compared.rows(
@@ -414,14 +373,16 @@ def has(assigned: list[dict[str, Any]]) -> str:
 # --- offsets, sizes, places ------------------------------------------------------------------------------------------
 
 
-def partitions(cluster: Cluster) -> list[dict[str, Any]]:
+def partitions(cluster: OneBroker) -> list[dict[str, Any]]:
     """Of all topics; the tools don't know of the metadata log."""
     rows = (row for row in cluster.kseg("ls") if row["type"] == "partition")
     return [row for row in rows if row["topic"] != "__cluster_metadata"]
 
 
 @pytest.mark.parametrize("when", ["-1", "-2", "-3", "-4", "-5", 5_000, 15_000, 3 * HOUR_MS])
-def test_lookups_give_the_offsets_that_the_broker_gives(when: str | int, cluster: Cluster, compared: Compared) -> None:
+def test_lookups_give_the_offsets_that_the_broker_gives(
+    when: str | int, cluster: OneBroker, compared: Compared
+) -> None:
     moment = when if isinstance(when, str) else str(cluster.hour_ago + when)
     theirs = [tuple(line.split(":")) for line in cluster.tool("GetOffsetShell", "--time", moment)]
     ours = []
@@ -433,7 +394,7 @@ def test_lookups_give_the_offsets_that_the_broker_gives(when: str | int, cluster
     compared.rows(f"offsets at {when}", theirs, ours)
 
 
-def test_partitions_have_their_sizes_and_lie_where_the_broker_says(cluster: Cluster, compared: Compared) -> None:
+def test_partitions_have_their_sizes_and_lie_where_the_broker_says(cluster: OneBroker, compared: Compared) -> None:
     (described,) = (json.loads(line) for line in cluster.tool("LogDirsCommand", "--describe") if line.startswith("{"))
     theirs = [
         (str(Path(log_dir["logDir"])), each["partition"], each["size"])
@@ -451,7 +412,7 @@ def test_partitions_have_their_sizes_and_lie_where_the_broker_says(cluster: Clus
     compared.rows("places of replicas", [row[:2] for row in theirs], told)
 
 
-def test_metadata_are_those_that_the_broker_describes(cluster: Cluster, compared: Compared) -> None:
+def test_metadata_are_those_that_the_broker_describes(cluster: OneBroker, compared: Compared) -> None:
     theirs = []
     for line in cluster.tool("TopicCommand", "--describe"):
         fields = dict(zip(words := line.split(), words[1:], strict=False))
@@ -469,7 +430,7 @@ def test_metadata_are_those_that_the_broker_describes(cluster: Cluster, compared
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-def test_records_are_those_that_a_consumer_gets(isolation: str, cluster: Cluster, compared: Compared) -> None:
+def test_records_are_those_that_a_consumer_gets(isolation: str, cluster: OneBroker, compared: Compared) -> None:
     for topic in ("pay", "plain", "compacted"):
         served = served_records(cluster.broker.port, topic, isolation)
         (place,) = (row["directory"] for row in partitions(cluster) if (row["topic"], row["partition"]) == (topic, 0))
@@ -490,7 +451,7 @@ def test_records_are_those_that_a_consumer_gets(isolation: str, cluster: Cluster
 # --- what is advised -------------------------------------------------------------------------------------------------
 
 
-def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: Cluster) -> None:
+def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: OneBroker) -> None:
     """Stands after what compares: then nothing hangs any more, and what is open still is."""
     open_before = {(row["partition"], row["producerId"]) for row in hanging(cluster, is_hanging=False)}
     lines = [row["abortCommand"] for row in hanging(cluster, is_hanging=True)]
@@ -503,7 +464,7 @@ def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: Cluste
     assert {(row["partition"], row["producerId"]) for row in hanging(cluster, is_hanging=False)} == open_before
 
 
-def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: Cluster) -> None:
+def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: OneBroker) -> None:
     """Stands last: nothing hangs any more, and the clients end before the broker."""
     cluster.running.close()
     ran = run.kseg(["verify", *map(str, cluster.disks)], cluster.broker.work)
@@ -511,7 +472,7 @@ def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: Cluster) -> 
     assert ran.status == 0
 
 
-def hanging(cluster: Cluster, *, is_hanging: bool) -> list[dict[str, Any]]:
+def hanging(cluster: OneBroker, *, is_hanging: bool) -> list[dict[str, Any]]:
     arguments = ("--open", "--now", "now", "--transaction-max-timeout-ms", "0")
     rows = (row for row in cluster.kseg("txns", *arguments) if row["type"] == "transaction")
     return [row for row in rows if row["isHanging"] is is_hanging]

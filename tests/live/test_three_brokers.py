@@ -9,6 +9,7 @@ import json
 import shutil
 import socket
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ class Observed(NamedTuple):
     group_types: list[Row]
     group_members: list[Row]
     commits: list[Row]
+    share_offsets: list[Row]
     transactions: list[Row]
     open_transactions: list[Row]
     hanging: list[Row]
@@ -97,6 +99,7 @@ def _observe(cluster: Cluster, work: Path) -> Observed:
         group_types=oracles.group_types(),
         group_members=oracles.group_members(),
         commits=oracles.commits(),
+        share_offsets=oracles.share_offsets(),
         transactions=transactions,
         open_transactions=[oracles.transaction(transactional_id) for transactional_id in going_on],
         hanging=[row for node in NODES for row in oracles.hanging(node)],
@@ -164,6 +167,38 @@ def test_commits(observed: Observed, compared: Compared, when: str) -> None:
         # A Streams group's are shown by another tool, which prints lags alone.
         own = [row for row in found if row["group"] != "streams-new" and row["pendingProducerId"] is None]
         compared.rows("commits", told, [(row["group"], row["topic"], row["partition"], row["offset"]) for row in own])
+
+
+def ends_and_lags(log_dirs: Iterable[Path]) -> list[tuple[object, ...]]:
+    """Those of commits that the tool shows, unless they aren't known."""
+    names = ("group", "topic", "partition", "logEndOffset", "lag")
+    rows = [row for row in rows_of("groups", *log_dirs, kind="commit") if row["group"] != "streams-new"]
+    return [tuple(row[name] for name in names) for row in rows if row["lag"] is not None]
+
+
+def test_lags_by_the_disks_of_all_brokers_and_of_each(observed: Observed, compared: Compared) -> None:
+    told = {
+        (row["GROUP"], row["TOPIC"], int(row["PARTITION"])): (int(row["LOG-END-OFFSET"]), int(row["LAG"]))
+        for row in observed.commits
+        if row["CURRENT-OFFSET"] != "-"
+    }
+    everywhere = [log_dir for log_dirs in observed.live.values() for log_dir in log_dirs]
+    compared.rows("lags", [(*place, *ends) for place, ends in told.items()], ends_and_lags(everywhere))
+    for log_dirs in observed.live.values():
+        found = ends_and_lags(log_dirs)
+        compared.rows("lags by one broker", [(*row[:3], *told[row[:3]]) for row in found], found)
+        assert found
+
+
+def test_share_groups_offsets(observed: Observed, compared: Compared) -> None:
+    fields = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
+    names = ("group", "topic", "partition", "startOffset", "lag")
+    for log_dirs in observed.live.values():
+        rows = rows_of("groups", *log_dirs, kind="sharePartition")
+        found = (tuple("-" if row[name] is None else str(row[name]) for name in names) for row in rows)
+        compared.rows(
+            "share-partitions", (tuple(row[name] for name in fields) for row in observed.share_offsets), found
+        )
 
 
 @BOTH

@@ -34,9 +34,7 @@ COUNTS = ("error", "warning")
 
 def write(port: int, cases: Sequence[Case], phase: int, now: int) -> None:
     """A committed and an aborted transaction in each topic, of several batches; each phase rolls a segment."""
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "transactional.id": "t", "linger.ms": 5})
+    producer = transactional_producer(port)
     producer.init_transactions(PATIENCE)
     if phase == 0:
         write_large(producer, [case.topic for case in cases if case.finding_id == SPARSE], now)
@@ -50,6 +48,21 @@ def write(port: int, cases: Sequence[Case], phase: int, now: int) -> None:
                     producer.produce(case.topic, value, key, timestamp=timestamp)
             producer.flush(PATIENCE)
         (producer.commit_transaction if is_committed else producer.abort_transaction)(PATIENCE)
+    wait_for_markers(port)
+
+
+def wait_for_markers(port: int) -> None:
+    """Returns once the last transaction's markers are written, which the end of a transaction doesn't wait for.
+
+    Its coordinator lets the next producer of the same transactional id begin only then.
+    """
+    transactional_producer(port).init_transactions(PATIENCE)
+
+
+def transactional_producer(port: int) -> "Producer":
+    from confluent_kafka import Producer
+
+    return Producer({"bootstrap.servers": f"127.0.0.1:{port}", "transactional.id": "t", "linger.ms": 5})
 
 
 def write_large(producer: "Producer", topics: Sequence[str], now: int) -> None:

@@ -1,6 +1,7 @@
 """`kseg spark-export --dry-run`: it prints what would be done, and changes nothing anywhere."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,13 @@ def test_a_dry_run_leaves_a_commit_that_was_broken_off_as_it_is(tmp_path: Path) 
     manifest.write_bytes(b"[]")
     ran = kseg("spark-export", "--dry-run", source, out)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+
+
+def test_the_command_line_for_spark_submit_asks_for_the_same(tmp_path: Path) -> None:
+    options = ["--topic", "*txn", "--partition", "0,4-7", "--no-control", "--value-decoder", "string"]
+    asked = [*options, "--from-time", "2026-01-01", "--tz", "+01:00", "--partition-by", "none"]
+    ran = kseg("spark-export", "--dry-run", "--master", "spark://head:7077", "logs/4.3.1", "--to", tmp_path, *asked)
+    assert (ran.status, ran.stderr) == (0, b"")
+    arguments = shlex.split(ran.stdout.decode().splitlines()[-1])
+    assert set(asked) <= set(arguments)
+    assert arguments[-2:] == [str(golden.ROOT / "logs/4.3.1"), str(tmp_path)]

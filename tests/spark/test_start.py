@@ -56,7 +56,7 @@ def export_with(cache: Path, directory: Path) -> bool:
     log = directory / "classes-%p"
     variables = {"XDG_CACHE_HOME": str(cache), "_JAVA_OPTIONS": f"-Xlog:class+load:file={log}"}
     ran = spark_export(*ZSTD, str(directory / "out"), **variables)
-    assert (ran.returncode, ran.stderr, ran.stdout.count(b"\n")) == (0, b"", 3)
+    assert (ran.returncode, ran.stderr, ran.stdout.count(b"\n")) == (0, b"", 5)
     assert len(exports.offsets(directory / "out", "zstd")) == 290
     loaded = [line for path in directory.glob("classes-*") for line in path.read_text().splitlines()]
     (context,) = [line for line in loaded if " org.apache.spark.SparkContext source: " in line]

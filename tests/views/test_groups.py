@@ -9,7 +9,8 @@ from kseg.errors import KsegError
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import consumer_offsets
 from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.views.groups import AssignedTasks, AssignedTopic, Group, read_groups
+from kseg.views.group import AssignedTasks, AssignedTopic, Group
+from kseg.views.groups import read_groups
 from tests import golden
 from tests.golden import GoldenCase
 from tests.kernel.made import BatchHeader, batch

@@ -101,7 +101,11 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ({"type": "x"}, "line 2: type is 'x'; it can be batch, record, damage, summary, commit, abort"),
         ({**BATCH, "magic": 3}, "line 2: magic is 3, not from 0 to 2"),
         ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, not from -32768 to 32767"),
-        (BATCH, "line 2: the batch counts 1 records, 0 follow"),
+        (
+            BATCH,
+            "line 2: the batch counts 1 records, 0 follow: the input was cut off,"
+            " or a selection was printed with -q, without the summary that ends it",
+        ),
         (
             {"valeu": "v"},
             "line 2: 'valeu' isn't a field of a record: there are offset, timestamp, key, keyBase64, value, "

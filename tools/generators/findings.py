@@ -1,30 +1,46 @@
-"""docs/findings.md: what `kseg verify` finds, from its table."""
+"""docs/findings.md: what `kseg verify` and `kseg doctor` find, from their tables."""
 
-from kseg.log.verify.finding_kinds import FINDINGS, Severity
+from collections.abc import Mapping
 
-INTRODUCTION = """# What `kseg verify` finds
+from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.views.doctor.kinds import OWN
+
+INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
 
 Errors and warnings make the exit status 1. Notes don't: they are counted, and `-v` lists them. An entry of this page is
-printed by `kseg verify --explain ID`.
+printed by `kseg verify --explain ID`, or by `kseg doctor --explain ID`.
 
-Each next step was tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
+`kseg doctor` makes the same findings, and has some of its own, which stand last. It groups them by kind, the most
+urgent first, and prints the next command for each; these commands change nothing by themselves.
+
+Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the table in `kseg/log/verify/finding_kinds.py`: edit that.
+`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py` and
+`kseg/views/doctor/kinds.py`: edit these.
+"""
+_OWN = """## Of `kseg doctor` alone
+
+The time that counts is the clock's, or that of a file that was written later; `--now` gives another. A time is taken
+for seconds, microseconds or nanoseconds if it lies between 2001 and now in that unit.
 """
 
 
 def page() -> str:
-    """All findings, by severity."""
-    return "\n".join([INTRODUCTION, *(section(severity) for severity in Severity)])
+    """All findings, by severity; then those that only the doctor has."""
+    sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
+    return "\n".join([INTRODUCTION, *sections, _OWN, _table(OWN, with_severity=True)])
 
 
-def section(severity: Severity) -> str:
-    """The findings of a severity, a row each."""
-    rows = [
-        f"| `{name}` | {kind.meaning} | {kind.risk} | {kind.next_step} |\n"
-        for name, kind in FINDINGS.items()
-        if kind.severity is severity
-    ]
-    return f"## {severity.capitalize()}s\n\n| id | meaning | risk | next step |\n|---|---|---|---|\n{''.join(rows)}"
+def _of(severity: Severity) -> dict[str, FindingKind]:
+    return {name: kind for name, kind in FINDINGS.items() if kind.severity is severity}
+
+
+def _table(kinds: Mapping[str, FindingKind], *, with_severity: bool = False) -> str:
+    """A row for each kind."""
+    titles = ["id", *(["severity"] if with_severity else []), "meaning", "risk", "next step"]
+    rows = [titles, ["---"] * len(titles)]
+    for name, kind in kinds.items():
+        rows.append([f"`{name}`", *([str(kind.severity)] if with_severity else []), *kind[1:]])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows).replace("| --- ", "|---").replace("|--- |", "|---|")

@@ -6,7 +6,7 @@ Source: LogCleanerManager.cleanableOffsets, LogToClean, Cleaner.groupSegmentsByS
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
+from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP
 from kseg.index.producer_state import ProducerState, ProducerStates
 from kseg.kafka_defaults import (
     DEDUPE_BUFFER_SIZE,
@@ -16,10 +16,25 @@ from kseg.kafka_defaults import (
     SEGMENT_BYTES,
     SEGMENT_INDEX_BYTES,
 )
+from kseg.log.partition.cleaning import (
+    CleanerStop,
+    CleaningSettings,
+    DirtySegment,
+    LogOffsets,
+    OldestTransaction,
+    cleaning_of,
+)
 from kseg.log.partition.listing import ListingSettings, list_partition
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.partition.side_files import states_at
+
+_WHY_ENDS = {
+    CleanerStop.ACTIVE_SEGMENT: "the active segment",
+    CleanerStop.OPEN_TRANSACTION: "an open transaction",
+    CleanerStop.HIGH_WATERMARK: "the high watermark",
+    CleanerStop.MIN_COMPACTION_LAG: "min.compaction.lag.ms",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,47 +76,46 @@ def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Clean
     It ends before the active segment, the segment of the last stable offset or of the high watermark, and the first
     one with a record younger than min.compaction.lag.ms. Raises KsegError if a file can't be read.
     """
-    states = states_at(partition, partition.read_log_end_offset())
-    first_dirty = _first_dirty(partition, settings)
-    ends = [*_stable_ends(partition, states), *_lag_ends(partition, settings, first_dirty)]
-    end_offset, why_ends = min(ends, default=(first_dirty, "there are no segments"))
+    log_end = partition.read_log_end_offset()
+    states = states_at(partition, log_end)
+    wanted = CleaningSettings(settings.now_ms, min_compaction_lag_ms=settings.min_compaction_lag_ms)
+    cleaning = cleaning_of(_segments(partition, settings), _offsets(partition, settings, states, log_end), wanted)
     producers = {state.producer_id: state for state in states.producers.values() if not _is_expired(state, settings)}
-    return CleaningPlan(first_dirty, max(end_offset, first_dirty), why_ends, producers, states)
+    if cleaning is None:
+        start = partition.log_start_offset()
+        return CleaningPlan(start, start, "there are no segments", producers, states)
+    end_offset = max(cleaning.end_offset, cleaning.first_dirty)
+    return CleaningPlan(cleaning.first_dirty, end_offset, _WHY_ENDS[cleaning.stop], producers, states)
 
 
-def _first_dirty(partition: PartitionLog, settings: CompactSettings) -> int:
-    start = partition.log_start_offset()
-    if settings.first_dirty_offset is not None:
-        return max(settings.first_dirty_offset, start)
-    checkpoint = partition.checkpoints().clean_offset
-    is_usable = checkpoint is not None and start <= checkpoint <= partition.read_log_end_offset()
-    return checkpoint if checkpoint is not None and is_usable else start
-
-
-def _stable_ends(partition: PartitionLog, states: ProducerStates) -> Iterator[tuple[int, str]]:
-    active = partition.active_segment
-    if active is None:
-        return
-    yield active.base_offset, "the active segment"
+def _offsets(partition: PartitionLog, settings: CompactSettings, states: ProducerStates, log_end: int) -> LogOffsets:
+    start, known = partition.log_start_offset(), partition.checkpoints()
+    wanted = settings.first_dirty_offset
     open_from = min(states.open_transactions.values(), default=None)
-    high_watermark = partition.checkpoints().high_watermark
-    for offset, reason in ((open_from, "an open transaction"), (high_watermark, "the high watermark")):
-        if offset is not None:
-            yield (partition.floor_segment(offset) or partition.segments[0]).base_offset, reason
+    return LogOffsets(
+        start,
+        log_end,
+        known.clean_offset if wanted is None else min(max(wanted, start), log_end),
+        known.high_watermark,
+        None if open_from is None else OldestTransaction(open_from),
+    )
 
 
-def _lag_ends(partition: PartitionLog, settings: CompactSettings, first_dirty: int) -> Iterator[tuple[int, str]]:
-    """The first dirty segment whose largest time is within the lag."""
+def _segments(partition: PartitionLog, settings: CompactSettings) -> list[DirtySegment]:
+    """The segments; their times are read only if they matter."""
     if settings.min_compaction_lag_ms <= 0:
-        return
-    first_slot = partition.floor_slot(first_dirty) or 0
+        return [DirtySegment(each.base_offset, each.size, NO_TIMESTAMP, NO_TIMESTAMP) for each in partition.segments]
     modified = {segment.base_offset: segment.log.modified_ms for segment in partition.segments if segment.log}
-    listing = list_partition(partition, ListingSettings(RetentionSettings(settings.now_ms)))
-    for row in listing.segments[first_slot:-1]:
-        largest = row.largest_timestamp if row.largest_timestamp >= 0 else modified[row.base_offset]
-        if largest > settings.now_ms - settings.min_compaction_lag_ms:
-            yield row.base_offset, "min.compaction.lag.ms"
-            return
+    rows = list_partition(partition, ListingSettings(RetentionSettings(settings.now_ms))).segments
+    return [
+        DirtySegment(
+            row.base_offset,
+            row.size,
+            row.largest_timestamp if row.largest_timestamp >= 0 else modified[row.base_offset],
+            NO_TIMESTAMP,
+        )
+        for row in rows
+    ]
 
 
 def _is_expired(state: ProducerState, settings: CompactSettings) -> bool:

@@ -10,11 +10,10 @@ from functools import cache
 from hashlib import md5
 
 from kseg import kernel
+from kseg.kafka_defaults import LOAD_FACTOR
 from kseg.kernel.cleaning_contract import ENTRY_SIZE, OffsetTable
 from kseg.system.exported_functions import exported_addresses
 
-LOAD_FACTOR = 0.9
-"""`log.cleaner.io.buffer.load.factor`: how full the table may become."""
 _MD5, _SINCE_3_0 = "MD5", "OPENSSL_version_major"
 """Of libcrypto. In FIPS mode, MD5 ends the process before 3.0."""
 

@@ -18,8 +18,17 @@ from kseg.index.producer_state import ProducerState, ProducerStates, read_end_ma
 from kseg.index.time_index import TimeIndex
 from kseg.kafka_defaults import UNLIMITED
 from kseg.kernel.fold_contract import Event
+from kseg.log.partition.cleaning import (
+    Cleaning,
+    CleaningSettings,
+    DirtySegment,
+    LogOffsets,
+    OldestTransaction,
+    cleaning_of,
+)
 from kseg.log.partition.metadata_retention import metadata_log_start
 from kseg.log.partition.partition_log import (
+    CHECKPOINT_OF_FIELD,
     COMPACTED_TOPICS,
     METADATA_TOPIC,
     IndexEnd,
@@ -58,7 +67,8 @@ class SegmentListing(NamedTuple):
     last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
     codecs, magics: of all batches that were read. index_health: "ok", or what is wrong. These are None unless every
     header was read: records, batches, ratio (decompressed bytes by stored ones, for compressed batches), producer_ids,
-    open_transactions. aborted_transactions: entries of the transaction index. selected: what is selected in the
+    open_transactions, first_open_offset (of the oldest of these). aborted_transactions: entries of the transaction
+    index. damage_position: of the first damage that was met, None if none was. selected: what is selected in the
     segment, None without a selection. cached_size: bytes of the log in the page cache before it was read, None if not
     asked for or if the system doesn't say.
     """
@@ -79,6 +89,8 @@ class SegmentListing(NamedTuple):
     ratio: float | None = None
     producer_ids: tuple[int, ...] | None = None
     open_transactions: int | None = None
+    first_open_offset: int | None = None
+    damage_position: int | None = None
     rolled: Rolled = Rolled.UNKNOWN
     retention: Retention | None = None
     selected: SelectedSums | None = None
@@ -90,7 +102,9 @@ class PartitionListing:
     """A partition's line, and its segments'.
 
     problems: files that can't be read, in words. Values that neither the log directory nor the partition's small files
-    have are None. tier: the remote tier, if it has one; then the log may start below the first segment.
+    have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: what
+    the log cleaner would do, None if it has nothing to do with the topic. cleaned_by_ms: when the checkpoint that tells
+    what is clean was written: later the cleaner has cleaned no partition of this log directory.
     """
 
     partition: PartitionLog
@@ -101,6 +115,8 @@ class PartitionListing:
     leader_epoch: int | None = None
     problems: tuple[str, ...] = ()
     tier: RemoteTier | None = None
+    cleaning: Cleaning | None = None
+    cleaned_by_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -116,6 +132,16 @@ class PartitionListing:
     def size(self) -> int:
         """Bytes of all logs."""
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def last_offset(self) -> int | None:
+        """The last offset; None if there is none."""
+        return self.log_end_offset - 1 if self.log_end_offset > self.log_start_offset else None
+
+    @property
+    def segments_to_delete(self) -> list[SegmentListing]:
+        """Those that retention would delete."""
+        return [each for each in self.segments if each.retention is not None and each.retention.is_deletion]
 
     @property
     def largest_timestamp(self) -> int:
@@ -140,7 +166,8 @@ class PartitionListing:
 class ListingSettings:
     """How to list: every header or a quick look; which settings of the topics to use.
 
-    cache: say how much of the logs is in the page cache. keep_cache: leave there what is read.
+    cleaning: None for a topic that isn't compacted. cache: say how much of the logs is in the page cache. keep_cache:
+    leave there what is read.
     """
 
     retention: RetentionSettings
@@ -148,6 +175,7 @@ class ListingSettings:
     deep: bool = False
     cache: bool = False
     keep_cache: bool = True
+    cleaning: CleaningSettings | None = None
 
 
 def list_partition(
@@ -170,8 +198,13 @@ def list_partition(
     firsts = [first for _, _, first in listed]
     rolled = [_why_rolled(row, *ends, settings.roll) for row, ends in zip(rows, pairwise(firsts), strict=False)]
     rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
+    segments = [segment for segment, _, _ in listed]
     if partition.state is None and partition.topic not in COMPACTED_TOPICS:
-        rows = _with_retention(partition, [segment for segment, _, _ in listed], rows, settings.retention, end)
+        rows = _with_retention(partition, segments, rows, settings.retention, end)
+    cleaning = None
+    if settings.cleaning is not None:
+        dirty = [_dirty_segment(*each) for each in zip(segments, rows, firsts, strict=True)]
+        cleaning = cleaning_of(dirty, _log_offsets(partition, rows, end), settings.cleaning)
     return PartitionListing(
         partition,
         tuple(rows),
@@ -180,6 +213,8 @@ def list_partition(
         _topic_id(partition, problems),
         _leader_epoch(partition, problems),
         tuple(problems),
+        cleaning=cleaning,
+        cleaned_by_ms=None if cleaning is None else _cleaned_by_ms(partition),
     )
 
 
@@ -250,6 +285,7 @@ def _glance(
         time_index_entries=time_entries,
         index_health="; ".join(health) or "ok",
         aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
+        damage_position=None if tail.damage is None else tail.damage.position,
     )
 
 
@@ -290,11 +326,14 @@ def _read_headers(
 ) -> SegmentListing:
     """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
     stops = corrections = stored = whole = 0
+    damage_position = row.damage_position
     magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
     fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.COMPRESSED, in_segment)
     with segment.open_log(keep_cache=keep_cache) as log_file:
         bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
         for item in header_runs(log_file):
+            if isinstance(item, Damage) and (damage_position is None or item.position < damage_position):
+                damage_position = item.position
             for header, _ in () if isinstance(item, Damage) else events(fold, item):
                 stops += 1
                 magics.add(header.magic)
@@ -318,6 +357,8 @@ def _read_headers(
         ratio=whole / stored if stored else None,
         producer_ids=tuple(sorted(producer_ids)),
         open_transactions=len(states.open_transactions),
+        first_open_offset=min(states.open_transactions.values(), default=None),
+        damage_position=damage_position,
     )
 
 
@@ -384,6 +425,52 @@ def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:
     if row.largest_timestamp >= 0 or segment.log is None:
         return row.largest_timestamp
     return segment.log.modified_ms
+
+
+def _dirty_segment(segment: SegmentFiles, row: SegmentListing, first: BatchHeader | None) -> DirtySegment:
+    return DirtySegment(
+        row.base_offset,
+        row.size,
+        _time_for_retention(segment, row),
+        NO_TIMESTAMP if first is None else first.max_timestamp,
+        row.damage_position,
+        row.records,
+    )
+
+
+def _log_offsets(partition: PartitionLog, rows: list[SegmentListing], end: int) -> LogOffsets:
+    known = partition.checkpoints()
+    open_transaction = _open_transaction(partition, rows, end)
+    return LogOffsets(partition.log_start_offset(), end, known.clean_offset, known.high_watermark, open_transaction)
+
+
+def _open_transaction(partition: PartitionLog, rows: list[SegmentListing], end: int) -> OldestTransaction | None:
+    """The oldest open transaction, as all headers tell or, if they weren't read, the newest producer snapshot.
+
+    If a snapshot tells of none, there is none before the active segment, where the cleaner stops anyhow. Of one in it
+    nothing tells whether it has ended since, unless the log ends there.
+    """
+    if len(rows) < 2 or all(max(row.magics, default=0) < 2 for row in rows):
+        return None
+    if rows[-1].open_transactions is not None:
+        first = rows[-1].first_open_offset
+        return None if first is None else OldestTransaction(first)
+    newest = max((offset for offset in partition.snapshots if offset <= end), default=-1)
+    states = partition.read_producer_states(newest) if newest >= rows[-1].base_offset else None
+    if states is None:
+        return OldestTransaction(partition.log_start_offset(), is_certain=False)
+    first = min(states.open_transactions.values(), default=None)
+    return None if first is None else OldestTransaction(first, is_certain=newest == end)
+
+
+def _cleaned_by_ms(partition: PartitionLog) -> int | None:
+    """When the cleaner's checkpoint was written; None if the partition isn't in it."""
+    if partition.checkpoints().clean_offset is None:
+        return None
+    try:
+        return (partition.log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).stat().st_mtime_ns // 1_000_000
+    except OSError:  # it has gone meanwhile
+        return None
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:

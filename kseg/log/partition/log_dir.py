@@ -159,7 +159,8 @@ def find_partitions(
 ) -> Iterator[PartitionLog]:
     """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
 
-    A Kafka file stands for its directory. The same topic may be on several disks.
+    A Kafka file stands for its directory. The same topic may be on several disks. A directory that several paths mean
+    comes once.
 
     Args:
         paths: where to look.
@@ -171,17 +172,18 @@ def find_partitions(
             partitions can't be listed.
         NoSuchPartitionError: if there are partitions, but none of those that are meant; this isn't for `refuse`.
     """
-    paths, has_any = list(paths), False
+    paths, seen = list(paths), set[Path]()
     for path in paths:
         try:
             for partition in partitions_at(path, refuse, choice):
-                has_any = True
-                yield partition
+                if partition.path not in seen:
+                    seen.add(partition.path)
+                    yield partition
         except OpenError as error:
             if refuse is None:
                 raise
             refuse(error)
-    if not has_any:
+    if not seen:
         require_choice(paths, choice)
 
 
@@ -248,7 +250,8 @@ def _one_or_replicas(
     paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None, choice: PartitionChoice
 ) -> list[PartitionLog]:
     given = list(paths)
-    found = [place for path in given for place in partitions_at(path, refuse, choice)]
+    places = (place for path in given for place in partitions_at(path, refuse, choice))
+    found = list({place.path: place for place in places}.values())
     count = len({(place.topic or place.path, place.partition) for place in found})
     if count > 1:
         where = given[0] if len(given) == 1 else None

@@ -46,11 +46,14 @@ class PartitionChoice(NamedTuple):
         name = parse_partition_directory(own)
         return self.takes(own, None) if name is None else self.takes(name.topic, name.partition)
 
+    def arguments(self) -> list[str]:
+        """The options that ask for it, as a command line has them."""
+        topics = [argument for topic in self.topics for argument in ("--topic", topic)]
+        return [*topics, "--partition", ",".join(map(_range_text, self.numbers))] if self.numbers else topics
+
     def __str__(self) -> str:
-        """The options that ask for it."""
-        topics = [f"--topic {topic}" for topic in self.topics]
-        numbers = ",".join(map(_range_text, self.numbers))
-        return " ".join([*topics, f"--partition {numbers}"] if numbers else topics)
+        """The same as one text."""
+        return " ".join(self.arguments())
 
 
 EVERY_PARTITION = PartitionChoice()

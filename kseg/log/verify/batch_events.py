@@ -1,6 +1,6 @@
 """The batches of a log in which something happens that `verify` judges; a fold passes the others."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from kseg.kernel.fold_contract import Event, HeaderFold
@@ -37,15 +37,19 @@ class Watcher(Protocol):
         """Takes over what the fold has passed."""
 
 
-def eventful_batches(log_file: LogFile, fold: HeaderFold, watcher: Watcher) -> Iterator[CheckedBatch | Damage]:
+def eventful_batches(
+    log_file: LogFile, fold: HeaderFold, watcher: Watcher, on_slice: Callable[[Slice], None] | None = None
+) -> Iterator[CheckedBatch | Damage]:
     """Damages, and batches in which something happens, in file order; and some of those after them.
 
-    The fold has passed all batches before. Whoever takes a batch adds it to the fold.
+    The fold has passed all batches before. Whoever takes a batch adds it to the fold. `on_slice` takes what is read.
     """
     for item in with_bodies(log_file.runs(), log_file.stored_size):
         if isinstance(item, Damage):
             yield item
         else:
+            if on_slice is not None:
+                on_slice(item)
             yield from _eventful_rows(log_file, item, fold, watcher)
 
 

@@ -1,5 +1,6 @@
 """What `verify` can find: each finding's id, severity, meaning, risk and next step, in one table."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -350,8 +351,10 @@ FINDINGS: dict[str, FindingKind] = {
     "leftover-directory": FindingKind(
         _NOTE,
         "This partition is about to be deleted, is being moved between disks, or isn't assigned to the broker.",
-        "None: the broker deletes it or continues to move it.",
-        "Nothing.",
+        "None: the broker deletes what ends in `-delete`, and goes on moving what ends in `-future`. It keeps what ends"
+        " in `-stray`, which takes its space until somebody deletes it.",
+        "Nothing. A `-stray` one you can delete while the broker is down, if the partition's replicas are complete on"
+        " other brokers or disks, or if its topic is gone for good.",
     ),
     "unreadable-text": FindingKind(
         _ERROR,
@@ -407,7 +410,11 @@ def explained(name: str) -> str:
     """What `--explain` prints of a finding, or of `all`: meaning, risk, next step. Raises UsageError for others."""
     if name != "all" and name not in FINDINGS:
         raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(FINDINGS)}")
-    kinds = FINDINGS if name == "all" else {name: FINDINGS[name]}
+    return explanation(FINDINGS if name == "all" else {name: FINDINGS[name]})
+
+
+def explanation(kinds: Mapping[str, FindingKind]) -> str:
+    """What people read of kinds: meaning, risk, next step."""
     return "\n".join(
         f"{each} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
         for each, kind in kinds.items()

@@ -1,6 +1,6 @@
 """`verify`: every check of a partition's files in one pass over its logs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +14,6 @@ from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.log_dir import LogDir
-from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import CheckedBatch, checked_batches
@@ -40,6 +38,7 @@ from kseg.log.verify.checks_of_state import (
 from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
+from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.selection import EVERYTHING, Selection
@@ -66,12 +65,24 @@ class Verified:
         return not any(finding.counts for finding in self.findings)
 
 
+OnSlice = Callable[[SegmentFiles, Slice], None]
+"""Takes a segment, and batches of its log that were read."""
+
+
 def verify_partition(
-    partition: PartitionLog, *, keep_cache: bool = False, on_read: Callable[[int], None] | None = None
+    partition: PartitionLog,
+    *,
+    keep_cache: bool = False,
+    on_read: Callable[[int], None] | None = None,
+    on_slice: OnSlice | None = None,
 ) -> Verified:
     """All findings in a partition.
 
-    `keep_cache`: leave what was read in the page cache. `on_read` takes the size of each log that was read.
+    Args:
+        partition: which one.
+        keep_cache: leave what was read in the page cache.
+        on_read: takes the size of each log that was read.
+        on_slice: takes the batches while they are read, for who wants to know something else about them.
     """
     findings = Findings()
     problems: list[KsegError] = []
@@ -81,7 +92,8 @@ def verify_partition(
         log.begin(number)
         producers.begin(segment)
         try:
-            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+            see = None if on_slice is None else partial(on_slice, segment)
+            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache, on_slice=see)
         except OpenError as error:
             log.pass_over()
             producers.pass_over()
@@ -186,6 +198,7 @@ def _check_segment(
     findings: Findings,
     *,
     keep_cache: bool,
+    on_slice: Callable[[Slice], None] | None = None,
 ) -> None:
     is_closed = segment is not partition.segments[-1]
     with ExitStack() as stack:
@@ -193,7 +206,7 @@ def _check_segment(
         indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)
         log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
         checks = _SegmentChecks(log, producers, indexes)
-        for item in eventful_batches(log_file, log.fold, checks):
+        for item in eventful_batches(log_file, log.fold, checks, on_slice):
             if isinstance(item, Damage):
                 checks.take_damage(item)
             else:
@@ -277,21 +290,23 @@ def verify_paths(
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
         on_read: called with how many bytes of logs were read since the last call.
     """
-    for path, findings in _verify_log_dirs(plan.chosen_log_dirs if selection.is_everything else (), plan.choice):
-        yield Verified(path, tuple(findings.all(is_compacted=False)))
+    if selection.is_everything:
+        yield from verify_log_dirs(plan)
     work = partial(_verify, selection, keep_cache)
     with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
         for _, verified in results:
             yield verified
 
 
-def _verify_log_dirs(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> Iterator[tuple[Path, Findings]]:
+def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
+    """What was found in log directories as such: their own files, and partitions that are in two of them."""
+    log_dirs = plan.chosen_log_dirs
     for number, log_dir in enumerate(log_dirs):
         findings = Findings()
         if number == 0:
-            check_disks(log_dirs, findings, choice)
+            check_disks(log_dirs, findings, plan.choice)
         check_log_dir(log_dir, findings)
-        yield log_dir.path, findings
+        yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
 
 
 def _cost_of(order: Order) -> int:

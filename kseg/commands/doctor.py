@@ -1,0 +1,104 @@
+"""`kseg doctor`: what is wrong with a broker's directories, the worst first."""
+
+from pathlib import Path
+
+import click
+
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import (
+    color_option,
+    gentle_options,
+    now_option,
+    output_option,
+    paths_argument,
+    processes_beside_others,
+    processes_option,
+    progress_option,
+    quiet_option,
+    zone_option,
+)
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
+from kseg.output.stdout import flush_stdout
+from kseg.output.talk import note_unless
+from kseg.times import parse_zone, time_or_none
+from kseg.views.doctor.check_up import CheckUpInWork
+from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
+from kseg.views.doctor.page import DoctorReport, write_kinds
+
+
+@click.command()
+@paths_argument
+@click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@partition_options
+@click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
+@now_option
+@zone_option
+@click.option("-v", "--verbose", is_flag=True, help="Name every place, all topics, and the notes that need nothing.")
+@output_option("text", "json")
+@processes_option
+@gentle_options
+@color_option
+@progress_option
+@quiet_option
+@reads_archives("paths")
+@click.pass_context
+def doctor(
+    command: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    explain: str | None,
+    choice: PartitionChoice,
+    quick: bool,
+    now: str | None,
+    zone: str,
+    verbose: bool,
+    output: str,
+    processes: int | None,
+    keep_cache: bool,
+    gentle: bool,
+    color: bool | None,
+    progress: bool | None,
+    quiet: bool,
+) -> None:
+    """Say on one page what is wrong with a broker's directories, the worst first, each with the next command to run.
+
+    \b
+    Examples:
+      kseg doctor kafka-logs/
+      kseg doctor disk1/ disk2/ --quick
+      kseg doctor kafka-logs/ -o json | jq -r 'select(.severity == "error") | .command'
+      kseg doctor --explain torn-tail
+
+    PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
+    the current directory. `doctor` makes all checks of `kseg verify`, judges open transactions by their coordinators
+    as `kseg txns` does, and looks for times that are in the future, or in seconds, microseconds or nanoseconds instead
+    of milliseconds: who wrote them, and which segments retention keeps or deletes for them. It shows what fills the
+    disk, what retention would delete now, and what is left over from deletions, moves and cleanings.
+
+    It reads every byte of the logs, once. --quick reads what `kseg ls` reads, so it can't see damage within logs,
+    open transactions, or who wrote a time. The commands that it prints change nothing by themselves.
+
+    Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings.
+    """
+    if explain is not None:
+        write_kinds(explain)
+        return
+    processes = processes_beside_others(processes, gentle=gentle)
+    refuse, note, place = Refusals(), note_unless(quiet=quiet), parse_zone(zone)
+    settings = ExaminationSettings(time_or_none(now, place), is_quick=quick, keep_cache=keep_cache)
+    plan = plan_examination(paths, refuse, choice)
+    found = CheckUpInWork(plan, is_quick=quick, zone=place)
+    report = DoctorReport(output, found.result, verbose=verbose, color=color)
+    with report, ProgressBar.before_output(progress) as bar:
+        on_read = bar.counting("doctor", plan.size)
+        unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
+        for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):
+            found.take(examined)
+            for problem in examined.verified.problems:
+                refuse(problem)
+        report.is_complete = not refuse.status
+    flush_stdout()
+    command.exit(max(refuse.status, int(not found.result().is_well)))

@@ -1,0 +1,234 @@
+"""Puts together what partitions, log directories and disks tell: a list of troubles, the worst first."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
+
+from kseg.archive.shown_paths import shown
+from kseg.formats.names import SUFFIXES, FileKind, parse_file_name, parse_partition_directory
+from kseg.log.partition.listing import PartitionListing
+from kseg.log.partition.log_dir import META_PROPERTIES, LogDir
+from kseg.log.partition.partition_log import METADATA_TOPIC
+from kseg.log.partition.roll import Retention
+from kseg.log.verify.findings import Finding
+from kseg.log.verify.verification_plan import VerificationPlan
+from kseg.log.verify.verify import Verified, verify_log_dirs
+from kseg.views.doctor.clocks import effect, suspect_sentence, time_or_year
+from kseg.views.doctor.disks import disk_troubles, disks_of
+from kseg.views.doctor.examination import Examined
+from kseg.views.doctor.kinds import CARE
+from kseg.views.doctor.next_steps import Place, command_line
+from kseg.views.doctor.suspect_times import AHEAD_MS, SuspectTimes
+from kseg.views.doctor.trouble import CheckUp, TopicUse, Trouble, badness
+from kseg.views.judged_findings import FindingsJudge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
+_WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transaction"})
+_NUMBER = re.compile("[+-]?[0-9]+")
+_ALLOWED = frozenset({"remote-log-index-cache"})
+"""Directories that a broker itself makes in a log directory. Source: LogManager.loadLogs."""
+
+
+class CheckUpInWork:
+    """Takes partitions as they are examined; at any time gives what is known so far."""
+
+    def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
+        """Looks at log directories and their disks. `is_quick` is only told on; `zone`: of times in sentences."""
+        self._zone = zone
+        self._is_quick = is_quick
+        self._judge = FindingsJudge(plan)
+        self._log_dirs = tuple(log_dir.path for log_dir in plan.log_dirs)
+        self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
+        self._troubles: list[Trouble] = []
+        self._topics: dict[str, TopicUse] = {}
+        self._due: dict[tuple[Path, bool], _Due] = {}
+        self._behind: tuple[int, int, Path] | None = None
+        self._partitions = self._size = self._read = 0
+        self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
+        for trouble in disk_troubles(self.disks):
+            self._add(trouble)
+        for verified in verify_log_dirs(plan):
+            self._take_findings(verified, None)
+        for log_dir in plan.log_dirs if plan.choice.is_everything else ():
+            self._take_foreign(log_dir)
+
+    def take(self, found: Examined) -> None:
+        """Takes a partition."""
+        self._partitions += 1
+        self._read += found.verified.size
+        verified = self._judge.judged(found.verified)
+        self._take_findings(verified, found.listing)
+        if found.listing is None:
+            return
+        self._take_use(found, found.listing)
+        for suspect in found.suspects:
+            self._take_suspect(found, found.listing, suspect)
+        if found.newest_ms == found.judged_ms:
+            self._take_newest(found)
+        partition = found.listing.partition
+        if not partition.has_content and partition.state is None and not verified.findings:
+            self._add(Trouble("empty-directory", partition.path, "there is nothing of a log in it"), found.listing)
+
+    def result(self) -> CheckUp:
+        """All that is known so far."""
+        ends = [*self._due_troubles(), *self._clock_troubles()]
+        troubles = sorted([*self._troubles, *map(self._with_command, ends)], key=badness)
+        topics = sorted(self._topics.values(), key=lambda use: (-use.size, use.topic))
+        return CheckUp(
+            tuple(troubles), self.disks, tuple(topics), self._partitions, self._size, self._read, self._is_quick
+        )
+
+    # --- findings ----------------------------------------------------------------------------------------------------
+
+    def _take_findings(self, verified: Verified, listing: PartitionListing | None) -> None:
+        for finding in verified.findings:
+            self._add(_of_finding(finding, listing), listing)
+
+    def _add(self, trouble: Trouble, listing: PartitionListing | None = None) -> None:
+        self._troubles.append(self._with_command(trouble, listing))
+
+    def _with_command(self, trouble: Trouble, listing: PartitionListing | None = None) -> Trouble:
+        partition = None if listing is None else listing.partition
+        home = trouble.file if partition is None else partition.log_dir
+        words = CARE[trouble.id](
+            Place(
+                trouble.id,
+                trouble.file,
+                None if partition is None else partition.path,
+                self._log_dirs,
+                None if partition is None else partition.topic,
+                trouble.producer_id,
+                trouble.first_offset,
+                trouble.last_offset,
+                has_log=partition is None or bool(partition.segments),
+                was_stopped_cleanly=(home / CLEAN_SHUTDOWN).exists(),
+            )
+        )
+        line = None if words is None else command_line(words)
+        if partition is None:
+            return replace(trouble, command=line)
+        return replace(trouble, topic=partition.topic, partition=partition.partition, command=line)
+
+    def _take_foreign(self, log_dir: LogDir) -> None:
+        """Directories at which a broker refuses to start; a controller looks at its own partition alone."""
+        names = [parse_partition_directory(path) for path in log_dir.directories]
+        has_topics = any(name is not None and name.topic != METADATA_TOPIC for name in names)
+        if not has_topics or not (log_dir.path / META_PROPERTIES).exists():
+            return
+        with os.scandir(log_dir.path) as entries:
+            foreign = sorted(entry.name for entry in entries if entry.is_dir() and _is_refused(entry.name))
+        for name in foreign:
+            self._add(Trouble("foreign-directory", log_dir.path / name, "its name isn't a topic and a number"))
+
+    # --- times and sizes ---------------------------------------------------------------------------------------------
+
+    def _take_suspect(self, found: Examined, listing: PartitionListing, suspect: SuspectTimes) -> None:
+        does, size = effect(found, suspect, self._zone)
+        self._add(
+            Trouble(
+                suspect.id,
+                suspect.file,
+                suspect_sentence(suspect, self._zone) + (f"; {does}" if does else ""),
+                suspect.position,
+                suspect.first_offset,
+                suspect.last_offset,
+                producer_id=suspect.author.producer_id,
+                size=size,
+            ),
+            listing,
+        )
+
+    def _take_use(self, found: Examined, listing: PartitionListing) -> None:
+        self._size += listing.size
+        if listing.partition.state is not None:
+            return
+        use = self._topics.setdefault(listing.topic, TopicUse(listing.topic))
+        use.partitions += 1
+        use.segments += len(listing.segments)
+        use.size += listing.size
+        for row in listing.segments:
+            if row.retention is None or not row.retention.is_deletion:
+                continue
+            use.due += row.size
+            is_told = found.has_own_time or row.retention is not Retention.DELETE_TIME
+            home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
+            self._due.setdefault((home, is_told), _Due()).add(listing.topic, row.size)
+
+    def _due_troubles(self) -> Iterator[Trouble]:
+        for (home, is_told), due in self._due.items():
+            yield Trouble("retention-due", home, due.sentence(is_told=is_told), size=due.size)
+
+    def _take_newest(self, found: Examined) -> None:
+        """A partition whose newest file was written later than this machine says that it is."""
+        if found.newest_ms > found.began_ms + AHEAD_MS and (self._behind is None or found.newest_ms > self._behind[0]):
+            self._behind = found.newest_ms, found.began_ms, found.verified.path
+
+    def _clock_troubles(self) -> Iterator[Trouble]:
+        if self._behind is not None:
+            newest, clock, path = self._behind
+            sentence = (
+                f"written at {time_or_year(newest, self._zone)}, but here it is {time_or_year(clock, self._zone)}"
+            )
+            yield Trouble("clock-behind", path, sentence)
+
+
+class _Due:
+    """What retention would delete in a log directory."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._segments: Counter[str] = Counter()
+
+    def add(self, topic: str, size: int) -> None:
+        """Takes a segment."""
+        self.size += size
+        self._segments[topic] += 1
+
+    def sentence(self, *, is_told: bool) -> str:
+        """How much, of how many topics, and by which rule."""
+        count, topics = self._segments.total(), len(self._segments)
+        counted = (
+            f"{count} segment{'' if count == 1 else 's'} of {topics} topic{'' if topics == 1 else 's'},"
+            f" {self.size} bytes,"
+        )
+        if is_told:
+            return f"{counted} are past their topics' retention or below the log start offset"
+        return f"{counted} are older than Kafka's default retention; no retention of their own is known here"
+
+
+def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
+    size, variant, held_back = None, None, None
+    if listing is not None and finding.id == "leftover-directory":
+        size, variant = listing.size, f"-{listing.partition.state}"
+    elif listing is not None and finding.id == "leftover-file":
+        sizes = {file.path: file.size for file in listing.partition.leftovers}
+        size, variant = sizes.get(finding.file), parse_file_name(finding.file).suffix
+        assert variant in SUFFIXES
+    elif listing is not None and finding.id in _WAITING and finding.first_offset is not None:
+        held_back = max(listing.log_end_offset - finding.first_offset, 0)
+    return Trouble(
+        finding.id,
+        finding.file,
+        finding.sentence,
+        finding.position,
+        finding.first_offset,
+        finding.last_offset,
+        size=size,
+        held_back=held_back,
+        variant=variant,
+    )
+
+
+def _is_refused(name: str) -> bool:
+    """Whether a broker refuses a directory's name. Source: UnifiedLog.parseTopicPartitionName."""
+    if name in _ALLOWED or parse_partition_directory(name) is not None:
+        return False
+    topic, dash, number = name.rpartition("-")
+    return not dash or not topic or _NUMBER.fullmatch(number) is None

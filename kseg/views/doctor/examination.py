@@ -1,0 +1,205 @@
+"""Reads the partitions of some directories once each: checks, times, sizes and retention come out of it together."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import OpenError, UnreadableError
+from kseg.formats.codes import DamageKind
+from kseg.formats.names import KINDS_BESIDE, parse_file_name
+from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
+from kseg.log.partition.log_dir import NoPartitionError, Refuse, is_of_partition
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
+from kseg.log.partition.partition_log import PartitionLog, read_tail
+from kseg.log.partition.roll import RetentionSettings
+from kseg.log.verify.findings import Finding
+from kseg.log.verify.quick_checks import verify_quickly
+from kseg.log.verify.verification_plan import NothingToVerifyError, Order, VerificationPlan, plan_verification
+from kseg.log.verify.verify import Verified, verify_partition
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.times import now_ms
+from kseg.views.doctor.suspect_times import SuspectTimes, TimesWatch, suspect_segments, unit_of
+from kseg.views.metadata_beside import CHEAP_METADATA, OnUnread
+from kseg.views.topic_retention import TopicRetention
+
+_TORN = str(DamageKind.TORN_TAIL)
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationSettings:
+    """How to examine.
+
+    given_ms: the time to judge by, milliseconds since 1970; None takes the clock's, or that of a file that was written
+    later. is_quick: read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache.
+    """
+
+    given_ms: int | None = None
+    is_quick: bool = False
+    keep_cache: bool = False
+
+
+class Examined(NamedTuple):
+    """What is known of a partition.
+
+    listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
+    judged; has_own_time: whether the topic's own settings tell how long they
+    are kept. newest_ms: when its newest
+    log was written, 0 if it has none; began_ms: what time it was here; judged_ms: by which time all was judged.
+    """
+
+    verified: Verified
+    listing: PartitionListing | None
+    suspects: tuple[SuspectTimes, ...]
+    retention: RetentionSettings
+    has_own_time: bool
+    newest_ms: int
+    began_ms: int
+    judged_ms: int
+
+
+def plan_examination(
+    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> VerificationPlan:
+    """What there is to examine, as `plan_verification` has it, and directories that have single files of a partition.
+
+    `refuse`, `choice` and what is raised are as there.
+    """
+    refused: list[OpenError] = []
+    plan = plan_verification(paths, refused.append, choice)
+    single = []
+    for error in refused:
+        is_empty = isinstance(error, NoPartitionError | NothingToVerifyError) and error.path is not None
+        if is_empty and _has_single_files(path := Path(str(error.path))):
+            directory = path if path.is_dir() else path.parent
+            single.append(Order(directory, None, PartitionLog(directory).size))
+        elif refuse is None:
+            raise error
+        else:
+            refuse(error)
+    return replace(plan, orders=(*plan.orders, *single))
+
+
+def _has_single_files(path: Path) -> bool:
+    """Whether there are files that can be judged without a log beside them."""
+    directory = path if path.is_dir() else path.parent
+    return any(_tells_something(name) for name in os.listdir(directory))  # noqa: PTH208  names will do
+
+
+def _tells_something(name: str) -> bool:
+    """Whether a file can be judged without a log beside it: anything of a partition but what is left over."""
+    found = parse_file_name(name)
+    return found.suffix is None and (is_of_partition(name) or found.kind in KINDS_BESIDE)
+
+
+class _ExaminationOrder(NamedTuple):
+    """A partition to examine, by its topic's retention."""
+
+    order: Order
+    retention: RetentionSettings
+    has_own_time: bool
+
+
+def examine(
+    plan: VerificationPlan,
+    settings: ExaminationSettings,
+    *,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+    on_unread: OnUnread | None = None,
+) -> Iterator[Examined]:
+    """Each partition of a plan, in order.
+
+    Args:
+        plan: what to examine.
+        settings: how.
+        processes: how many share the work, as in `shared_work`.
+        on_read: takes how many bytes of logs were read since the last call.
+        on_unread: takes metadata that are too large for a quick look, or can't be read: retention isn't known then.
+    """
+    cost = _quick_cost if settings.is_quick else _cost
+    work = partial(_examined, settings)
+    orders = _orders(plan, settings, on_unread)
+    with shared_work(work, orders, cost, processes=processes, on_read=on_read) as results:
+        for _, found in results:
+            yield found
+
+
+def _cost(each: _ExaminationOrder) -> int:
+    return each.order.size + SMALLEST_COST
+
+
+def _quick_cost(_: _ExaminationOrder) -> int:
+    return SMALLEST_COST
+
+
+def _orders(
+    plan: VerificationPlan, settings: ExaminationSettings, on_unread: OnUnread | None
+) -> Iterator[_ExaminationOrder]:
+    at = now_ms() if settings.given_ms is None else settings.given_ms
+    largest = CHEAP_METADATA if settings.is_quick else None
+    topics = TopicRetention(RetentionSettings(at), (), largest, on_unread)
+    for order in plan.orders:
+        try:
+            partition = PartitionLog(order.path, order.checkpoints)
+            own = {} if partition.topic is None else topics.beside.topic_settings(partition, partition.topic)
+            has_own = "retention.ms" in own or "local.retention.ms" in own
+            yield _ExaminationOrder(order, topics.of(partition), has_own)
+        except OpenError:  # whoever reads it says so
+            yield _ExaminationOrder(order, RetentionSettings(at), False)
+
+
+def _examined(settings: ExaminationSettings, each: _ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
+    try:
+        yield _examined_partition(PartitionLog(each.order.path, each.order.checkpoints), settings, each, on_read)
+    except OpenError as error:
+        if each.order.path.exists():  # else a broker deleted it meanwhile
+            problem, at = UnreadableError(error.message, error.path), each.retention.now_ms
+            verified = Verified(each.order.path, (), (problem,))
+            yield Examined(verified, None, (), each.retention, each.has_own_time, 0, at, at)
+
+
+def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
+    """The time to judge by: a broker may have written later than when all began, or by a clock ahead of this one."""
+    return max(now_ms(), newest_ms) if settings.given_ms is None else settings.given_ms
+
+
+def _examined_partition(
+    partition: PartitionLog, settings: ExaminationSettings, each: _ExaminationOrder, on_read: OnRead
+) -> Examined:
+    newest_ms = max((segment.log.modified_ms for segment in partition.segments if segment.log), default=0)
+    began_ms = _judged_at(settings, 0)
+    at = _judged_at(settings, newest_ms)
+    retention = replace(each.retention, now_ms=at)
+    watch = TimesWatch(at)
+    if settings.is_quick:
+        verified = verify_quickly(partition, keep_cache=settings.keep_cache)
+    else:
+        verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=watch.take)
+    verified = _without_finished_tail(verified)
+    listing = list_partition(partition, ListingSettings(retention, keep_cache=settings.keep_cache))
+    # What was written while this was read isn't in the future.
+    found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
+    suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
+    return Examined(verified, listing, tuple(suspects), retention, each.has_own_time, newest_ms, began_ms, at)
+
+
+def _without_finished_tail(verified: Verified) -> Verified:
+    """The same without half a batch at the log's end that is whole by now: a broker was writing it."""
+    torn = [finding for finding in verified.findings if finding.id == _TORN]
+    if not torn:
+        return verified
+    again = PartitionLog(verified.path)
+    still = [finding for finding in torn if _is_torn_still(again, finding)]
+    return replace(verified, findings=tuple(each for each in verified.findings if each.id != _TORN or each in still))
+
+
+def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
+    """Whether the log still ends within the batch in which it did; a log that is gone doesn't."""
+    segment = again.active_segment
+    if segment is None or segment.path != finding.file:
+        return any(each.path == finding.file for each in again.segments)
+    damage = read_tail(segment).damage
+    return damage is not None and damage.position == finding.position

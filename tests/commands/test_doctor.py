@@ -1,0 +1,379 @@
+"""`kseg doctor` as its user sees it."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.views.doctor.kinds import CARE, KINDS, OWN
+from tests import golden
+from tests.commands.test_txns import COMPLETE_ABORT, write_coordinator, write_two
+from tests.log import edits
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import kseg
+from tests.terminal import STYLE, in_terminal
+
+DAY = 86_400_000
+NOW = 1_790_000_000_000
+"""September 2026."""
+AT_NOW = ("--now", f"{NOW}ms")
+DAMAGED = "damaged/210-wiped-batch"
+
+
+def batch(offset: int, timestamp: int, producer_id: int = -1) -> NewBatch:
+    return NewBatch([NewRecord(None, b"v", timestamp)], offset, producer_id, 0)
+
+
+def objects(arguments: Sequence[str], directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in kseg(["doctor", "-o", "json", *arguments], directory).stdout.splitlines()]
+
+
+def findings(arguments: Sequence[str], directory: Path) -> dict[str, dict[str, Any]]:
+    """By id; of several the first."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in objects([*AT_NOW, *arguments], directory):
+        if each["type"] == "finding":
+            found.setdefault(each["id"], each)
+    return found
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_verdict_and_the_worst_stand_first(restored: Path) -> None:
+    ran = kseg(["doctor", DAMAGED], restored)
+    lines = ran.stdout.decode().splitlines()
+    assert (ran.status, ran.stderr) == (1, b"")
+    assert lines[0] == "1 error, 0 warnings in 1 partition, 1.1 KiB"
+    assert lines[3] == "error bad-length"
+    assert f"  {DAMAGED}/00000000000000021933.log: at position 237: length field is 0" in "\n".join(lines)
+    assert f"  next: kseg salvage {DAMAGED} --dry-run" in lines
+
+
+def test_some_partitions_alone_are_examined(restored: Path) -> None:
+    found = objects(["logs/2.3.1", "--topic", "v1-*", "--partition", "0"], restored)
+    assert {each["topic"] for each in found if each["type"] == "topic"} <= {"v1-gzip", "v1-plain"}
+    refused = kseg(["doctor", "logs/2.3.1", "--topic", "none"], restored)
+    assert refused.status == 2
+    assert b"no such partition here" in refused.stderr
+
+
+def test_nothing_wrong_is_said(restored: Path) -> None:
+    ran = kseg(["doctor", "logs/3.6.2/plain-1"], restored)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert ran.stdout.startswith(b"nothing is wrong in 1 partition, ")
+
+
+def test_current_directory_is_the_default(restored: Path) -> None:
+    assert b"bad-length" in kseg(["doctor"], restored / DAMAGED).stdout
+
+
+def test_path_that_is_not_there_gets_no_verdict(tmp_path: Path) -> None:
+    ran = kseg(["doctor", "none"], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert b"none: no such file or directory" in ran.stderr
+
+
+def test_others_are_examined_still(restored: Path) -> None:
+    ran = kseg(["doctor", "none", "logs/3.6.2/plain-1"], restored)
+    assert ran.status == 2
+    assert ran.stdout.startswith(b"nothing wrong was found so far in 1 partition")
+
+
+def test_errors_come_before_warnings_and_notes(restored: Path) -> None:
+    severities = [each["severity"] for each in objects(["damaged", "logs/2.4.1-live"], restored) if "severity" in each]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+    assert set(severities) == {"error", "warning", "note"}
+
+
+def test_first_screen_has_colours_and_what_to_do(restored: Path) -> None:
+    text = in_terminal(restored, "doctor", DAMAGED, columns=80)
+    screen = text.splitlines()[:24]
+    assert screen[0].startswith("\x1b[1;31m1 error, 0 warnings\x1b[0m in ")
+    assert "\x1b[1;31merror bad-length\x1b[0m" in screen
+    assert any("kseg salvage" in line for line in screen)
+    folded = STYLE.sub("", text).split()
+    assert folded == kseg(["doctor", DAMAGED], restored).stdout.decode().split()
+
+
+def test_terminal_gets_a_pager_that_begins_with_the_verdict(restored: Path, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    in_terminal(restored, "doctor", DAMAGED, KSEG_PAGER=f"tee {seen}")
+    assert STYLE.sub("", seen.read_text()).startswith("1 error, 0 warnings in 1 partition")
+
+
+def make_many(root: Path, count: int) -> None:
+    """A log directory of many partitions, all damaged alike, and one in another way."""
+    source = golden.ROOT / DAMAGED
+    for number in range(count):
+        shutil.copytree(source, root / f"orders-{number}")
+    shutil.copytree(golden.ROOT / "damaged" / "003-torn-records", root / "torn-0")
+
+
+def test_a_thousand_partitions_stay_one_page(tmp_path: Path) -> None:
+    make_many(tmp_path / "disk", 1000)
+    lines = kseg(["doctor", "disk", "-j", "1"], tmp_path).stdout.decode().splitlines()
+    assert lines[0].startswith("1000 errors, 1 warning in 1001 partitions")
+    assert "error bad-length: 1000 in 1000 partitions" in lines
+    assert "  and 997 more: -v lists them" in lines
+    assert len(lines) < 40
+
+
+def test_verbose_names_every_place_with_its_command(tmp_path: Path) -> None:
+    make_many(tmp_path / "disk", 5)
+    printed = kseg(["doctor", "-v", "disk"], tmp_path).stdout.decode()
+    assert all(f"next: kseg salvage disk/orders-{number} --dry-run" in printed for number in range(5))
+
+
+def test_json_has_findings_disks_topics_and_a_summary(restored: Path) -> None:
+    found = objects([DAMAGED], restored)
+    assert list(found[0]) == [
+        "type",
+        "id",
+        "severity",
+        "file",
+        "topic",
+        "partition",
+        "position",
+        "firstOffset",
+        "lastOffset",
+        "producerId",
+        "bytes",
+        "heldBack",
+        "sentence",
+        "command",
+    ]
+    assert [each["type"] for each in found if each["type"] != "finding"] == ["disk", "topic", "summary"]
+    summary = found[-1]
+    assert (summary["result"], summary["errors"], summary["bytesRead"]) == ("findings", 1, 1143)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def commands(arguments: Sequence[str], directory: Path) -> set[str]:
+    return {each["command"] for each in objects(arguments, directory) if each.get("command")}
+
+
+def test_every_printed_command_runs(restored: Path) -> None:
+    """On all golden directories: none is refused, none leaves anything behind."""
+    lone = [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-alone"))]
+    lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-snapshot-*"))]
+    lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-checkpoint-*"))]
+    places = [["damaged"], *([path] for path in lone)]
+    places += [[f"logs/{path.name}"] for path in (restored / "logs").iterdir() if not path.name.endswith("-remote")]
+    lines = set().union(*(commands(place, restored) for place in places))
+    assert len(lines) > 300
+    refused = {line: ran for line in lines if (ran := kseg(shlex.split(line)[1:], restored)).status not in (0, 1)}
+    assert refused == {}
+
+
+def test_every_kind_has_a_next_step() -> None:
+    assert set(CARE) == set(KINDS)
+
+
+def test_names_that_would_harm_a_terminal_or_a_shell(tmp_path: Path) -> None:
+    name = b"a b'\x1b[31m\n$(touch x)\xff"
+    place = os.fsencode(tmp_path) + b"/" + name
+    shutil.copytree(golden.ROOT / DAMAGED, os.fsdecode(place) + "/orders-0")
+    ran = kseg(["doctor", os.fsdecode(name)], tmp_path)
+    assert b"\x1b" not in ran.stdout
+    (line,) = [line.strip() for line in ran.stdout.decode().splitlines() if "salvage" in line]
+    script = f'kseg() {{ printf "%s\\0" "$@"; }}; {line.removeprefix("next: ")}'
+    words = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, cwd=tmp_path).stdout
+    assert words.split(b"\0")[:-1] == [b"salvage", name + b"/orders-0", b"--dry-run"]
+
+
+def test_path_that_begins_like_an_option(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / DAMAGED, tmp_path / "-disk" / "orders-0")
+    assert "kseg salvage ./-disk/orders-0 --dry-run" in commands(["./-disk"], tmp_path)
+    assert "kseg salvage ./-disk/orders-0 --dry-run" in commands(["--", "-disk"], tmp_path)
+
+
+@pytest.mark.parametrize(("was_stopped", "command"), [(False, "verify"), (True, "salvage")])
+def test_torn_tail_needs_no_repair_unless_the_broker_was_stopped(
+    was_stopped: bool, command: str, tmp_path: Path
+) -> None:
+    """After a kill a broker cuts, while it runs it goes on; after a clean stop it would append after half a batch."""
+    shutil.copytree(golden.ROOT / "damaged" / "003-torn-records", tmp_path / "disk" / "orders-0")
+    if was_stopped:
+        (tmp_path / "disk" / ".kafka_cleanshutdown").touch()
+    assert findings(["disk"], tmp_path)["torn-tail"]["command"].split()[1] == command
+
+
+def test_transaction_that_hangs_says_how_much_it_holds_back(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
+    found = findings(["."], tmp_path)["hanging-transaction"]
+    assert (found["severity"], found["firstOffset"], found["heldBack"]) == ("warning", 2, 2)
+    ran = kseg(shlex.split(found["command"])[1:], tmp_path)
+    assert b"kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic orders" in ran.stdout
+
+
+# --- clocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "finding_id"),
+    [
+        (NOW // 1000, "second-times"),
+        (NOW * 1000, "microsecond-times"),
+        (NOW * 1_000_000, "nanosecond-times"),
+        (NOW + 2 * DAY, "future-times"),
+        (NOW * 3, "future-times"),
+    ],
+)
+def test_time_of_another_unit_is_named_with_its_producer(timestamp: int, finding_id: str, tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [batch(0, NOW), batch(1, timestamp, 7), batch(2, NOW), batch(3, timestamp, 7)])
+    found = findings(["orders-0"], tmp_path)[finding_id]
+    assert (found["severity"], found["firstOffset"], found["lastOffset"]) == ("warning", 1, 3)
+    assert (found["producerId"], found["position"]) == (7, 69)
+    assert found["sentence"].startswith(f"producer 7: offsets 1 to 3, 2 batches: times up to {timestamp}, ")
+    shown = kseg(shlex.split(found["command"])[1:], tmp_path).stdout
+    assert [json.loads(line)["offset"] for line in shown.splitlines()] == [1, 3]
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0, 1000, NOW - 300 * DAY, NOW, NOW + 3_600_000])
+def test_other_times_are_no_trouble(timestamp: int, tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [batch(0, timestamp, 7)])
+    assert set(findings(["orders-0"], tmp_path)) <= {"retention-due"}
+
+
+def test_producer_without_id_is_said_to_be_one(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [batch(0, NOW * 1000)])
+    assert findings(["orders-0"], tmp_path)["microsecond-times"]["sentence"].startswith(
+        "a producer without id: offset 0,"
+    )
+
+
+def make_pinned(root: Path) -> None:
+    """Three segments, long expired; the second has a time of the year 58000 or so."""
+    for number, timestamp in enumerate([NOW - 30 * DAY, NOW * 1000, NOW - 20 * DAY]):
+        write_segment(root / "orders-0", [batch(number, timestamp, 7)], number)
+
+
+@pytest.mark.parametrize("options", [[], ["--quick"]])
+def test_what_a_time_pins_is_told(options: list[str], tmp_path: Path) -> None:
+    make_pinned(tmp_path)
+    found = findings([*options, "orders-0"], tmp_path)
+    pinned = found["microsecond-times"]
+    assert pinned["bytes"] == 2 * 69
+    assert (
+        "retention by time keeps 2 of 3 segments from 00000000000000000001 on until the year 58692,"
+        " by Kafka's default of 7d00h" in pinned["sentence"]
+    )
+    assert found["retention-due"]["bytes"] == 69
+    assert pinned["producerId"] == (None if options else 7)
+
+
+def test_compacted_topic_pins_nothing_that_is_known(tmp_path: Path) -> None:
+    make_pinned(tmp_path)
+    edits.write_checkpoint(tmp_path / "orders-0", "cleaner-offset-checkpoint", 1)
+    found = findings(["orders-0"], tmp_path)
+    assert found["microsecond-times"]["bytes"] is None
+    assert "whether retention by time applies isn't known" in found["microsecond-times"]["sentence"]
+    assert "retention-due" not in found
+
+
+def test_segment_of_seconds_is_told_to_go_at_once(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [batch(0, NOW // 1000)])
+    write_segment(tmp_path / "orders-0", [batch(1, NOW)], 1)
+    found = findings(["orders-0"], tmp_path)["second-times"]
+    assert "retention by time deletes 1 of 2 segments from 00000000000000000000 on at once" in found["sentence"]
+    assert found["bytes"] == 69
+
+
+def test_files_of_a_machine_whose_clock_is_ahead_are_judged_by_their_own_time(tmp_path: Path) -> None:
+    """Else all that was written there since would be in the future."""
+    ahead_ms = time.time_ns() // 1_000_000 + 30 * DAY
+    log = write_segment(tmp_path / "orders-0", [batch(0, ahead_ms)])
+    assert "future-times" in {each.get("id") for each in objects(["orders-0"], tmp_path)}
+    os.utime(log, (ahead_ms / 1000, ahead_ms / 1000))
+    assert {each["id"] for each in objects(["orders-0"], tmp_path) if each["type"] == "finding"} == {"clock-behind"}
+
+
+# --- directories ------------------------------------------------------------------------------------------------------
+
+
+def test_directories_at_which_a_broker_refuses_to_start(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    write_segment(disk / "orders-0", [batch(0, NOW)])
+    for name in ("backup", "lost+found", "old-orders", "remote-log-index-cache", "my notes-1"):
+        (disk / name).mkdir()
+    assert "foreign-directory" not in findings(["disk"], tmp_path)  # it may be anybody's directory
+    (disk / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    refused = [each["file"] for each in objects(["disk"], tmp_path) if each.get("id") == "foreign-directory"]
+    assert refused == ["disk/backup", "disk/lost+found", "disk/old-orders"]
+
+
+def test_leftovers_are_counted_by_kind_with_their_bytes(tmp_path: Path) -> None:
+    for state in ("delete", "delete", "stray"):
+        number = len(list(tmp_path.glob("disk/*")))
+        write_segment(tmp_path / "disk" / f"gone-{number}.{'0' * 32}-{state}", [batch(0, NOW)])
+    write_segment(tmp_path / "disk" / "orders-0", [batch(0, NOW)])
+    (tmp_path / "disk" / "orders-0" / f"{0:020}.log.swap").write_bytes(bytes(100))
+    printed = kseg(["doctor", "disk", *AT_NOW], tmp_path).stdout.decode()
+    assert "note leftover-directory: 3 (2 -delete, 1 -stray), 207 B; the first: " in printed
+    assert f"note leftover-file: disk/orders-0/{0:020}.log.swap: .swap: " in printed
+    assert printed.startswith("nothing is wrong in 4 partitions")
+
+
+def test_topics_are_shown_by_size(tmp_path: Path) -> None:
+    write_segment(tmp_path / "disk" / "small-0", [batch(0, NOW)])
+    for number in range(2):
+        write_segment(tmp_path / "disk" / f"large-{number}", [batch(0, NOW), batch(1, NOW)])
+    uses = [each for each in objects(["disk"], tmp_path) if each["type"] == "topic"]
+    assert [(each["topic"], each["partitions"], each["bytes"]) for each in uses] == [
+        ("large", 2, 4 * 69),
+        ("small", 1, 69),
+    ]
+
+
+def test_quick_look_says_what_it_did_not_read(restored: Path) -> None:
+    ran = kseg(["doctor", "--quick", "damaged/021-flip-records"], restored)
+    assert ran.status == 0
+    assert ran.stdout.startswith(b"nothing wrong was seen in 1 partition")
+    assert b"not: contents, transactions, producers" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "finding_id"),
+    [
+        ("003-torn-records", "torn-tail"),
+        ("297-snapshot-crc", "snapshot-unreadable"),
+        ("311-checkpoint-garbage", "unreadable-text"),
+    ],
+)
+def test_quick_look_sees_the_ends(name: str, finding_id: str, restored: Path) -> None:
+    ran = kseg(["doctor", "--quick", f"damaged/{name}"], restored)
+    assert ran.status == 1
+    assert finding_id.encode() in ran.stdout
+
+
+@pytest.mark.parametrize("name", [*OWN, "bad-crc", "all"])
+def test_findings_are_explained(name: str, tmp_path: Path) -> None:
+    ran = kseg(["doctor", "--explain", name], tmp_path)
+    assert ran.status == 0
+    assert b"\nRisk: " in ran.stdout
+    assert b"\nNext step: " in ran.stdout
+
+
+def test_unknown_finding_is_refused(tmp_path: Path) -> None:
+    ran = kseg(["doctor", "--explain", "nothing"], tmp_path)
+    assert ran.status == 2
+    assert b"there is no finding 'nothing'" in ran.stderr
+
+
+def test_archives_are_examined_and_say_nothing_of_this_machines_disk(restored: Path, tmp_path: Path) -> None:
+    shutil.make_archive(str(tmp_path / "support"), "gztar", restored / "damaged", "210-wiped-batch")
+    found = objects(["support.tar.gz"], tmp_path)
+    assert [each["type"] for each in found] == ["finding", "finding", "topic", "summary"]
+    assert found[0]["command"] == "kseg salvage support.tar.gz/210-wiped-batch --dry-run"
+    assert kseg(shlex.split(found[0]["command"])[1:], tmp_path).status == 1

@@ -1,0 +1,197 @@
+"""One vocabulary on all commands: an option has the same name, meaning and type wherever it is."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import click
+import pytest
+
+from kseg.cli import COMMANDS, cli
+from kseg.commands.parameters import Number, Size
+from kseg.commands.setting_options import SETTINGS, option_of
+
+Is = Callable[[click.Option], bool]
+
+
+def has_metavar(*metavars: str) -> Is:
+    return lambda option: option.metavar in metavars
+
+
+def is_one_of(*words: str) -> Is:
+    return lambda option: isinstance(option.type, click.Choice) and set(option.type.choices) <= set(words)
+
+
+def is_switch(option: click.Option) -> bool:
+    return option.is_flag and not option.secondary_opts
+
+
+def is_yes_or_no(option: click.Option) -> bool:
+    return option.is_flag and option.secondary_opts == [f"--no-{option.opts[0].removeprefix('--')}"]
+
+
+def is_size(option: click.Option) -> bool:
+    return isinstance(option.type, Size)
+
+
+def is_number(option: click.Option) -> bool:
+    return isinstance(option.type, Number)
+
+
+class Word(NamedTuple):
+    """What an option is wherever it is, and its short name."""
+
+    is_right: Is
+    short: str | None = None
+
+
+OUTPUT_FORMS = ("text", "json", "csv", "table", "html", "svg", "timeline", "kcat", "reset-csv")
+INPUT_FORMS = ("text", "json", "csv", "capture", "frames", "hex")
+VOCABULARY = {
+    "--output": Word(is_one_of(*OUTPUT_FORMS), "-o"),
+    "--to": Word(has_metavar("DIR", "FILE", "DEST")),
+    "--from": Word(is_one_of(*INPUT_FORMS)),
+    "--as": Word(has_metavar("KIND")),
+    "--grammar": Word(lambda option: isinstance(option.type, click.Choice)),
+    "--format": Word(lambda option: isinstance(option.type, click.Choice) and "parquet" in option.type.choices),
+    "-j": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
+    "--topic": Word(has_metavar("NAME|GLOB", "NAME")),
+    "--partition": Word(has_metavar("N,…")),
+    "--from-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
+    "--to-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
+    "--from-time": Word(has_metavar("TIME")),
+    "--to-time": Word(has_metavar("TIME")),
+    "--timestamp": Word(has_metavar("TIME")),
+    "--now": Word(has_metavar("TIME")),
+    "--at": Word(has_metavar("TIME", "OFFSET|TIME")),
+    "--tz": Word(has_metavar("ZONE")),
+    "--key": Word(has_metavar("KEY")),
+    "--key-regex": Word(has_metavar("REGEX")),
+    "--grep": Word(has_metavar("REGEX")),
+    "--header": Word(has_metavar("NAME[=VALUE]")),
+    "--producer-id": Word(lambda option: is_number(option) and option.metavar == "ID"),
+    "--control": Word(is_yes_or_no),
+    "--isolation": Word(is_one_of("read_uncommitted", "read_committed")),
+    "--limit": Word(lambda option: is_number(option) and option.metavar == "N"),
+    "--tail": Word(lambda option: is_number(option) and option.metavar == "N"),
+    "--sample": Word(has_metavar("SHARE")),
+    "--follow": Word(is_switch),
+    "--key-decoder": Word(has_metavar("NAME")),
+    "--value-decoder": Word(has_metavar("NAME")),
+    "--redact": Word(is_one_of("keys", "values", "headers")),
+    "--max-unpacked": Word(is_size),
+    "--dry-run": Word(is_switch),
+    "--gentle": Word(is_switch),
+    "--keep-cache": Word(is_switch),
+    "--raw": Word(is_switch),
+    "--quiet": Word(is_switch, "-q"),
+    "--verbose": Word(is_switch, "-v"),
+    "--color": Word(is_yes_or_no),
+    "--progress": Word(is_yes_or_no),
+}
+SHORT = {word.short for word in VOCABULARY.values()} - {None}
+EXPORTS = {"export", "spark-export"}
+ONLY_ON = {"--format": EXPORTS, "--grammar": {"explain"}, "--timestamp": {"lookup", "build"}}
+GONE = {
+    "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
+    "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
+}  # fmt: skip
+"""Names that there were before: no command takes them up again."""
+KAFKAS_OWN = {"--max-message-size", "--max-bytes"}
+"""The real tool's names of sizes."""
+
+NO_DATA = {"completion", "help", "build"}
+"""Commands that don't read partitions."""
+READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups"}]
+"""Commands that read several partitions of a log directory, so that these can be chosen."""
+TIMES_IN_UTC = {"salvage", "explain", "protocol", "reindex", "where"}
+"""Commands whose times are about files and bytes, or that have none."""
+
+PENDING: set[tuple[str, str]] = set()
+"""What isn't so yet. It only gets shorter: what has become right must go from here."""
+
+
+def options() -> Iterator[tuple[str, click.Option]]:
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                yield name, option
+
+
+def long_name(option: click.Option) -> str:
+    return next((each for each in option.opts if each.startswith("--")), option.opts[0])
+
+
+def test_an_option_means_the_same_on_all_commands() -> None:
+    wrong = set()
+    for command, option in options():
+        name = long_name(option)
+        word = VOCABULARY.get(name)
+        if word is not None and not word.is_right(option):
+            wrong.add((command, name))
+        shorts = {each for each in option.opts if not each.startswith("--")}
+        assert shorts == ({word.short} - {None} if word is not None else set()), f"{command} {option.opts}"
+    assert wrong <= PENDING
+
+
+def test_an_option_is_only_where_it_belongs() -> None:
+    for command, option in options():
+        assert command in ONLY_ON.get(long_name(option), COMMANDS), f"{command} {long_name(option)}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_told_how_much_to_say(command: str) -> None:
+    own = {long_name(option) for name, option in options() if name == command}
+    assert own >= {"--quiet", "--verbose", "--color"}
+
+
+def test_names_that_are_gone_stay_away() -> None:
+    found = {(command, name) for command, option in options() for name in option.opts if name in GONE}
+    assert found <= PENDING
+
+
+def test_sizes_have_units_on_all_commands() -> None:
+    for command, option in options():
+        name = long_name(option)
+        if name.endswith(("-bytes", "-size")) or name.startswith("--max-"):
+            assert is_size(option), f"{command} {name}"
+
+
+def test_settings_have_kafkas_names() -> None:
+    settings = {option_of(name): setting for name, setting in SETTINGS.items()}
+    for command, option in options():
+        name = long_name(option)
+        if name in settings:
+            assert option.type is settings[name].type, f"{command} {name}"
+        else:
+            is_setting = name.endswith(("-ms", "-bytes", "-hours", "-minutes"))
+            assert not is_setting or name in KAFKAS_OWN, f"{command} {name}: no setting of Kafka's"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"completion", "help"}])
+def test_times_are_given_and_printed_in_a_zone(command: str) -> None:
+    own = {long_name(option): option for name, option in options() if name == command}
+    takes_times = any("TIME" in (option.metavar or "") for option in own.values())
+    assert "--tz" in own or (command in TIMES_IN_UTC and not takes_times)
+
+
+def test_partitions_are_chosen_alike_on_every_command_that_reads() -> None:
+    own = {(command, long_name(option)) for command, option in options()}
+    wanted = {(name, "--topic") for name in READING} | {(name, "--partition") for name in READING if name != "metadata"}
+    assert wanted - own <= PENDING
+
+
+def test_what_has_become_right_is_not_pending() -> None:
+    own = {(command, long_name(option)): option for command, option in options()}
+
+    def is_right(place: tuple[str, str]) -> bool:
+        name = place[1]
+        if name in GONE:
+            return place not in own
+        if place not in own:
+            return False
+        return VOCABULARY[name].is_right(own[place])
+
+    assert [place for place in PENDING if is_right(place)] == []

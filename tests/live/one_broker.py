@@ -1,0 +1,53 @@
+"""A running broker, what Kafka's own tools say of it, and what kseg says of its disks."""
+
+import json
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests import run
+from tests.log.real_broker import PATIENCE, Broker
+
+TOOLS = "org.apache.kafka.tools"
+
+
+class OneBroker(NamedTuple):
+    """A running broker with its disks; `hour_ago`: before it began, in milliseconds; `running`: what ends with it."""
+
+    broker: Broker
+    disks: tuple[Path, ...]
+    hour_ago: int
+    running: ExitStack
+
+    @property
+    def server(self) -> str:
+        return f"127.0.0.1:{self.broker.port}"
+
+    def tool(self, name: str, *arguments: str) -> list[str]:
+        """The lines that one of Kafka's tools prints."""
+        command = self.broker.kafka.command(f"{TOOLS}.{name}", "--bootstrap-server", self.server, *arguments)
+        ran = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE * 3)
+        assert ran.returncode == 0, ran.stderr.decode()[-2000:]
+        return ran.stdout.decode().splitlines()
+
+    def table(self, name: str, *arguments: str) -> list[dict[str, str]]:
+        """The rows of tables: lines of titles follow empty ones."""
+        rows: list[dict[str, str]] = []
+        titles: list[str] = []
+        for line in self.tool(name, *arguments):
+            cells = line.split()
+            if not cells or "no active members" in line:
+                titles = []
+            elif not titles:
+                titles = cells
+            else:
+                rows.append(dict(zip(titles, cells, strict=False)))
+        return rows
+
+    def kseg(self, *arguments: str) -> list[dict[str, Any]]:
+        """The objects that kseg prints of both disks."""
+        command, *options = arguments
+        ran = run.kseg([command, *map(str, self.disks), *options, "-o", "json"], self.broker.work)
+        assert ran.status in (0, 1), ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]

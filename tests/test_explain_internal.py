@@ -1,0 +1,180 @@
+"""Records of internal topics, taken apart: each byte once, values as they are parsed, odd bytes as they are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kseg.decode.framed import parse_framed
+from kseg.explain import ExplainedField, explain_file
+from kseg.explain.internal_records import internal_opener
+from kseg.formats.codes import Codec
+from kseg.formats.messages import build_message, parse_message
+from kseg.formats.schemas import (
+    cluster_metadata,
+    consumer_offsets,
+    consumer_protocol,
+    share_group_state,
+    transaction_state,
+)
+from kseg.formats.schemas.schema import MessageSchema
+from kseg.reading.batch import Batch
+from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
+LOGS = [path for path in golden.files(".log") if path.parent.name.rpartition("-")[0] in TOPICS]
+COORDINATORS: dict[str, tuple[dict[int, MessageSchema], dict[int, MessageSchema]]] = {
+    "__consumer_offsets": (consumer_offsets.KEYS, consumer_offsets.VALUES),
+    "__transaction_state": (transaction_state.KEYS, transaction_state.VALUES),
+    "__share_group_state": (share_group_state.KEYS, share_group_state.VALUES),
+}
+OLD_COMMIT = ("__consumer_offsets", 0)
+"""The topic, and the type of its keys whose values are those of type 1."""
+
+
+def leaves(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
+    for field in fields:
+        for leaf in field.leaves():
+            yield leaf
+            yield from leaves(leaf.body)
+
+
+def flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Each scalar of a message by its path."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from flat(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def parsed(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dict[str, Any]:
+    """What Kafka's schemas make of a record, by path."""
+    if topic == "__cluster_metadata":
+        return dict(flat(parse_framed(cluster_metadata.RECORDS, value).fields, f"{stem}.value"))
+    assert key is not None
+    keys, values = COORDINATORS[topic]
+    number = int.from_bytes(key[:2], "big")
+    found = dict(flat(parse_message(keys[number], number, key, 2).value, f"{stem}.key"))
+    if value is not None:
+        version = int.from_bytes(value[:2], "big")
+        found |= flat(
+            parse_message(values[1 if (topic, number) == OLD_COMMIT else number], version, value, 2).value,
+            f"{stem}.value",
+        )
+    return found
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: str(path.relative_to(golden.ROOT)))
+def test_fields_of_internal_records_are_those_that_are_parsed(path: Path) -> None:
+    topic, content = path.parent.name.rpartition("-")[0], path.read_bytes()
+    opened = records = 0
+    for item in explain_file(path):
+        told = {leaf.path: leaf for leaf in leaves(item.fields)}
+        assert [leaf.path for leaf in told.values() if leaf.problem or leaf.name == "rest"] == []
+        batch = Batch.parse(content[item.position : item.position + item.size], item.position, is_valid=True)
+        for number, record in enumerate(() if batch.is_control else batch.records()):
+            records += 1
+            for place, value in parsed(topic, record.key, record.value, stem_of(batch, number)).items():
+                if place in told:
+                    assert told[place].value == value
+                    opened += 1
+                else:  # no bytes of its own, or bytes that are opened further
+                    assert not value or place.endswith((".subscription", ".assignment")) or is_left_out(place, told)
+    assert opened >= records
+
+
+def stem_of(batch: Batch, number: int) -> str:
+    """How the paths of a record's fields begin."""
+    if batch.is_legacy:
+        return "message" if batch.codec == Codec.NONE else f"entries[{number}].message"
+    return f"records[{number}]"
+
+
+def is_left_out(place: str, told: dict[str, ExplainedField]) -> bool:
+    """Whether a field isn't in the bytes: a tagged one, or one that the version doesn't have, with its default."""
+    return not any(path.startswith(place) for path in told)
+
+
+def explained(directory: Path, key: bytes | None, value: bytes | None) -> list[ExplainedField]:
+    """The leaves of one record of `__consumer_offsets`, each byte in one of them."""
+    path = write_segment(directory / "__consumer_offsets-0", [NewBatch([NewRecord(key, value)])])
+    (item,) = explain_file(path)
+    found = list(leaves(item.fields))
+    position = 0
+    for leaf in found:
+        assert leaf.position == position
+        position += leaf.size
+    assert position == path.stat().st_size
+    return found
+
+
+def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
+    topics = build_message(consumer_protocol.CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["orders"]})
+    member = {"memberId": "m", "clientId": "c", "clientHost": "h", "subscription": b"\0\0" + topics, "assignment": b""}
+    for protocol, wanted in (("consumer", ["orders"]), ("connect", [])):
+        group = {"protocolType": protocol, "members": [member]}
+        value = b"\0\3" + build_message(consumer_offsets.GROUP_METADATA_VALUE, 3, group)
+        key = b"\0\2" + build_message(consumer_offsets.GROUP_METADATA_KEY, 2, {"group": "g"})
+        found = explained(tmp_path / protocol, key, value)
+        assert [leaf.value for leaf in found if leaf.path.endswith(".subscription.topics[0]")] == wanted
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"\0", None, "2 bytes are needed, 1 are left"),
+        (b"\0\x63abc", b"\0\1", "kseg doesn't know records of type 99"),
+        (b"\0\1\0\5ab", None, "5 bytes are needed, 2 are left"),
+        (b"\0\2\0\1g!", None, "bytes too many"),
+        (b"\0\2\0\1g", b"\0\4\xff\xff\xff\xff\xff\xff", "a number ends too late or not at all"),
+    ],
+)
+def test_bytes_that_fit_no_message_stay_as_they_are_and_say_why(
+    key: bytes, value: bytes | None, reason: str, tmp_path: Path
+) -> None:
+    found = explained(tmp_path, key, value)
+    assert reason in [leaf.meaning for leaf in found if leaf.name == "rest"]
+    assert [leaf for leaf in found if leaf.problem] == [], "anybody may write into a topic: the file is intact"
+
+
+@given(key=st.binary(max_size=60), value=st.binary(max_size=200), number=st.integers(0, 24))
+def test_any_bytes_are_shown_exactly_once(
+    key: bytes, value: bytes, number: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    explained(tmp_path_factory.mktemp("logs"), number.to_bytes(2, "big") + key, b"\0\1" + value)
+
+
+def test_a_large_count_of_elements_costs_nothing(tmp_path: Path) -> None:
+    group = b"\0\3" + b"\0\1c" + bytes(4) + b"\xff\xff" * 2 + bytes(8) + b"\x7f\xff\xff\xff" + bytes(1000)
+    found = explained(tmp_path, b"\0\2\0\1g", group)
+    assert found[-2].meaning == "2147483647 elements, but 1000 bytes are left"
+
+
+def test_only_internal_topics_are_opened(tmp_path: Path) -> None:
+    assert internal_opener(tmp_path / "orders-0" / f"{0:020}.log") is None
+    path = write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"\0\2\0\1g", b"")])])
+    ran = run.kseg(["explain", str(path)], tmp_path)
+    assert b"recordType" not in ran.stdout
+
+
+def test_text_names_the_message_and_its_fields(tmp_path: Path) -> None:
+    path = next(path for path in LOGS if "logs/4.3.1/__consumer_offsets" in str(path))
+    ran = run.kseg(["explain", str(path), "--batch", "0"], tmp_path)
+    lines = ran.stdout.decode()
+    assert ran.status == 0
+    for word in (
+        "OffsetCommitKey",
+        "of OffsetCommitValue",
+        "commitTimestamp",
+        "of topicId",
+        "(2026-11-21T10:14:36.071Z)",
+    ):
+        assert word in lines

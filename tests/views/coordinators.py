@@ -1,0 +1,61 @@
+"""Records of coordinators' topics: commits, share groups, and their share-partitions' states."""
+
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import consumer_offsets, share_group_state
+from tests.log_files import NewRecord
+
+TOPIC_ID, OTHER_ID = "AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABg"
+NEWEST_COMMIT = 4
+"""The version of OffsetCommitValue that may have a topic's id."""
+
+
+def commit(
+    topic: str,
+    offset: int,
+    *,
+    group: str = "g",
+    partition: int = 0,
+    topic_id: str | None = None,
+    metadata: str = "",
+    leader_epoch: int = -1,
+) -> NewRecord:
+    """A commit of a group."""
+    key = build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": group, "topic": topic, "partition": partition})
+    fields: dict[str, object] = {"offset": offset, "metadata": metadata, "leaderEpoch": leader_epoch}
+    if topic_id is not None:
+        fields["topicId"] = topic_id
+    value = build_message(consumer_offsets.OFFSET_COMMIT_VALUE, NEWEST_COMMIT, fields)
+    return NewRecord(b"\0\1" + key, NEWEST_COMMIT.to_bytes(2, "big") + value)
+
+
+def share_group(group: str, *partitions: int) -> list[NewRecord]:
+    """A share group that has initialized some partitions of the topic `t`."""
+    topics = [{"topicId": TOPIC_ID, "topicName": "t", "partitions": list(partitions)}]
+    return [_of_group(group, 11, {"epoch": 1}), _of_group(group, 15, {"initializedTopics": topics})]
+
+
+def _of_group(group: str, number: int, fields: dict[str, object]) -> NewRecord:
+    key = number.to_bytes(2, "big") + build_message(consumer_offsets.KEYS[number], 0, {"groupId": group})
+    return NewRecord(key, b"\0\0" + build_message(consumer_offsets.VALUES[number], 0, fields))
+
+
+SNAPSHOT, UPDATE = 0, 1
+
+
+def share_state(
+    number: int, partition: int, start_offset: int = -1, complete: int = -1, *, group: str = "g", timestamp: int = 1000
+) -> NewRecord:
+    """A snapshot or an update of a share-partition of the topic `t`."""
+    fields = {"startOffset": start_offset, "deliveryCompleteCount": complete, "leaderEpoch": 3, "stateBatches": []}
+    value = b"\0\0" + build_message(share_group_state.VALUES[number], 0, fields)
+    return NewRecord(_share_key(number, partition, group), value, timestamp)
+
+
+def share_tombstone(partition: int, *, group: str = "g") -> NewRecord:
+    """What removes a share-partition's state."""
+    return NewRecord(_share_key(SNAPSHOT, partition, group), None, 1000)
+
+
+def _share_key(number: int, partition: int, group: str) -> bytes:
+    own = {"groupId": group, "topicId": TOPIC_ID, "partition": partition}
+    return number.to_bytes(2, "big") + build_message(share_group_state.KEYS[number], 0, own)

@@ -11,6 +11,7 @@ import pytest
 import kseg
 from kseg.export.report import PartitionReport, Report
 from kseg.export.settings import Isolation, OffsetRange, Tombstones
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.export import report_lines
 from tests import golden
 from tests.export import exports
@@ -404,7 +405,7 @@ def test_an_old_run_s_open_transaction_is_not_told_by_one_that_reads_something_e
     exports.write_indexes(write_segment(tmp_path / "disk" / "orders-0", [batch(0), transactional(5)]))
     exports.write_indexes(write_segment(tmp_path / "disk" / "other-0", [batch(0)]))
     assert exports.of_partition(export_committed(tmp_path), "orders").open_from == 5
-    part = exports.of_partition(export_committed(tmp_path, topics=("other",)), "orders")
+    part = exports.of_partition(export_committed(tmp_path, partitions=PartitionChoice(("other",))), "orders")
     assert (part.open_from, part.withheld, part.records_in) == (None, 0, 5)
 
 

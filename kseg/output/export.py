@@ -184,6 +184,8 @@ def _lines_about(partition: Any) -> Iterator[str]:
         )
     for first, end in partition.remote:
         yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"
+    if partition.disordered:
+        yield f"{name}: {partition.disordered} records stand after higher offsets: the log is out of order"
     if partition.passed_over:
         yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
     if partition.without_time:

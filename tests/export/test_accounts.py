@@ -155,6 +155,9 @@ def test_of_two_records_with_an_offset_the_higher_epochs_is_taken_then_the_first
     assert_adds_up(report, tmp_path / "out")
     part = exports.of_partition(report, "orders")
     assert (part.records_in, part.passed_over, part.gaps, report.status) == (80, 20, 0, 1)
+    lines = list(report_lines(report))
+    assert "orders-0: 20 records stand after higher offsets: the log is out of order" in lines
+    assert "orders-0: 20 records passed over: other records have their offsets" in lines
     expected = {offset: b"a" if offset < 30 else values_in_order if offset < 50 else b"b" for offset in range(80)}
     assert values(tmp_path / "out") == expected
 

@@ -14,6 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from kseg.cli import COMMANDS, cli
+from kseg.commands.guide import TASKS
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
 from tools.generators.command_line import helps
@@ -95,6 +96,7 @@ ELSEWHERE = "kseg spark-export "
 def examples() -> list[ParameterSet]:
     """The examples of each command's help, and the lines of sh blocks that run kseg."""
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
+    shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
         if not place.startswith("docs/cli.md"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)

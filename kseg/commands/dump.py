@@ -47,7 +47,7 @@ _LARGEST_BODY = 1 << 40
 )
 @csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
-@click.option("--template", metavar="TEXT", help="A line for each record: '{offset} {key}'.")
+@click.option("--template", metavar="TEXT", help="A line for each record: '{topic} {partition} {offset} {key}'.")
 @click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
 @click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
 @click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")

@@ -78,7 +78,15 @@ def dump_files(
     output = new_output(write_stdout)
     with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
-        context = DumpContext(options, output, talk, bar.show, several_files=several, given=frozenset(paths))
+        context = DumpContext(
+            options,
+            output,
+            talk,
+            bar.show,
+            several_files=several,
+            several_partitions=several and _are_several_partitions(paths),
+            given=frozenset(paths),
+        )
         try:
             _dump_all(paths, context)
         finally:
@@ -92,6 +100,20 @@ def dump_files(
         for line in context.found.summaries:
             talk(line)
     return 2 if context.failed else int(context.found.is_wrong)
+
+
+def _are_several_partitions(paths: list[str]) -> bool:
+    """Whether paths mean, or may mean, more than one partition: a log directory does, however many are in it."""
+    from kseg.log.partition.log_dir import is_partition
+
+    directories = set()
+    for path in paths:
+        if not os.path.isdir(path):  # noqa: PTH112
+            path = os.path.dirname(path)  # noqa: PTH120
+        elif not is_partition(Path(path)):
+            return True
+        directories.add(os.path.abspath(path))  # noqa: PTH100
+    return len(directories) > 1
 
 
 def _dump_all(paths: list[str], context: DumpContext) -> None:

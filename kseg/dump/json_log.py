@@ -12,6 +12,7 @@ from kseg.layouts.json import json_program
 from kseg.layouts.record_rows import fields_program
 from kseg.layouts.zones import zone_table
 from kseg.output.json_lines import json_line
+from kseg.output.record_columns import PLACE_COLUMNS
 from kseg.reading.damage import Damage
 
 
@@ -45,9 +46,8 @@ def _program(path: str, context: DumpContext) -> Program:
     only = context.options.only
     if context.options.fields:
         return fields_program("json", context.options.fields, path)
-    return json_program(
-        path, batches=only != "records", records=only != "batches", file_on_records=context.several_files
-    )
+    places = PLACE_COLUMNS if context.several_partitions else PLACE_COLUMNS[:1] if context.several_files else ()
+    return json_program(path, batches=only != "records", records=only != "batches", places=places)
 
 
 def _notes_to(say: Callable[[dict[str, object]], None]) -> Callable[[Damage], None]:

@@ -117,8 +117,9 @@ class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
-    `several_files`: rows must name their file. `given`: the paths that the user gave. `found`: what is wrong, as
-    damage, mismatches and unreadable files below these paths. `failed`: how many of the paths couldn't be opened.
+    `several_files`: rows must name their file. `several_partitions`: records must name their partition. `given`: the
+    paths that the user gave. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
+    `failed`: how many of the paths couldn't be opened.
     `unread_batches`: batches whose records weren't checked. `part`: what is selected in the next log, None for all.
     `is_following`: print only new records. `table_output`: where tables go, None for standard output. `script`: that of
     kcat, once there is one.
@@ -132,6 +133,7 @@ class DumpContext:
         show_progress: Callable[[str, int, int], None],
         *,
         several_files: bool,
+        several_partitions: bool = False,
         given: frozenset[str] = frozenset(),
     ) -> None:
         self.options = options
@@ -140,6 +142,7 @@ class DumpContext:
         self.talk = talk
         self.show_progress = show_progress
         self.several_files = several_files
+        self.several_partitions = several_partitions
         self.found = Found(options.release)
         self.failed = 0
         self.unread_batches = 0
@@ -246,6 +249,6 @@ def _check_rows(options: DumpOptions) -> None:
         from kseg.layouts.record_rows import check_fields, template_program
 
         check_fields(options.fields)
-        template_program(options.template or "")
+        template_program(options.template or "", "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
         raise UsageError("--key-decoder and --value-decoder: leave other decoders out")

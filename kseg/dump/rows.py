@@ -65,7 +65,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
 def _program(path: str, context: "DumpContext") -> Program:
     options = context.options
     if options.template is not None:
-        program = template_program(options.template)
+        program = template_program(options.template, path)
     else:
         form = SAFE_CSV if options.csv_safe else options.output
         program = fields_program(form, fields_of(options, several_files=context.several_files), path)

@@ -3,11 +3,11 @@
 import json
 from functools import cache
 
-from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.formats.codes import ControlType
 from kseg.kernel.program import Program, Template
 from kseg.layouts.compiler import PATH, compile_template, fill_program
+from kseg.layouts.places import log_place
 from kseg.output.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS, Column, Kind
 
 _CONTROL_BODIES = {
@@ -17,27 +17,30 @@ _CONTROL_BODIES = {
 _CONTROL_DATA = ',"data":{decoded?{decoded}}{decoded!null}'
 
 
+_PLACES = "\0places\0"
 _NOTHING = compile_template("")
 """For records that are read to find what is wrong with them, but aren't printed."""
 
 
 def json_program(
-    path: str | None, *, batches: bool = True, records: bool = True, file_on_records: bool = False
+    path: str | None, *, batches: bool = True, records: bool = True, places: tuple[str, ...] = ()
 ) -> Program:
-    """Objects of type batch and record; no `file` without a path, `file_on_records` if several files are read."""
-    program = _program(
-        file_on_batches=path is not None, batches=batches, records=records, file_on_records=file_on_records
-    )
+    """Objects of type batch and record; no `file` without a path.
+
+    `places`: which of PLACE_COLUMNS records have: the file if several are read, all if several partitions are.
+    """
+    program = _program(file_on_batches=path is not None, batches=batches, records=records, has_places=bool(places))
     if path is None:
         return program
-    return fill_program(program, PATH, json_escaped(json.dumps(shown(path), ensure_ascii=False)))
+    values = {name: json_escaped(json.dumps(value, ensure_ascii=False)) for name, value in log_place(path).items()}
+    members = ",".join(f'"{name}":{values[name]}' for name in places)
+    return fill_program(fill_program(program, PATH, values["file"]), _PLACES, members)
 
 
 @cache
-def _program(*, file_on_batches: bool, batches: bool, records: bool, file_on_records: bool) -> Program:
-    """The program for all files, with PATH in place of the path."""
-    file = f'"file":{PATH},'
-    on_batch, on_record = file if file_on_batches else "", file if file_on_records else ""
+def _program(*, file_on_batches: bool, batches: bool, records: bool, has_places: bool) -> Program:
+    """The program for all files, with PATH in place of the path, and _PLACES in that of records' places."""
+    on_batch, on_record = f'"file":{PATH},' if file_on_batches else "", f"{_PLACES}," if has_places else ""
     batch = tuple(_batch(on_batch, magic) if batches else None for magic in range(3))
     if not records:
         return Program((batch[0], batch[1], batch[2]), (_NOTHING, _NOTHING, _NOTHING), None)

@@ -1,16 +1,15 @@
 """Lines of a user's own: `--template`, and rows of `--fields` as text, JSON or CSV."""
 
 import json
+import re
 from functools import lru_cache
 from os import PathLike
-from pathlib import Path
 
-from kseg.archive.shown_paths import shown
 from kseg.control_characters import json_escaped
 from kseg.errors import UsageError
-from kseg.formats.names import parse_partition_directory
 from kseg.kernel.program import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.compiler import PATH, compile_raw, compile_template, fill_program
+from kseg.layouts.places import log_place
 from kseg.output.csv import quoted
 from kseg.output.record_columns import (
     BATCH_COLUMNS,
@@ -34,17 +33,22 @@ FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in R
 _JSON_FORMS = ("json", "table")
 SAFE_CSV = "safe-csv"
 """The form of CSV that no spreadsheet evaluates as formulas."""
+_PLACE_HOLE = re.compile(rf"(?<!\\)\{{({'|'.join(PLACE_COLUMNS)})\}}")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
-def template_program(template: str) -> Program:
+def template_program(template: str, path: str | PathLike[str]) -> Program:
     r"""A program that prints a line for each record, with texts unchanged; `\n`, `\t`, `\0` in it are these characters.
+
+    `{file}`, `{topic}`, `{partition}` are those of the log at `path`.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
     for written, meant in _ESCAPES.items():
         template = template.replace(written, meant)
-    return _program((compile_raw(template + "\n"),) * 3)
+    place = log_place(path)
+    filled = _PLACE_HOLE.sub(lambda hole: _template_text("text", place[hole[1]]), template)
+    return _program((compile_raw(filled + "\n"),) * 3)
 
 
 def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
@@ -53,13 +57,12 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
     Raises UsageError for a name that isn't one of FIELD_NAMES.
     """
     check_fields(names)
-    directory = parse_partition_directory(Path(path).absolute().parent)
-    topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
-    return fill_program(_rows_program(form, names, topic, partition), PATH, _value_text(form, shown(str(path))))
+    file, topic, partition = log_place(path).values()
+    return fill_program(_rows_program(form, names, topic, partition), PATH, _value_text(form, file))
 
 
 @lru_cache
-def _rows_program(form: str, names: tuple[str, ...], topic: str | None, partition: int | None) -> Program:
+def _rows_program(form: str, names: tuple[str, ...], topic: object, partition: object) -> Program:
     """The program for a partition's files, with PATH in place of each one's path."""
     values = (PATH, _template_text(form, topic), _template_text(form, partition))
     places = dict(zip(PLACE_COLUMNS, values, strict=True))

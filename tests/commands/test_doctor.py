@@ -155,6 +155,16 @@ def test_json_has_findings_disks_topics_and_a_summary(restored: Path) -> None:
     assert (summary["result"], summary["errors"], summary["bytesRead"]) == ("findings", 1, 1143)
 
 
+def test_quiet_leaves_only_what_is_wrong(restored: Path) -> None:
+    whole = kseg(["doctor", DAMAGED], restored).stdout
+    quiet = kseg(["doctor", "-q", DAMAGED], restored).stdout
+    assert quiet.startswith(b"error bad-length\n")
+    assert quiet in whole
+    assert b"disk" not in quiet
+    assert kseg(["doctor", "-q", "logs/3.6.2/plain-1"], restored).stdout == b""
+    assert {each["type"] for each in objects(["-q", DAMAGED], restored)} == {"finding"}
+
+
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 

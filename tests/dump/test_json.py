@@ -374,6 +374,25 @@ def test_directory_counts_as_several_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
+def test_records_name_their_partition_only_where_several_may_be_read(tmp_path: Path) -> None:
+    for partition in ("logs/orders-0", "logs/orders-12", "logs/segments"):
+        (tmp_path / partition).mkdir(parents=True)
+        (tmp_path / partition / NAME).write_bytes(HEALTHY)
+    records = dump(tmp_path, "logs").of("record")
+    places = [(item["file"], item["topic"], item["partition"]) for item in records]
+    assert places == [
+        (f"logs/orders-0/{NAME}", "orders", 0),
+        (f"logs/orders-12/{NAME}", "orders", 12),
+        (f"logs/segments/{NAME}", None, None),
+    ]
+    assert list(records[0]) == ["type", "file", "topic", "partition", *RECORD_KEYS[1:]]
+    assert dump(tmp_path, "logs/orders-0", f"logs/orders-12/{NAME}", "logs/segments/").of("record") == records
+    assert dump(tmp_path, "logs", "--topic", "orders", "--partition", "12").of("record") == records[1:2]
+    (alone,) = dump(tmp_path, "logs/orders-0", f"./logs/orders-0/{NAME}", "--limit", "1").of("record")
+    assert list(alone) == ["type", "file", *RECORD_KEYS[1:]]
+
+
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("name", ["a{b}c.log", 'quote"d.log', "back\\slash.log", "нет.log"])
 def test_any_name_of_a_file_comes_back(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(HEALTHY)

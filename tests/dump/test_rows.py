@@ -84,6 +84,18 @@ def test_templates_and_text_give_bytes_as_they_are(tmp_path: Path) -> None:
     assert lines.endswith(b" key: l payload: " + long + b"\n")
 
 
+def test_templates_know_where_a_record_is(tmp_path: Path) -> None:
+    for name in ("logs/orders-0", "logs/orders-12", "logs/{a}\\"):
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
+    log = f"{0:020}.log"
+    lines = dumped(tmp_path, "logs", "--template", r"\{topic\} {topic} {partition}\t{key?{file}}").stdout.decode()
+    assert lines.splitlines() == [
+        f"{{topic}} orders 0\tlogs/orders-0/{log}",
+        f"{{topic}} orders 12\tlogs/orders-12/{log}",
+        f"{{topic}} null null\tlogs/{{a}}\\/{log}",
+    ]
+
+
 def test_names_of_headers_are_given_as_they_are(tmp_path: Path) -> None:
     record = made.Record(value=b"v", headers=[(b"\xff", b"1"), (b"b", None)])
     (tmp_path / f"{0:020}.log").write_bytes(made.batch(made.BatchHeader(), [record]))

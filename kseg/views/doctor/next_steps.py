@@ -146,5 +146,5 @@ def show_records(place: Place) -> Words:
 
 
 def show_retention(place: Place) -> Words:
-    """Which segments retention would delete, and when."""
-    return ["retain", _where(place)]
+    """Which segments retention would delete, and when; by settings that one log directory has for all."""
+    return ["retain", *map(_path, place.log_dirs or [place.file])]

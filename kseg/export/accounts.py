@@ -1,6 +1,7 @@
 """Keeps an order's tally while slices of its log go by."""
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,8 +56,7 @@ class Accounts:
     @property
     def is_done(self) -> bool:
         """Whether the end of the offsets wanted is reached, and none of them can follow."""
-        is_end = self.tally.next_offset is not None and self.tally.next_offset >= self.end
-        return is_end and not self._has_jumped and self._each_once is None
+        return self.has_reached_end and not self._has_jumped and self._each_once is None
 
     @property
     def has_reached_end(self) -> bool:
@@ -105,21 +105,14 @@ class Accounts:
         tally.first_offset = min(lowest)
         if tally.missed and taken.first is not None:
             tally.missed = min(tally.missed, taken.first - tally.first_offset)
-        losses = []
-        for loss in tally.losses:
-            if loss.first is None or loss.end is None or loss.first >= loss.end:
-                losses.append(loss)
-                continue
-            found = taken.ranges(loss.first, loss.end)
-            parts = list(missing(OffsetRange(loss.first, loss.end), found)) or [OffsetRange(loss.first, loss.first)]
-            losses += [replace(loss, first=part.first, end=part.end) for part in parts]
-        tally.losses = losses
-        tally.lost = sum(map(count, union(OffsetRange(loss.first, loss.end) for loss in losses if loss.count)))
-        there = [*self._order.explained(taken), *(OffsetRange(loss.first, loss.end) for loss in losses if loss.count)]
+        tally.losses = list(_without_taken(tally.losses, taken))
+        lost = union(OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count)
+        explained = self._order.explained(taken)
         span = OffsetRange(tally.first_offset + tally.missed, tally.next_offset)
-        tally.holes = list(missing(span, [*there, *taken.ranges(LEAST, MOST)]))
-        explained = tally.read + tally.lost + tally.missed + sum(map(count, tally.holes))
-        tally.gaps = tally.next_offset - tally.first_offset - explained
+        tally.holes = list(missing(span, [*explained.ranges(LEAST, MOST), *lost]))
+        tally.lost = sum(map(count, lost))
+        known = tally.read + tally.lost + tally.missed + sum(map(count, tally.holes))
+        tally.gaps = tally.next_offset - tally.first_offset - known
 
     def add_slice(self, columns: Columns, piece: Slice) -> pa.Array | None:
         """Takes a slice; gives a mask of the records that count, None if all do.
@@ -252,6 +245,17 @@ class Accounts:
         damage = Damage(DamageKind.BAD_CRC, position, 0, f"the crc of the message of offset {offset} doesn't hold")
         self.add_damage(damage)
         self._settle(offset + 1)
+
+
+def _without_taken(losses: Iterable[LostOffsets], taken: OffsetSet) -> Iterator[LostOffsets]:
+    """Losses without the offsets that a record elsewhere has; one may fall into several."""
+    for loss in losses:
+        if loss.first is None or loss.end is None or loss.first >= loss.end:
+            yield loss
+            continue
+        lost = missing(OffsetRange(loss.first, loss.end), taken.ranges(loss.first, loss.end))
+        for part in list(lost) or [OffsetRange(loss.first, loss.first)]:
+            yield replace(loss, first=part.first, end=part.end)
 
 
 def _header(piece: Slice, row: int) -> BatchHeader:

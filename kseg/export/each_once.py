@@ -42,6 +42,10 @@ class OffsetSet:
         for place in range(bisect_left(self._lasts, first), bisect_left(self._firsts, end)):
             yield OffsetRange(self._firsts[place], self._lasts[place] + 1)
 
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The first and last offsets of its runs."""
+        return zip(self._firsts, self._lasts, strict=True)
+
     @property
     def first(self) -> int | None:
         """The lowest offset."""
@@ -80,9 +84,11 @@ class LeaderEpochs:
     def _continues(self, first: int, epoch: int) -> bool:
         return self._lasts[-1] + 1 == first and self._epochs[-1] == epoch
 
-    def highest(self, first: int, last: int) -> int:
-        """The highest epoch from one offset to another, the second included; -1 if none is known."""
-        return max(self._epochs[bisect_left(self._lasts, first) : bisect_right(self._firsts, last)], default=-1)
+    def highest(self, offset: int) -> int:
+        """The highest epoch of an offset; -1 if none is known."""
+        place = bisect_left(self._lasts, offset)
+        is_there = place < len(self._firsts) and self._firsts[place] <= offset
+        return self._epochs[place] if is_there else -1
 
 
 class EachOnce:
@@ -103,14 +109,10 @@ class EachOnce:
 
     def take(self, offset: int, epoch: int) -> bool:
         """Whether a record is the one of its offset; then it is taken."""
-        if epoch < self._epochs.highest(offset, offset) or offset in self.taken:
+        if epoch < self._epochs.highest(offset) or offset in self.taken:
             return False
         self.taken.add(offset, offset)
         return True
-
-    def are_free(self, first: int, last: int, epoch: int) -> bool:
-        """Whether no other record can have one of these offsets, up to the last one."""
-        return epoch >= self._epochs.highest(first, last) and not self.taken.meets(first, last)
 
 
 class FileOrder:
@@ -122,7 +124,7 @@ class FileOrder:
 
     def __init__(self) -> None:
         self._ranges = OffsetSet()
-        self._between: list[tuple[int, int]] = []
+        self._between = array("q"), array("q")
         self._next: int | None = None
 
     def add(self, header: BatchHeader, *, is_damaged: bool) -> None:
@@ -131,13 +133,16 @@ class FileOrder:
         if first > last:
             return
         if self._next is not None and self._next < first and not is_damaged:
-            self._between.append((self._next, first - 1))
+            self._between[0].append(self._next)
+            self._between[1].append(first - 1)
         self._ranges.add(first, last)
         self._next = last + 1
 
-    def explained(self, taken: OffsetSet) -> Iterator[OffsetRange]:
-        """The offsets, in no order; `taken`: those of all records."""
-        yield from self._ranges.ranges(LEAST, MOST)
-        for first, last in self._between:
+    def explained(self, taken: OffsetSet) -> OffsetSet:
+        """The offsets, and `taken`, which are those of all records. Nothing can be added after that."""
+        for first, last in zip(*self._between, strict=True):
             if not taken.meets(first, last):
-                yield OffsetRange(first, last + 1)
+                self._ranges.add(first, last)
+        for run in taken.runs():
+            self._ranges.add(*run)
+        return self._ranges

@@ -29,6 +29,8 @@ MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
+"""The time farthest from 1970 that microseconds have, on either side."""
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 _RECORD_FIELDS = (
@@ -159,7 +161,7 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
         pa.repeat(pa.scalar(origin.topic, pa.string()), count),
         pa.repeat(pa.scalar(origin.partition, pa.int32()), count),
         numbers(columns.offsets, pa.int64(), count),
-        milliseconds.cast(TIMESTAMP, safe=False),  # times beyond the year 294,247 wrap around
+        _microseconds(milliseconds),
         numbers(columns.timestamp_types, pa.int32(), count),
     ]
     if options.headers:
@@ -167,6 +169,18 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
     if options.batch_columns:
         arrays += _batch_columns(columns, piece, origin)
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(options))
+
+
+def _microseconds(milliseconds: pa.Array) -> pa.Array:
+    """Times as tables hold them; null for one that microseconds can't tell, which takes 292,000 years."""
+    try:
+        return milliseconds.cast(TIMESTAMP)
+    except pa.ArrowInvalid:
+        since_1970 = milliseconds.cast(pa.int64())
+        is_held = pc.and_(
+            pc.greater_equal(since_1970, -MOST_MILLISECONDS), pc.less_equal(since_1970, MOST_MILLISECONDS)
+        )
+        return pc.if_else(is_held, milliseconds, pa.scalar(None, _MILLISECONDS)).cast(TIMESTAMP)
 
 
 def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:

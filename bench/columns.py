@@ -1,8 +1,8 @@
-"""Reads a segment into pyarrow record batches by kseg.arrow, and prints the number of rows: FILE."""
+"""Reads a segment into pyarrow record batches by kseg's Python API, and prints the number of rows: FILE."""
 
 import sys
 from pathlib import Path
 
-from kseg.arrow import record_batches
+import kseg
 
-print(sum(batch.num_rows for batch in record_batches(Path(sys.argv[1]))))
+print(sum(batch.num_rows for batch in kseg.open_segment(Path(sys.argv[1])).to_arrow()))

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import kseg
 from bench.datasets import KIB, MIB, DataSet, make_segment
-from kseg.arrow import record_batches
 from kseg.index.headers import walk_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.rebuild import rebuild
@@ -204,7 +204,7 @@ def write_plain(arguments: tuple[str, str]) -> None:
     """A log's records as Parquet, encoded as an export encodes them, in row groups of the same size."""
     path, out = arguments
     writer, waiting, size = None, [], 0
-    for batch in record_batches(path):
+    for batch in kseg.open_segment(path).to_arrow():
         records = batch.drop_columns(["topic"])
         if writer is None:
             writer = pq.ParquetWriter(

@@ -100,6 +100,8 @@ KSEG_READERS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
 PYTHON_READERS = {
     ("kseg", "iterate"): (str(HOME / "iterate.py"), "kseg", FILE),
     ("kseg", "columns"): (str(HOME / "columns.py"), FILE),
+    ("kseg", "table"): (str(HOME / "table.py"), PARTITION),
+    ("kseg export", "table"): (str(HOME / "export_read.py"), PARTITION),
     ("aiokafka", "iterate"): (str(HOME / "iterate.py"), "aiokafka", FILE),
     ("kafka-python", "iterate"): (str(HOME / "iterate.py"), "kafka-python", FILE),
     ("python", "pass"): ("-c", "pass"),
@@ -143,6 +145,7 @@ SIXTEEN_KIB = ("16k-none", "16k-gzip", "16k-snappy", "16k-lz4", "16k-zstd")
 SINGLE = ("single-none", "single-lz4")
 OTHER = ("1m-zstd", "v1-none", "v1-gzip", "headers", "large-values")
 ALL = (*SIXTEEN_KIB, *SINGLE, *OTHER)
+TABLES = ("16k-none", "16k-lz4", "single-none", "headers")
 ITERATED = ("16k-none", "16k-lz4", *SINGLE)
 
 BATCHES, TEXT, JSON = Run("kseg", "batches"), Run("kseg", "text"), Run("kseg", "json")
@@ -180,6 +183,7 @@ READING = (
     Comparison(("16k-none", "16k-lz4"), KAFKA_TEXT, COLUMNS, Target(at_least=12)),
     Comparison(("16k-none", "16k-lz4"), AIOKAFKA, COLUMNS, Target(at_least=1)),
     Comparison(("16k-zstd", "single-none", "v1-none", "headers"), AIOKAFKA, COLUMNS),
+    Comparison(TABLES, Run("kseg export", "table"), Run("kseg", "table"), Target(at_least=1)),
     Comparison(ITERATED, AIOKAFKA, ITERATE, Target(at_least=1.3)),
     Comparison(("16k-zstd", "v1-none", "headers"), AIOKAFKA, ITERATE),
     Comparison(("16k-none", "single-none", "v1-none"), Run("kafka-python", "iterate"), ITERATE),

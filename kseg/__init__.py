@@ -2,58 +2,103 @@
 
 import kseg
 
-with kseg.open_segment("orders-0/00000000000000203000.log") as segment:
-    for batch in segment.batches():
-        for record in batch.records():
-            print(record.offset, record.key, record.value)
+for record in kseg.open("kafka-logs").records(from_time="2026-11-01", key="customer-7"):
+    print(record.offset, record.key, record.value)
+
+docs/python.md describes what there is.
 """
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
+    from kseg.api.decoded_record import DecodedRecord
+    from kseg.api.kseg_warning import KsegWarning
+    from kseg.api.log_directory import LogDirectory
+    from kseg.api.opening import open, open_segment  # noqa: A004
+    from kseg.api.partition import Partition
+    from kseg.api.segment import Segment
+    from kseg.api.verification import Verification
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
-    from kseg.formats.codes import Codec
+    from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
+    from kseg.log.lookup.lookup import Lookup
+    from kseg.log.verify.findings import Finding
     from kseg.reading.batch import Batch
     from kseg.reading.damage import Damage
-    from kseg.reading.segment import Segment, open_segment
-    from kseg.writer.builder import create_records
+    from kseg.selection import Selection
+    from kseg.views.cluster import ClusterMetadata
+    from kseg.views.groups import GroupsView
+    from kseg.views.salvaged import Salvaged
+    from kseg.views.transaction_columns import CoordinatorRow, TransactionRow
+    from kseg.writer.builder import RecordsBuilder, create_records
     from kseg.writer.memory_records import MemoryRecords
     from kseg.writer.message import InvalidMessageError, Message
 
 __all__ = [
     "Batch",
+    "ClusterMetadata",
     "Codec",
+    "CoordinatorRow",
     "Damage",
     "DamagedError",
+    "DecodedRecord",
+    "Finding",
+    "GroupsView",
     "Header",
     "InvalidMessageError",
     "KsegError",
+    "KsegWarning",
+    "LogDirectory",
+    "Lookup",
     "MemoryRecords",
     "Message",
     "OpenError",
+    "Partition",
     "Record",
+    "RecordsBuilder",
+    "Salvaged",
     "Segment",
+    "Selection",
+    "TimestampType",
+    "TransactionRow",
     "UsageError",
+    "Verification",
     "create_records",
+    "open",
     "open_segment",
 ]
 
 _HOMES = {
     "Batch": "kseg.reading.batch",
+    "ClusterMetadata": "kseg.views.cluster",
     "Codec": "kseg.formats.codes",
+    "CoordinatorRow": "kseg.views.transaction_columns",
     "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
+    "DecodedRecord": "kseg.api.decoded_record",
+    "Finding": "kseg.log.verify.findings",
+    "GroupsView": "kseg.views.groups",
     "Header": "kseg.kernel.record",
     "InvalidMessageError": "kseg.writer.message",
     "KsegError": "kseg.errors",
+    "KsegWarning": "kseg.api.kseg_warning",
+    "LogDirectory": "kseg.api.log_directory",
+    "Lookup": "kseg.log.lookup.lookup",
     "MemoryRecords": "kseg.writer.memory_records",
     "Message": "kseg.writer.message",
     "OpenError": "kseg.errors",
+    "Partition": "kseg.api.partition",
     "Record": "kseg.kernel.record",
-    "Segment": "kseg.reading.segment",
+    "RecordsBuilder": "kseg.writer.builder",
+    "Salvaged": "kseg.views.salvaged",
+    "Segment": "kseg.api.segment",
+    "Selection": "kseg.selection",
+    "TimestampType": "kseg.formats.codes",
+    "TransactionRow": "kseg.views.transaction_columns",
     "UsageError": "kseg.errors",
+    "Verification": "kseg.api.verification",
     "create_records": "kseg.writer.builder",
-    "open_segment": "kseg.reading.segment",
+    "open": "kseg.api.opening",
+    "open_segment": "kseg.api.opening",
 }
 
 

@@ -4,7 +4,6 @@ Columns have the names and types of spark-sql-kafka's source: key, value, topic,
 timestampType, headers; and on demand those of the batch that a record lies in.
 """
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,19 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg import kernel
-from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.formats.codes import DamageKind, codec_name
+from kseg.formats.codes import codec_name
 from kseg.formats.names import parse_partition_directory, plain_text
-from kseg.kernel.contract import Buffer, Columns
-from kseg.reading.batch import OnDamage, check_on_damage, meet
-from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import LogFile
+from kseg.kernel.contract import ROW, START, Buffer, Columns
+from kseg.log.select.record_picker import SelectedLog
+from kseg.log.select.selected_records import meeting, message_damage
+from kseg.reading.batch import OnDamage
+from kseg.reading.bodies import Slice
+from kseg.reading.damage import Damage
 from kseg.reading.segment import batch_of, damages_of
 
 MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
+"""The time farthest from 1970 that microseconds have, on either side."""
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 _RECORD_FIELDS = (
@@ -58,16 +60,14 @@ _BATCH_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ArrowOptions:
-    """Which columns and records are wanted, and how large a record batch may become.
+    """Which columns are wanted, and how large a record batch may become.
 
-    `headers` adds the headers, `batch_columns` the facts of each record's batch; `control` keeps control records.
+    `headers` adds the headers, `batch_columns` the facts of each record's batch.
     """
 
     headers: bool = True
     batch_columns: bool = False
-    control: bool = False
     max_bytes: int = MAX_BYTES
-    max_decompressed: int = DEFAULT_LIMIT
 
 
 class Origin(NamedTuple):
@@ -96,43 +96,27 @@ def schema_of(options: ArrowOptions) -> pa.Schema:
     return pa.schema(fields)
 
 
-def record_batches(
-    path: str | os.PathLike[str],
-    options: ArrowOptions | None = None,
-    start: int = 0,
-    *,
-    on_damage: OnDamage = "skip",
-) -> Iterator[pa.RecordBatch]:
-    """The records of a log file, from a batch's position on, in file order.
+def selected_record_batches(log: SelectedLog, options: ArrowOptions, on_damage: OnDamage) -> Iterator[pa.RecordBatch]:
+    """The selected records of a log, in its order; those of a batch or message whose CRC is wrong are left out.
 
-    Topic and partition are those that the file's directory is named after; null if it isn't named so.
-
-    Args:
-        path: the file.
-        options: which columns and records.
-        start: a batch's position.
-        on_damage: as for `Segment.records`, but what is damaged is left out by itself. Damage in a batch is met after
-            some records that follow it.
-
-    Raises:
-        OpenError: the file can't be opened.
-        DamagedError: at damage, if `on_damage` is "raise".
+    Damage in a batch is met after some records that follow it. The selection decides about control records.
     """
-    check_on_damage(on_damage)
-    return _record_batches(Path(path), options or ArrowOptions(), start, on_damage)
+    met, origin = meeting(log, on_damage), origin_of(log.path)
+    for piece in log.intact_slices(met):
+        columns = columns_of(piece) if log.picker.takes_all else log.picker.columns(piece)
+        yield from slice_batches(piece, columns, origin, options)
+        for damage in (*damages_of(piece, columns), *_wrong_messages(piece, columns)):
+            met(damage)
 
 
-def _record_batches(path: Path, options: ArrowOptions, start: int, on_damage: OnDamage) -> Iterator[pa.RecordBatch]:
-    origin = origin_of(path)
-    with LogFile(path) as log_file:
-        for item in with_bodies(log_file.runs(start), log_file.stored_size, options.max_decompressed):
-            if isinstance(item, Slice):
-                columns = columns_of(item)
-                yield from slice_batches(item, columns, origin, options)
-                for damage in damages_of(item, columns):
-                    meet(damage, on_damage, path)
-            elif item.kind is not DamageKind.ZERO_TAIL:
-                meet(item, on_damage, path)
+def _wrong_messages(piece: Slice, columns: Columns) -> Iterator[Damage]:
+    """The damage of each batch that has a message with a wrong CRC of its own."""
+    if b"\0" not in bytes(columns.valid):
+        return
+    rows, valid, offsets = (memoryview(each).cast("B") for each in (columns.rows, columns.valid, columns.offsets))
+    wrong = {row: at for at, row in reversed(list(enumerate(rows.cast("i")))) if not valid[at]}
+    for row, at in sorted(wrong.items()):
+        yield message_damage(piece.run.position + piece.run.rows[row * ROW + START], offsets.cast("q")[at])
 
 
 def columns_of(piece: Slice) -> Columns:
@@ -142,21 +126,18 @@ def columns_of(piece: Slice) -> Columns:
 
 
 def slice_batches(piece: Slice, columns: Columns, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    """The records of a slice, cut so that no record batch holds more than `max_bytes`."""
+    """The records of a slice whose CRC is right, cut so that no record batch holds more than `max_bytes`."""
     if not columns.count:
         return
-    whole = as_record_batch(columns, piece, origin, options)
-    capped = _capped(whole, columns, options.max_bytes)
-    if options.control or b"\1" not in bytes(memoryview(columns.control)):
+    capped = _capped(as_record_batch(columns, piece, origin, options), columns, options.max_bytes)
+    if b"\0" not in bytes(columns.valid):
         yield from capped
         return
-    is_data = pc.equal(numbers(columns.control, pa.int8(), columns.count), 0)
+    is_valid = pc.equal(numbers(columns.valid, pa.int8(), columns.count), 1)
     first = 0
     for batch in capped:
-        kept = batch.filter(is_data.slice(first, batch.num_rows))
+        yield batch.filter(is_valid.slice(first, batch.num_rows))
         first += batch.num_rows
-        if kept.num_rows:
-            yield kept
 
 
 def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -180,7 +161,7 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
         pa.repeat(pa.scalar(origin.topic, pa.string()), count),
         pa.repeat(pa.scalar(origin.partition, pa.int32()), count),
         numbers(columns.offsets, pa.int64(), count),
-        milliseconds.cast(TIMESTAMP, safe=False),  # times beyond the year 294,247 wrap around
+        _microseconds(milliseconds),
         numbers(columns.timestamp_types, pa.int32(), count),
     ]
     if options.headers:
@@ -188,6 +169,18 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
     if options.batch_columns:
         arrays += _batch_columns(columns, piece, origin)
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(options))
+
+
+def _microseconds(milliseconds: pa.Array) -> pa.Array:
+    """Times as tables hold them; null for one that microseconds can't tell, which takes 292,000 years."""
+    try:
+        return milliseconds.cast(TIMESTAMP)
+    except pa.ArrowInvalid:
+        since_1970 = milliseconds.cast(pa.int64())
+        is_held = pc.and_(
+            pc.greater_equal(since_1970, -MOST_MILLISECONDS), pc.less_equal(since_1970, MOST_MILLISECONDS)
+        )
+        return pc.if_else(is_held, milliseconds, pa.scalar(None, _MILLISECONDS)).cast(TIMESTAMP)
 
 
 def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:

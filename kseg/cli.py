@@ -36,10 +36,15 @@ COMMANDS = {
     "export": "Export topics to Parquet files, on this machine.",
     "spark-export": "Export topics to Parquet files with Spark, here or on a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",
+    "help": "Show what to do for what, or how to use a command.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
 CLOSED_PIPE = 141
+COMPLETION_VARIABLE = "_KSEG_COMPLETE"
+"""What a shell's completion sets, as click names it."""
+_MOST_NAMED = 4
+"""Commands that have an option, if another is given it: more would be a list to read."""
 
 
 class _Commands(click.Group):
@@ -52,7 +57,9 @@ class _Commands(click.Group):
         module = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
         import_module("kseg.commands.talk_options").add_talk_options(command)
-        _name_variables(command, cmd_name)
+        import_module("kseg.commands.variables").name_variables(command, cmd_name)
+        if COMPLETION_VARIABLE in os.environ:
+            import_module("kseg.commands.completed_values").add_completed_values(command)
         return command
 
     def resolve_command(
@@ -65,11 +72,41 @@ class _Commands(click.Group):
             near = [f"`kseg {name}`" for name in get_close_matches(args[0], COMMANDS)]
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
+        _tell_misspelt_variables(*found)
+        self._take_config_file(ctx, *found)
         raise_at_interrupt()
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
         return found
+
+    def _take_config_file(
+        self, ctx: click.Context, name: str | None, command: click.Command | None, arguments: list[str]
+    ) -> None:
+        """Lets the file of KSEG_CONFIG give defaults: what the command line and variables say comes first."""
+        path = os.environ.get("KSEG_CONFIG")
+        if not path or name is None or command is None:
+            return
+        from pathlib import Path
+
+        from kseg.commands.config_file import ConfigFile
+
+        file = ConfigFile(Path(path), list(COMMANDS))
+        ctx.default_map = {name: file.defaults(command, name)}
+        if not {"-q", "--quiet"}.intersection(arguments):
+            talk(*(f"kseg: {line}" for line in file.problems(self, ctx, command, name)))
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Says what to do for what first, and what the environment sets last."""
+        from kseg.commands.guide import TASKS, VARIABLES
+
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        with formatter.section("What to do"):
+            formatter.write_dl([(task.wanted, task.line) for task in TASKS])
+        self.format_options(ctx, formatter)
+        with formatter.section("Environment"):
+            formatter.write_dl(list(VARIABLES.items()))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without importing them."""
@@ -77,12 +114,13 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _name_variables(command: click.Command, name: str) -> None:
-    """Lets `KSEG_COMMAND_OPTION` set an option, named as the user writes it: click would use the parameter's name."""
-    for option in command.params:
-        if isinstance(option, click.Option) and not option.hidden:
-            long_name = next((each for each in option.opts if each.startswith("--")), option.opts[0])
-            option.envvar = f"KSEG_{name}_{long_name.lstrip('-')}".replace("-", "_").upper()
+def _tell_misspelt_variables(name: str | None, command: click.Command | None, arguments: list[str]) -> None:
+    if name is None or command is None or not any(each.startswith("KSEG_") for each in os.environ):
+        return
+    from kseg.commands.variables import misspelt_variables
+
+    if not {"-q", "--quiet"}.intersection(arguments):
+        talk(*(f"kseg: {line}" for line in misspelt_variables(command, name, list(COMMANDS))))
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -111,10 +149,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 def cli(command: click.Context) -> None:
     """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
 
-    \b
-    Examples:
-      kseg dump orders-0/00000000000000203000.log --print-data-log
-      kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
+    `kseg help COMMAND` has a command's options. The current directory is read where no PATH is given.
     """
     if command.invoked_subcommand is None:
         talk(*command.get_help().split("\n"))
@@ -185,9 +220,37 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
     if isinstance(error, click.NoSuchOption):
         near = sorted(error.possibilities or ())
         near = [each for each in near if each.startswith(error.option_name)] or near
-        text = f"no such option {error.option_name}" + (f", did you mean {' or '.join(near)}?" if near else "")
+        others = _commands_with(error.option_name)
+        text = f"no such option {error.option_name}"
+        if 0 < len(others) <= _MOST_NAMED:
+            text += f", an option of {_listed(others)}"
+        elif near:
+            text += f", did you mean {' or '.join(near)}?"
+    if _names_new_directory(error):
+        text += "; a new directory goes to --to"
     text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
     return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"
+
+
+def _commands_with(option: str) -> list[str]:
+    """The commands that have an option."""
+    context = click.Context(cli)
+    found = [(name, cli.get_command(context, name)) for name in COMMANDS]
+    return [name for name, each in found if each is not None and any(option in one.opts for one in each.params)]
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = (f"`kseg {name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _names_new_directory(error: click.UsageError) -> bool:
+    """Whether -o is wrong on a command that makes a directory, which other programs let -o name."""
+    if isinstance(error, click.NoSuchOption):
+        is_output = error.option_name in ("-o", "--output")
+    else:
+        is_output = isinstance(error, click.BadParameter) and error.param is not None and "-o" in error.param.opts
+    return is_output and error.ctx is not None and any("--to" in each.opts for each in error.ctx.command.params)
 
 
 def _system_line(error: OSError) -> str:

@@ -31,6 +31,11 @@ class UsageError(KsegError):
     """Wrong options or arguments."""
 
 
+def missing_library(name: str, extra: str) -> str:
+    """What to say of an optional library that isn't installed: the command that installs it, with its kin."""
+    return f"{name} is missing: `pip install 'kseg[{extra}]'` installs it"
+
+
 class RecordError(UsageError):
     """A record or batch that no format of Kafka's can hold: wrong fields for the magic, too large, out of order."""
 

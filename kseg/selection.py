@@ -1,11 +1,13 @@
 """What of a log is wanted: offsets, times, keys, headers, producers, transactions; and how much of that."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
+from kseg.times import milliseconds_of, parse_zone
 
 TIME_DISORDER_MS = 600_000
 LATE_SIZE = 8 << 20
@@ -14,6 +16,10 @@ LATE_SIZE = 8 << 20
 Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
 where the last of them is. Partitions of up to that size are always read to their end.
 """
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+"""Kafka's `isolation.level`, the default first."""
+_NUMBERS = ("from_offset", "to_offset", "from_time", "to_time", "producer_id", "limit", "tail")
+_MAY_BE_BELOW_0 = ("from_offset", "to_offset", "from_time", "to_time", "producer_id")
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _WHOLE_SHARE = 2**64
 
@@ -53,6 +59,12 @@ class Selection(NamedTuple):
                 re.compile(pattern or "")
             except re.error as error:
                 raise UsageError(f"{option} {pattern}: {error}") from error
+        for name in _NUMBERS:
+            number = getattr(self, name)
+            if number is not None and not (LEAST if name in _MAY_BE_BELOW_0 else 0) <= number <= MOST:
+                raise UsageError(f"{name} {number}: that is no such number")
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise UsageError(f"sample {self.sample}: give a share such as 0.01")
         if self.is_committed and self.is_control:
             raise UsageError("--control: with --isolation read_committed there are no control records")
         return self
@@ -161,6 +173,89 @@ class Selection(NamedTuple):
 
 EVERYTHING = Selection()
 """Nothing is asked."""
+
+Time: TypeAlias = str | int | datetime
+"""A moment: text as `parse_time` reads it, milliseconds since 1970, or a datetime."""
+
+
+WantedHeader: TypeAlias = str | tuple[str, str | bytes | None]
+"""A header as people write it: `NAME`, `NAME=VALUE`, or name and value; any value if that is None."""
+
+
+class SelectionOptions(TypedDict, total=False):
+    """A selection as people write it, by the names of the commands' options; None asks nothing.
+
+    Texts mean what they mean as options. key: bytes as they are, or text as in `parse_bytes`; header: one or several,
+    each as in `parse_header`, or name and value. control: only control records, or none of them. tz: the zone of times
+    that name none.
+    """
+
+    from_offset: int | None
+    to_offset: int | None
+    from_time: Time | None
+    to_time: Time | None
+    key: str | bytes | None
+    key_regex: str | None
+    grep: str | None
+    header: "str | Iterable[WantedHeader] | None"
+    producer_id: int | None
+    transactional_only: bool
+    control: bool | None
+    isolation: Literal["read_uncommitted", "read_committed"]
+    limit: int | None
+    tail: int | None
+    sample: str | float | None
+    tz: str
+
+
+def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -> Selection:
+    """A selection with what options ask in its place. Raises UsageError for what can't be."""
+    zone = parse_zone(options.get("tz", "UTC"))
+    asked: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in _READ:
+            field, read = _READ[name]
+            asked[field] = getattr(EVERYTHING, field) if value is None else read(value, zone)
+        elif name in SelectionOptions.__annotations__ and name in Selection._fields:
+            asked[name] = value
+        elif name != "tz":
+            raise UsageError(f"{name}: there are {', '.join(SelectionOptions.__annotations__)}")
+    return selection._replace(**asked).checked()
+
+
+def _bytes_of(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else parse_bytes(value)
+
+
+def _headers_of(value: str | Iterable[WantedHeader]) -> tuple[tuple[bytes, bytes | None], ...]:
+    wanted = (value,) if isinstance(value, str) else value
+    return tuple(parse_header(each) if isinstance(each, str) else _header_of(*each) for each in wanted)
+
+
+def _header_of(name: str, value: str | bytes | None) -> tuple[bytes, bytes | None]:
+    return name.encode("utf-8", "surrogateescape"), None if value is None else _bytes_of(value)
+
+
+def _is_committed(isolation: str) -> bool:
+    if isolation not in ISOLATION_LEVELS:
+        raise UsageError(f"isolation {isolation!r}: there are {' and '.join(ISOLATION_LEVELS)}")
+    return isolation == ISOLATION_LEVELS[1]
+
+
+def _share_of(value: str | float) -> float:
+    return parse_share(str(value))
+
+
+_READ: dict[str, tuple[str, Callable[[Any, tzinfo], Any]]] = {
+    "from_time": ("from_time", milliseconds_of),
+    "to_time": ("to_time", milliseconds_of),
+    "key": ("key", lambda value, _: _bytes_of(value)),
+    "header": ("headers", lambda value, _: _headers_of(value)),
+    "sample": ("sample", lambda value, _: _share_of(value)),
+    "control": ("is_control", lambda value, _: value),
+    "isolation": ("is_committed", lambda value, _: _is_committed(value)),
+}
+"""Options whose values are read first: the field of a selection that each becomes, and how."""
 
 
 def _literal(pattern: str | None) -> bytes | None:

@@ -58,6 +58,13 @@ def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
     return None if text is None else parse_time(text, zone)
 
 
+def milliseconds_of(moment: str | int | datetime, zone: tzinfo = UTC) -> int:
+    """Milliseconds since 1970 of a text as in `parse_time`, of a datetime, or these milliseconds themselves."""
+    if isinstance(moment, str):
+        return parse_time(moment, zone)
+    return _milliseconds(moment, zone) if isinstance(moment, datetime) else moment
+
+
 def now_ms() -> int:
     """The clock's time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -2,15 +2,17 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pytest
 
 import kseg
-from kseg.arrow import MAX_BYTES, ArrowOptions, record_batches, schema_of
+from kseg.api.asked import TableOptions
+from kseg.arrow import MAX_BYTES
 from kseg.errors import OpenError
 from kseg.formats.codes import Codec
+from kseg.reading.batch import OnDamage
 from tests import golden
 from tests.kernel.made import BatchHeader, Record, batch
 
@@ -47,9 +49,15 @@ TRANSACTIONS = golden.ROOT / "logs" / "classes-4.3.1" / "transactions" / f"{0:02
 Row = dict[str, Any]
 
 
-def rows(path: Path, options: ArrowOptions | None = None) -> list[Row]:
+def record_batches(
+    path: Path, *, on_damage: OnDamage = "skip", **options: Unpack[TableOptions]
+) -> pa.RecordBatchReader:
+    return kseg.open_segment(path).to_arrow(on_damage=on_damage, **options)
+
+
+def rows(path: Path, **options: Unpack[TableOptions]) -> list[Row]:
     """The records; times are microseconds, since Python's own end in the year 9999."""
-    return [row for one in record_batches(path, options) for row in with_microseconds(one).to_pylist()]
+    return [row for one in record_batches(path, **options) for row in with_microseconds(one).to_pylist()]
 
 
 def with_microseconds(one: pa.RecordBatch) -> pa.RecordBatch:
@@ -69,25 +77,26 @@ def written(directory: Path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("options", "fields"),
     [
-        (ArrowOptions(headers=False), CONNECTORS_FIELDS),
-        (ArrowOptions(), [*CONNECTORS_FIELDS, ("headers", HEADERS)]),
-        (ArrowOptions(batch_columns=True), [*CONNECTORS_FIELDS, ("headers", HEADERS), *BATCH_FIELDS]),
+        ({"headers": False}, CONNECTORS_FIELDS),
+        ({}, [*CONNECTORS_FIELDS, ("headers", HEADERS)]),
+        ({"batch_columns": True}, [*CONNECTORS_FIELDS, ("headers", HEADERS), *BATCH_FIELDS]),
     ],
 )
 def test_schema_is_the_connectors_with_what_was_asked_for(
-    options: ArrowOptions, fields: list[tuple[str, pa.DataType]]
+    options: TableOptions, fields: list[tuple[str, pa.DataType]]
 ) -> None:
-    schema = schema_of(options)
+    schema = record_batches(MIXED, **options).schema
     assert schema.names == [name for name, _ in fields]
     assert [schema.field(name).type for name, _ in fields] == [kind for _, kind in fields]
     assert all(field.nullable for field in schema)
 
 
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("options", [ArrowOptions(), ArrowOptions(headers=False), ArrowOptions(batch_columns=True)])
-def test_record_batches_have_the_schema_and_are_sound(options: ArrowOptions) -> None:
-    for one in record_batches(MIXED, options):
-        assert one.schema == schema_of(options)
+@pytest.mark.parametrize("options", [{}, {"headers": False}, {"batch_columns": True}])
+def test_record_batches_have_the_schema_and_are_sound(options: TableOptions) -> None:
+    reader = record_batches(MIXED, **options)
+    for one in reader:
+        assert one.schema == reader.schema
         one.validate(full=True)
 
 
@@ -110,8 +119,8 @@ def test_values_are_those_of_every_golden_logs_records() -> None:
     different = []
     for path in golden.files(".log"):
         with kseg.open_segment(path) as segment:
-            wanted = [comparable(record) for record in segment.records()]
-        told = rows(path, ArrowOptions(control=True))
+            wanted = [comparable(record) for record in segment.records(control=None)]
+        told = rows(path, control=None)
         for want, have in zip(wanted, told, strict=True):
             if not -(2**63) <= want["timestamp"] < 2**63:
                 have["timestamp"] = want["timestamp"]  # no microsecond can tell it
@@ -181,7 +190,7 @@ def test_batch_columns_are_those_of_each_records_batch(path: Path) -> None:
     with kseg.open_segment(path) as segment:
         wanted = [of_batch(one, record) for one in segment.batches() for record in one.records()]
     names = [name for name, _ in BATCH_FIELDS]
-    told = rows(path, ArrowOptions(batch_columns=True, control=True))
+    told = rows(path, batch_columns=True, control=None)
     assert [{name: row[name] for name in names} for row in told] == wanted
 
 
@@ -214,21 +223,13 @@ def test_control_records_are_left_out_unless_asked_for(keeps_control: bool) -> N
             if keeps_control or not one.is_control
             for record in one.records()
         ]
-    assert [row["offset"] for row in rows(TRANSACTIONS, ArrowOptions(control=keeps_control))] == wanted
+    assert [row["offset"] for row in rows(TRANSACTIONS, control=None if keeps_control else False)] == wanted
 
 
 @pytest.mark.usefixtures("kernel")
 def test_log_of_control_records_alone_has_no_record_batches() -> None:
     path = golden.ROOT / "logs" / "classes-4.3.1" / "control-raft" / f"{0:020}.log"
     assert list(record_batches(path)) == []
-
-
-@pytest.mark.usefixtures("kernel")
-def test_reading_begins_at_any_batchs_position() -> None:
-    with kseg.open_segment(MIXED) as segment:
-        fifth = list(segment.batches())[4]
-    first = next(record_batches(MIXED, start=fifth.position))
-    assert first["offset"][0].as_py() == fifth.base_offset
 
 
 def data_size(one: pa.RecordBatch) -> int:
@@ -238,15 +239,15 @@ def data_size(one: pa.RecordBatch) -> int:
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("most", [1, 50, 1000, MAX_BYTES])
 def test_record_batch_holds_no_more_than_asked_for_unless_one_record_does(most: int) -> None:
-    found = list(record_batches(MIXED, ArrowOptions(max_bytes=most)))
+    found = list(record_batches(MIXED, max_bytes=most))
     assert all(data_size(one) <= most or one.num_rows == 1 for one in found)
-    assert rows(MIXED, ArrowOptions(max_bytes=most)) == rows(MIXED)
+    assert rows(MIXED, max_bytes=most) == rows(MIXED)
 
 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("most", [1, 50])
 def test_record_batch_holds_no_more_than_asked_for_where_control_records_are_left_out(most: int) -> None:
-    found = list(record_batches(TRANSACTIONS, ArrowOptions(max_bytes=most)))
+    found = list(record_batches(TRANSACTIONS, max_bytes=most))
     assert all(data_size(one) <= most or one.num_rows == 1 for one in found)
 
 
@@ -254,14 +255,6 @@ def test_record_batch_holds_no_more_than_asked_for_where_control_records_are_lef
 def test_damaged_stretches_are_left_out(tmp_path: Path) -> None:
     first, second = (batch(BatchHeader(number), [Record(value=b"%d" % number)]) for number in range(2))
     assert [row["value"] for row in rows(written(tmp_path, first + b"\xff" * 50 + second))] == [b"0", b"1"]
-
-
-@pytest.mark.usefixtures("kernel")
-def test_body_beyond_the_limit_is_cut(tmp_path: Path) -> None:
-    path = golden.ROOT / "logs" / "classes-2.0.1" / "blocks-snappy" / f"{0:020}.log"
-    cut = rows(path, ArrowOptions(max_decompressed=40_000))
-    assert 0 < len(cut) < 300
-    assert cut == rows(path)[: len(cut)]
 
 
 def test_empty_log_has_no_record_batches(tmp_path: Path) -> None:
@@ -281,12 +274,12 @@ def test_missing_file_can_not_be_opened(tmp_path: Path) -> None:
 def test_damage_is_raised_or_told_if_that_is_asked_for(case: str) -> None:
     (path,) = (golden.ROOT / "damaged" / case).glob("*.log")
     met: list[kseg.Damage] = []
-    found = sum(one.num_rows for one in record_batches(path, ArrowOptions(control=True), on_damage=met.append))
+    found = sum(one.num_rows for one in record_batches(path, on_damage=met.append))
     assert met
     with kseg.open_segment(path) as segment:
         wanted: list[kseg.Damage] = []
         assert len(list(segment.records(on_damage=wanted.append))) == found
     assert met == wanted
-    assert sum(one.num_rows for one in record_batches(path, ArrowOptions(control=True), on_damage="skip")) == found
+    assert sum(one.num_rows for one in record_batches(path)) == found
     with pytest.raises(kseg.DamagedError, match=f"at position {met[0].position}: {met[0].kind}"):
         list(record_batches(path, on_damage="raise"))

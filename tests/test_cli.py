@@ -243,7 +243,7 @@ def test_version_of_the_twin_is_silent_about_the_compiled_kernel_if_the_twin_was
 def test_help_lists_each_command() -> None:
     ran = kseg("--help")
     assert ran.status == 0
-    listed = ran.stdout.decode().partition("Commands:\n")[2]
+    listed = ran.stdout.decode().partition("Commands:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == list(COMMANDS)
 
 
@@ -256,7 +256,7 @@ def test_help_of_a_command_has_examples_first(name: str) -> None:
     assert summary.endswith(".")
     heading, *lines = examples.splitlines()
     assert heading == "  Examples:"
-    assert all(f"kseg {name} " in line for line in lines)
+    assert all(f"kseg {name} " in f"{line} " for line in lines)
 
 
 def test_kseg_without_a_command_shows_its_help() -> None:
@@ -358,7 +358,7 @@ def test_each_option_has_a_variable(name: str, variable: str, monkeypatch: pytes
             {"KSEG_DUMP_FROM_TIME": "2020-02-13 13:38:18", "KSEG_DUMP_TZ": "+01:00"},
             ["--from-time", "2020-02-13 13:38:18", "--tz", "+01:00"],
         ),
-        ({"KSEG_DUMP_NO_CONTROL": "x", "KSEG_DUMP_CONTROL": "false"}, ["--no-control"]),
+        ({"KSEG_DUMP_CONTROL": "false"}, ["--no-control"]),
     ],
 )
 def test_variables_mean_what_options_mean(
@@ -377,8 +377,69 @@ def test_option_on_the_line_comes_before_its_variable(monkeypatch: pytest.Monkey
     assert kseg("dump", SAMPLE, "--limit", "2") == wanted
 
 
-def test_variables_that_name_no_option_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("KSEG_VERSION", ""),
+        ("KSEG_DUMP_OUTPTU", "KSEG_DUMP_OUTPUT"),
+        ("KSEG_DMUP_OUTPUT", "KSEG_DUMP_OUTPUT"),
+        ("KSEG_REDACTKEY", "KSEG_REDACT_KEY"),
+        ("KSEG_DUMP_FORM_TIME", "KSEG_DUMP_FROM_TIME"),
+    ],
+)
+def test_variables_that_name_no_option_are_named(name: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = kseg("dump", SAMPLE)
-    for name in ("KSEG_VERSION", "KSEG_HELP", "KSEG_DUMP_HELP", "KSEG_LS_LIMIT", "KSEG_DUMP"):
+    monkeypatch.setenv(name, "0.1.0")
+    told = kseg("dump", SAMPLE)
+    assert told.stdout == wanted.stdout
+    hint = f", did you mean {meant}?" if meant else ""
+    assert told.stderr.startswith(f"kseg: {name} in the environment is no variable of kseg's{hint}".encode())
+    assert told.stderr.endswith(wanted.stderr)
+    assert kseg("dump", SAMPLE, "-q").stderr == b""
+
+
+def test_variables_of_other_commands_and_programs_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = kseg("dump", SAMPLE)
+    for name in ("KSEG_LS_LIMIT", "KSEG_SPARK_EXPORT_ANYTHING", "MY_KSEG_DUMP", "KSEG_REDACT_KEY"):
         monkeypatch.setenv(name, "0.1.0")
     assert kseg("dump", SAMPLE) == wanted
+
+
+# --- finding one's way -----------------------------------------------------------------------------------------------
+
+
+def test_each_command_is_in_a_task_of_the_help() -> None:
+    told = kseg("--help").stdout.decode()
+    tasks = told.partition("What to do:\n")[2].partition("\n\n")[0]
+    assert {name for name in COMMANDS if f" kseg {name} " in tasks} == {*COMMANDS} - {"completion", "help"}
+    assert told.index("What to do:") < told.index("Options:") < told.index("Commands:")
+
+
+def test_help_tells_the_variables_of_the_environment() -> None:
+    told = kseg("--help").stdout.decode().partition("\nEnvironment:\n")[2]
+    for name in ("KSEG_COMMAND_OPTION", "KSEG_DEBUG", "KSEG_KERNEL", "KSEG_REDACT_KEY", "NO_COLOR", "PAGER"):
+        assert f"\n  {name} " in f"\n{told}"
+    assert "KSEG_SPARK_EXPORT_OPTION" in kseg("spark-export", "--help").stdout.decode()
+
+
+def test_help_is_a_command_too() -> None:
+    assert kseg("help") == kseg("--help")
+    for name in COMMANDS:
+        assert kseg("help", name) == kseg(name, "--help")
+    assert b"kseg: no such command 'dmup', did you mean `kseg dump`? " in kseg("help", "dmup").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ls --print-data-log", "no such option --print-data-log, an option of `kseg dump`, `kseg lookup` and"),
+        ("dump --grammar", "no such option --grammar, an option of `kseg explain`; "),
+        ("ls --outpu", "no such option --outpu, did you mean --output? "),
+        ("salvage -o saved", "'saved' is not one of 'text', 'json'; a new directory goes to --to; "),
+        ("reindex -o saved", "no such option -o; a new directory goes to --to; "),
+    ],
+)
+def test_a_wrong_option_is_answered_with_the_right_one(line: str, told: str) -> None:
+    ran = kseg(*line.split())
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert told in ran.stderr.decode()

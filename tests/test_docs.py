@@ -14,6 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from kseg.cli import COMMANDS, cli
+from kseg.commands.guide import TASKS
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
 from tools.generators.command_line import helps
@@ -73,11 +74,33 @@ def is_excerpt(shown: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
-@pytest.mark.parametrize("code", [pytest.param(text, id=place) for place, text in blocks("python")])
-def test_python_examples_run(code: str, restored: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with chdir(restored):
+def python_runs() -> list[ParameterSet]:
+    """The python blocks, each with the lines of the text block that follows it directly; None without one."""
+    runs = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, match.start()) + 1
+            shown = None if match[2] is None else match[2].splitlines()
+            runs.append(pytest.param(match[1], shown, id=f"{page.relative_to(ROOT)}:{line}"))
+    return runs
+
+
+@pytest.mark.parametrize(("code", "shown"), python_runs())
+def test_python_examples_print_what_is_shown(
+    code: str,
+    shown: list[str] | None,
+    restored: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for path in restored.iterdir():  # what is written beside them is the example's own
+        (tmp_path / path.name).symlink_to(path)
+    with chdir(tmp_path):
         exec(compile(code, "example", "exec"), {"__name__": "example"})
-    assert capfd.readouterr().out != ""
+    printed = capfd.readouterr().out
+    assert printed != ""
+    assert shown is None or is_excerpt(shown, printed.splitlines()), f"printed:\n{printed[:5000]}"
 
 
 # --- examples that show no output ------------------------------------------------------------------------------------
@@ -95,6 +118,7 @@ ELSEWHERE = "kseg spark-export "
 def examples() -> list[ParameterSet]:
     """The examples of each command's help, and the lines of sh blocks that run kseg."""
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
+    shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
         if not place.startswith("docs/cli.md"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)

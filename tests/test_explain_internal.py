@@ -158,6 +158,20 @@ def test_a_large_count_of_elements_costs_nothing(tmp_path: Path) -> None:
     assert found[-2].meaning == "2147483647 elements, but 1000 bytes are left"
 
 
+def test_very_many_fields_of_a_batch_are_not_all_opened(tmp_path: Path) -> None:
+    topics = build_message(consumer_protocol.CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": [""] * 20_000})
+    member = {"memberId": "m", "clientId": "c", "clientHost": "h", "subscription": b"\0\0" + topics, "assignment": b""}
+    group = {"protocolType": "consumer", "members": [member]}
+    value = b"\0\3" + build_message(consumer_offsets.GROUP_METADATA_VALUE, 3, group)
+    records = [NewRecord(b"\0\2\0\1g", value)] * 10
+    path = write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    (item,) = explain_file(path)
+    found = list(leaves(item.fields))
+    assert 20_000 < len(found) < 100_000
+    assert sum(leaf.size for leaf in found) == path.stat().st_size
+    assert (found[-2].value, found[-2].meaning) == (value, "more than 50000 fields before: it isn't taken apart")
+
+
 def test_only_internal_topics_are_opened(tmp_path: Path) -> None:
     assert internal_opener(tmp_path / "orders-0" / f"{0:020}.log") is None
     path = write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"\0\2\0\1g", b"")])])

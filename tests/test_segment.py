@@ -23,12 +23,12 @@ def classes(case: str) -> Path:
 
 def batches_of(path: Path) -> list[kseg.Batch]:
     with kseg.open_segment(path) as segment:
-        return list(segment.batches())
+        return [item for item in segment.scan() if isinstance(item, kseg.Batch)]
 
 
 def records_of(path: Path) -> list[kseg.Record]:
     with kseg.open_segment(path) as segment:
-        return list(segment.records())
+        return list(segment.records(control=None))
 
 
 def written(directory: Path, content: bytes) -> Path:
@@ -143,8 +143,7 @@ def test_records_are_those_of_the_batches() -> None:
 def test_reading_begins_at_any_batchs_position() -> None:
     fourth = batches_of(SAMPLE)[3]
     with kseg.open_segment(SAMPLE) as segment:
-        assert next(segment.records(fourth.position)).offset == fourth.base_offset
-        assert next(segment.batches(fourth.position)) == fourth
+        assert next(segment.scan(fourth.position)) == fourth
 
 
 @pytest.mark.usefixtures("kernel")
@@ -412,15 +411,42 @@ def test_records_and_damages_of_a_segment_come_in_the_order_of_its_batches() -> 
         met: list[kseg.Record | kseg.Damage] = []
         of_batches: list[kseg.Record | kseg.Damage] = []
         with kseg.open_segment(path) as segment:
-            for record in segment.records(on_damage=met.append):
+            for record in segment.records(control=None, on_damage=met.append):
                 met.append(record)
             for item in segment.scan():
-                if isinstance(item, kseg.Batch):
+                if not isinstance(item, kseg.Batch):
+                    of_batches += [item] if item.kind != "zero-tail" else []
+                elif item.is_valid:
                     for record in item.records(on_damage=of_batches.append):
                         of_batches.append(record)
-                elif item.kind != "zero-tail":
-                    of_batches.append(item)
-        assert met == of_batches, path
+        assert [each for each in met if not is_wrong_checksum(each)] == [
+            each for each in of_batches if not is_wrong_checksum(each)
+        ], path
+
+
+def is_wrong_checksum(met: kseg.Record | kseg.Damage) -> bool:
+    if isinstance(met, kseg.Record):
+        return not met.is_valid
+    return met.kind == "bad-crc" or met.detail.startswith("the CRC of the message")
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("case", ["024-crc-zero", "082-flip-crc", "021-flip-records"])
+def test_a_batch_whose_checksum_is_wrong_is_damage(case: str) -> None:
+    path = damaged(case)
+    wrong = [one for one in batches_of(path) if not one.is_valid]
+    damages: list[kseg.Damage] = []
+    with kseg.open_segment(path) as segment:
+        given = list(segment.records(on_damage=damages.append))
+        assert [damage.kind for damage in damages] == ["bad-crc"] * len(damages)
+        assert {one.position for one in wrong} <= {damage.position for damage in damages}
+        assert all(record.is_valid for record in given)
+        assert [one.position for one in segment.batches(on_damage="skip")] == [
+            one.position for one in batches_of(path) if one.is_valid
+        ]
+        for read in (segment.records, segment.batches, segment.to_arrow):
+            with pytest.raises(kseg.DamagedError, match=f"at position {damages[0].position}: bad-crc"):
+                list(read())
 
 
 @pytest.mark.usefixtures("kernel")
@@ -440,7 +466,7 @@ def test_segments_of_every_damaged_file_give_all_their_records_or_raise() -> Non
                     list(segment.records())
             else:
                 assert list(segment.records()) == skipped
-            problems = [one for one in segment.batches() if one.problem() is not None]
+        problems = [one for one in batches_of(path) if not one.is_valid or one.problem() is not None]
         in_batches = {damage.position for damage in damages if damage.size == 0}
         assert in_batches <= {one.position for one in problems}, path
 

@@ -121,6 +121,16 @@ def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seas
     assert winter in "\n".join(lines("retain", "t-0", "-o", "timeline"))
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_times_of_frames_and_their_records_are_in_the_zone(form: str) -> None:
+    ran = run.kseg(
+        ["protocol", "protocol/4.3.1/clients.pcap", "--api", "Produce", "--tz", "+05:30", "-o", form], golden.ROOT
+    )
+    times = re.findall(r"2026-11-2[0-9]T[0-9:.]+(?:Z|[+-][0-9:]+)", ran.stdout.decode())
+    assert times
+    assert all(time.startswith("2026-11-22T00:54:") and time.endswith("+05:30") for time in times)
+
+
 @pytest.mark.parametrize("command", ["groups", "groups -o json", "txns", "txns -o csv", "metadata -o json"])
 def test_views_print_times_in_the_zone(command: str) -> None:
     """4.3.1's logs were written on 2026-11-21 from 10:14 UTC on."""

@@ -24,5 +24,7 @@ def completion(shell: str) -> None:
     assert made is not None
     # Only the text: click's own method would look for bash, to warn about an old one.
     writer = made(kseg.command, {}, "kseg", "_KSEG_COMPLETE")
-    write_stdout((writer.source_template % writer.source_vars()).encode())
+    script = writer.source_template % writer.source_vars()
+    # In fish click's script would cut a value at its first comma.
+    write_stdout(script.replace('string split "," $completion', 'string split --max 1 "," $completion').encode())
     flush_stdout()

@@ -15,6 +15,7 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    verbose_option,
     zone_option,
 )
 from kseg.commands.partition_options import partition_options
@@ -36,7 +37,7 @@ from kseg.views.doctor.page import DoctorReport, write_kinds
 @click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
 @now_option
 @zone_option
-@click.option("-v", "--verbose", is_flag=True, help="Name every place, all topics, and the notes that need nothing.")
+@verbose_option("Name every place, all topics, and the notes that need nothing")
 @output_option("text", "json")
 @processes_option
 @gentle_options
@@ -91,8 +92,8 @@ def doctor(
     settings = ExaminationSettings(time_or_none(now, place), is_quick=quick, keep_cache=keep_cache)
     plan = plan_examination(paths, refuse, choice)
     found = CheckUpInWork(plan, is_quick=quick, zone=place)
-    report = DoctorReport(output, found.result, verbose=verbose, color=color)
-    with report, ProgressBar.before_output(progress) as bar:
+    report = DoctorReport(output, found.result, verbose=verbose, quiet=quiet, color=color)
+    with report, ProgressBar.before_output(False if quiet else progress) as bar:
         on_read = bar.counting("doctor", plan.size)
         unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
         for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):

@@ -9,7 +9,7 @@ from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.export_options import export_options
 from kseg.commands.options import processes_option, redact_options, redaction_of
 from kseg.commands.requested_export import export_of
-from kseg.errors import UsageError
+from kseg.errors import UsageError, missing_library
 from kseg.system.shared_work import processors
 
 
@@ -39,7 +39,7 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise UsageError("pyarrow is missing: install kseg's extra `arrow`") from error
+        raise UsageError(missing_library("pyarrow", "arrow")) from error
     from kseg.export.run import in_processes, plan_export, run_export
     from kseg.output.export import say_refused, write_plan, write_report
     from kseg.output.progress import ProgressBar

@@ -129,7 +129,7 @@ def ls(
             count = bar.counting("ls")
             yield from lister.listings(_expected(places, count), processes, count)
 
-    write_listings(listings(), rows, columns, writer)
+    write_listings(listings(), rows, columns, writer, has_sums=not quiet)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
 

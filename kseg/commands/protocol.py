@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import output_option, quiet_option, raw_option, redact_options, redaction_of
+from kseg.commands.options import output_option, quiet_option, raw_option, redact_options, redaction_of, zone_option
 from kseg.commands.parameters import Size, int_number, size_text
 from kseg.protocol.frame_input import InputForm
 from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.splitter import MAX_FRAME
+from kseg.times import parse_zone
 
 _LARGEST_FRAME = (1 << 31) - 1
 
@@ -39,6 +40,7 @@ _LARGEST_FRAME = (1 << 31) - 1
 )
 @output_option("text", "json")
 @quiet_option
+@zone_option
 @raw_option
 @redact_options
 @click.pass_context
@@ -54,6 +56,7 @@ def protocol(
     print_data_log: bool,
     shallow: bool,
     max_frame: int,
+    zone: str,
     output: str,
     quiet: bool,
     **options: Any,
@@ -87,5 +90,6 @@ def protocol(
         is_json=output == "json",
         is_quiet=quiet,
         redaction=redaction_of(options),
+        zone=parse_zone(zone),
     )
     command.exit(report_protocol(path, protocol_options))

@@ -14,14 +14,16 @@ from kseg.commands.options import (
     quiet_option,
     zone_option,
 )
-from kseg.commands.parameters import is_given
+from kseg.commands.parameters import Size, is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
+from kseg.log.freeing import plan_freeing
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.retain import copy_retained, retain_partition
+from kseg.output.freeing import write_freeing
 from kseg.output.refusals import Refusals
 from kseg.output.retain import RetentionReport
 from kseg.output.stdout import flush_stdout
@@ -36,6 +38,8 @@ from kseg.views.topic_retention import TopicRetention
 @now_option
 @zone_option
 @output_option("text", "json", "timeline")
+@click.option("--free", type=Size(), help="Which topics' retention to lower, and to what, to free so much in all.")
+@click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines of --free.")
 @quiet_option
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
@@ -49,6 +53,8 @@ def retain(
     now: str | None,
     zone: str,
     output: str,
+    free: int | None,
+    bootstrap_server: str,
     quiet: bool,
     directory: Path | None,
 ) -> None:
@@ -59,12 +65,19 @@ def retain(
       kseg retain orders-0/ --retention-ms 86400000
       kseg retain kafka-logs/ --retention-bytes 50GB -o json
       kseg retain orders-0/ --now 2026-12-01T00:00 -o timeline
+      kseg retain kafka-logs/ --free 5KB
 
     Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
-    the same log directory, otherwise from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if
-    its policy isn't known, the output says so, and nothing is deleted by age or size. __cluster_metadata itself is
-    retained by its snapshots, with the defaults of metadata.max.retention.ms and .bytes. At the end are sums by topic,
-    by log directory, and in total.
+    the same log directory, or in another given one of the same cluster; otherwise from Kafka's defaults. A partition in
+    cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
+    or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
+    .bytes. At the end are sums by topic, by log directory, and in total.
+
+    --free lowers the retention by time of the topics that free most to one age, the greatest with which enough goes, so
+    that the least history is lost; what is deletable now counts. Whole segments go, by their largest time: one whose
+    time is in the future is named, since it keeps those after it. Topics that are compacted alone and internal ones are
+    left alone. Prints the lines of kafka-configs.sh that do it, and those that undo it; the exit status is 1 if so much
+    can't be freed.
 
     PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one partition
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
@@ -73,9 +86,15 @@ def retain(
     place = parse_zone(zone)
     settings = RetentionSettings(now_ms() if now is None else parse_time(now, place), retention_ms, retention_bytes)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
-    topics = TopicRetention(settings, given)
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse, choice))
+    topics = TopicRetention(settings, given, log_dirs={partition.log_dir: None for partition in partitions})
+    if free is not None:
+        if directory is not None or output == "timeline":
+            raise UsageError("--free goes with -o text and -o json, and without --to")
+        plan = plan_freeing(map(topics.freeable, partitions), free)
+        write_freeing(plan, output, place, bootstrap_server)
+        command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:

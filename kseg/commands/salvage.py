@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -22,15 +21,13 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import find_replicas
-from kseg.log.salvage.salvage_writer import salvage_partition
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.salvage import SalvageReport, salvage_report, write_report, write_run
 from kseg.output.stdout import flush_stdout
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.views.topic_ids import TopicIds
+from kseg.views.salvaged import SalvageOrder, salvage_order, salvage_orders
 
 
 @click.command()
@@ -91,17 +88,15 @@ def salvage(
     replicas = find_replicas(paths, refuse, choice)
     if refuse.status > 1 and not replicas:
         command.exit(refuse.status)
-    topic_ids, is_whole = TopicIds(cluster_metadata), True
+    is_whole = True
     with target as unfinished, ProgressBar(False if quiet else progress) as bar:
         if unfinished is not None and not quiet:
             write_run(command.find_root().obj or (), output)
             flush_stdout()
-        orders = (
-            _SalvageOrder(name, partitions, None if unfinished is None else topic_ids.lost_by(partitions[0]))
-            for name, partitions in replicas.items()
-        )
+        orders = salvage_orders(replicas, unfinished, cluster_metadata)
         work = partial(_salvaged, unfinished, output, keep_cache, drop_unreadable)
-        on_read = bar.counting("salvage", sum(_size_of(partitions) for partitions in replicas.values()))
+        size = sum(partition.size for partitions in replicas.values() for partition in partitions)
+        on_read = bar.counting("salvage", size)
         with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
                 is_whole &= report.is_whole
@@ -111,32 +106,12 @@ def salvage(
     command.exit(max(refuse.status, int(not is_whole)))
 
 
-class _SalvageOrder(NamedTuple):
-    """A partition to salvage: its new directory's name, its replicas, and its topic's id if they may have lost it."""
-
-    name: str
-    partitions: list[PartitionLog]
-    topic_id: str | None
-
-
-def _size_of(partitions: list[PartitionLog]) -> int:
-    return sum(partition.size for partition in partitions)
-
-
-def _cost_of(order: _SalvageOrder) -> int:
-    return _size_of(order.partitions) + SMALLEST_COST
+def _cost_of(order: SalvageOrder) -> int:
+    return order.size + SMALLEST_COST
 
 
 def _salvaged(
-    directory: Path | None, output: str, keep_cache: bool, drop_unreadable: bool, order: _SalvageOrder, on_read: OnRead
+    directory: Path | None, output: str, keep_cache: bool, drop_unreadable: bool, order: SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
-    salvage, written = salvage_partition(
-        order.name,
-        order.partitions,
-        directory,
-        keep_cache=keep_cache,
-        drop_unreadable=drop_unreadable,
-        topic_id=order.topic_id,
-        on_read=on_read,
-    )
-    yield salvage_report(salvage, written, output)
+    salvaged = salvage_order(order, directory, drop_unreadable=drop_unreadable, keep_cache=keep_cache, on_read=on_read)
+    yield salvage_report(*salvaged, output)

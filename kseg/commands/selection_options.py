@@ -1,7 +1,7 @@
 """The options that select records, and the selection that they describe."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -67,18 +67,13 @@ def selection_options(*left_out: str) -> Callable[[Command], Command]:
 
 def selection_of(options: dict[str, Any]) -> "Selection":
     """The selection that the options describe; removes them from `options`. Raises UsageError for wrong ones."""
-    from kseg.selection import Selection, parse_bytes, parse_header, parse_share
-    from kseg.times import parse_time, parse_zone
+    from kseg import selection
 
     given = {name: options.pop(name) for name in _SELECTION_OPTIONS if name in options}
-    zone = parse_zone(given.pop("zone"))
-    for name in ("from_time", "to_time"):
-        if given[name] is not None:
-            given[name] = parse_time(given[name], zone)
-    if given["key"] is not None:
-        given["key"] = parse_bytes(given["key"])
-    given["headers"] = tuple(parse_header(header) for header in given["headers"])
-    if given.get("sample") is not None:
-        given["sample"] = parse_share(given["sample"])
-    given["is_committed"] = given.pop("isolation", None) == "read_committed"
-    return Selection(**given).checked()
+    is_followed = given.pop("is_followed", False)
+    asked = {_NAMES.get(name, name): value for name, value in given.items()}
+    return selection.selection_of(cast(selection.SelectionOptions, asked))._replace(is_followed=is_followed)
+
+
+_NAMES = {"headers": "header", "is_control": "control", "zone": "tz"}
+"""Parameters that have other names as options."""

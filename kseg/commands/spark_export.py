@@ -12,7 +12,7 @@ from kseg.commands.export_options import export_options
 from kseg.commands.options import verbose_option
 from kseg.commands.parameters import Setting, int_number
 from kseg.commands.requested_export import export_of, own_arguments
-from kseg.errors import UsageError
+from kseg.errors import UsageError, missing_library
 from kseg.output.stdout import write_line, write_lines
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _require_spark() -> None:
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"{error.name} is missing: install kseg's extra `spark`") from error
+        raise UsageError(missing_library(str(error.name), "spark")) from error
 
 
 def _write_check() -> None:

@@ -21,13 +21,12 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.verify.verification_plan import plan_verification
-from kseg.log.verify.verify import verify_paths
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
-from kseg.views.judged_findings import FindingsJudge
+from kseg.views.judged_findings import judged_findings
 
 
 @click.command()
@@ -91,8 +90,7 @@ def verify(
     report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)
     with report, ProgressBar(False if quiet else progress) as bar:
         on_read = bar.counting("verify", plan.size)
-        read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
-        for verified in map(FindingsJudge(plan).judged, read):
+        for verified in judged_findings(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read):
             report.take(verified)
             for text in verified.notes:
                 note(text)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, missing_library
 from kseg.kernel.record import Header
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -182,9 +182,7 @@ def library(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise UsageError(
-            f"{module.split('.')[0]} is missing: install kseg's extra `{extra}` ({one_line(error)})"
-        ) from error
+        raise UsageError(f"{missing_library(module.split('.')[0], extra)} ({one_line(error)})") from error
 
 
 def named_once(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder,
 from kseg.decode.protobuf_bounds import FieldCounts
 from kseg.decode.registry import RegisteredSchema, Registry
 from kseg.decode.wire import Indexed, parse_indexed, parse_wire
-from kseg.errors import UsageError
+from kseg.errors import UsageError, missing_library
 from kseg.system.regular_file import read_small
 from kseg.system.scratch import scratch_directory
 
@@ -202,7 +202,7 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
     """The descriptors of source files, by protoc. Raises NotDecodable, UsageError if it isn't installed."""
     compiler = find_spec(COMPILER)
     if compiler is None or compiler.origin is None:
-        raise UsageError(f"{COMPILER} is missing; it compiles .proto files: install kseg's extra `protobuf`")
+        raise UsageError(missing_library(f"{COMPILER}, which compiles .proto files,", "protobuf"))
     well_known = Path(compiler.origin).parent / "_proto"
     with scratch_directory() as folder:
         for name, text in texts.items():

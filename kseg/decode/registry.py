@@ -14,7 +14,8 @@ from kseg.decode.plain import read_json
 from kseg.decode.topic import topic_partitions
 from kseg.decode.wire import SchemaId
 from kseg.errors import UsageError
-from kseg.reading.segment import open_segment
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import intact_records
 
 TOPIC = "_schemas"
 DEFAULT_CONTEXT = ""
@@ -99,8 +100,8 @@ def read_registry(path: Path) -> Registry:
 
 def _records(files: Iterable[Path]) -> Iterator[tuple[bytes | None, bytes | None]]:
     for file in files:
-        with open_segment(file) as segment:
-            yield from ((record.key, record.value) for record in segment.records(on_damage="skip") if record.is_valid)
+        with LogFile(file) as log_file:
+            yield from ((record.key, record.value) for record in intact_records(log_file))
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:

@@ -36,7 +36,7 @@ def dump_log_as_kcat(path: str, context: "DumpContext") -> None:
     if name is None:
         raise OpenError("isn't in a directory that is named after its partition, as kcat must be told it", path)
     script = context.kcat_script()
-    records = _Records((name.topic, name.partition), script)
+    records = _SentRecords((name.topic, name.partition), script)
     output = new_output(WholeLines(LARGEST_LINE, records.add, records.refuse_long).take)
     decoder = record_decoder(context.options.decoding, path)  # only what redacts
     limit = context.options.max_decompressed
@@ -63,7 +63,7 @@ def note_sent(script: KcatScript, context: "DumpContext") -> None:
         )
 
 
-class _Records:
+class _SentRecords:
     """A partition's records, of lines of JSON, for a script."""
 
     def __init__(self, place: TopicPartition, script: KcatScript) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from kseg.errors import KsegError
 from kseg.explain.field import ExplainedField
 from kseg.explain.message_fields import VERSION_TYPE, MessageFields
+from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 from kseg.formats.schemas import (
     cluster_metadata,
@@ -41,11 +42,20 @@ def internal_opener(path: str | PathLike[str]) -> OpenRecord | None:
 
 
 def open_records(fields: Iterable[ExplainedField], open_record: OpenRecord) -> None:
-    """Opens the keys and values among the fields of a batch or of its body, which follow each other in pairs."""
+    """Opens the keys and values among the fields of a batch or of its body, up to MOST_FIELDS of all together."""
+    count = 0
     own = {field.path: field for field in fields if field.name in ("key", "value") and not field.children}
     for stem in dict.fromkeys(path.rpartition(".")[0] for path in own):
-        if ".headers[" not in stem:
-            open_record(own.get(f"{stem}.key"), own.get(f"{stem}.value"))
+        if ".headers[" in stem:
+            continue
+        key, value = own.get(f"{stem}.key"), own.get(f"{stem}.value")
+        there = [field for field in (key, value) if field is not None]
+        if count > MOST_FIELDS:
+            for field in there:
+                field.meaning = f"more than {MOST_FIELDS} fields before: it isn't taken apart"
+            continue
+        open_record(key, value)
+        count += sum(1 for field in there for _ in field.leaves())
 
 
 def _coordinator_opener(keys: Messages, values: Messages) -> OpenRecord:

@@ -23,7 +23,8 @@ from kseg.index.entry_file import EntryFile
 from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
-from kseg.reading.segment import Segment
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import scan_log
 from kseg.system.regular_file import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
@@ -79,14 +80,14 @@ def explain_file(path: Path) -> Iterator[Item]:
 
 def _log_items(path: Path) -> Iterator[Item]:
     open_record = internal_opener(path)
-    with Segment(path) as segment:
+    with LogFile(path) as log_file:
         number = 0
-        for found in segment.scan():
+        for found in scan_log(log_file):
             if isinstance(found, Batch):
                 yield _batch_item(found, number, open_record)
                 number += 1
             else:
-                raw = segment.file.read(found.position, min(found.size, DAMAGE_WALKED))
+                raw = log_file.read(found.position, min(found.size, DAMAGE_WALKED))
                 if found.size:
                     yield _damage_item(found, raw)
 

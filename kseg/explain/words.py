@@ -4,6 +4,7 @@ from base64 import b64encode
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from json import dumps
+from typing import NamedTuple
 
 from kseg.explain.field import Bits, Content, ExplainedField
 from kseg.formats.codes import Codec, ControlType, TimestampType
@@ -57,6 +58,28 @@ def text_pieces(content: Content) -> Iterator[str]:
     decoder = getincrementaldecoder("utf-8")()
     for at in range(0, len(content), PIECE):
         yield decoder.decode(content[at : at + PIECE], final=at + PIECE >= len(content))
+
+
+class FieldNote(NamedTuple):
+    """A line about a field, below it. is_bad: it says what is wrong."""
+
+    text: str
+    is_bad: bool = False
+
+
+def notes_of(field: ExplainedField) -> Iterator[FieldNote]:
+    """Bits, groups of a varint, what a checksum covers, what is wrong."""
+    for bits in field.bits:
+        yield FieldNote(f"{shown_bits(bits)}  {bits.meaning}")
+    groups = opened_varint(field)
+    if groups is not None:
+        yield FieldNote(groups)
+    if field.check is not None:
+        check = field.check
+        outcome = "holds" if check.holds else f"is wrong: computed 0x{check.computed:08x}"
+        yield FieldNote(f"covers bytes {check.start} to {check.end - 1}; {outcome}", is_bad=not check.holds)
+    elif field.problem is not None:
+        yield FieldNote(field.problem, is_bad=True)
 
 
 def shown_bits(bits: Bits) -> str:

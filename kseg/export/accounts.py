@@ -1,6 +1,8 @@
 """Keeps an order's tally while slices of its log go by."""
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,10 +10,12 @@ import pyarrow.compute as pc
 
 from kseg.arrow import numbers
 from kseg.errors import KsegError
+from kseg.export.coverage import count, missing, union
+from kseg.export.each_once import EachOnce, FileOrder, OffsetSet
 from kseg.export.settings import Mode, OffsetRange
 from kseg.export.tally import LostOffsets, Tally
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import ROW, START, VALID, Columns
+from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
 from kseg.log.partition.partition_log import has_later_segment
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
@@ -26,23 +30,37 @@ class Accounts:
     """The tally of the offsets wanted, and what is known of damage that no batch has followed yet.
 
     end: offsets from there on aren't looked at. path: of the log that goes by; base_offset: the segment's, while its
-    beginning is read.
+    beginning is read; read_to: as in ByteRange. each_once: where offsets don't rise, decides which record counts.
     """
 
-    def __init__(self, offsets: OffsetRange, mode: Mode, *, begins: bool) -> None:
+    def __init__(
+        self, offsets: OffsetRange, mode: Mode, *, begins: bool, missed: int = 0, each_once: EachOnce | None = None
+    ) -> None:
         """Accounts for offsets; `begins`: from the first of them on, else from where the log takes it up."""
         self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first) if begins else Tally()
+        if missed and self.tally.next_offset is not None:
+            self.tally.next_offset += missed
+            self.tally.missed = missed
         self.first = -FOREVER if offsets.first is None else offsets.first
         self.end = FOREVER if offsets.end is None else offsets.end
         self.path = ""
         self.base_offset: int | None = None
+        self.read_to: int | None = None
         self._mode = mode
+        self._each_once = each_once
         self._pending: list[LostOffsets] = []
         self._claimed: int | None = None
+        self._has_jumped = False
+        self._order = FileOrder()
 
     @property
     def is_done(self) -> bool:
-        """Whether the end of the offsets wanted is reached."""
+        """Whether the end of the offsets wanted is reached, and none of them can follow."""
+        return self.has_reached_end and not self._has_jumped and self._each_once is None
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether an offset was met that lies at the end of those wanted, or above."""
         return self.tally.next_offset is not None and self.tally.next_offset >= self.end
 
     @property
@@ -54,7 +72,7 @@ class Accounts:
 
         Raises KsegError if damage is to end the reading.
         """
-        if self.is_done:
+        if self.has_reached_end:
             return
         if self.tally.next_offset is None and self.base_offset is not None:
             self.tally.pass_to(self.base_offset)
@@ -72,16 +90,38 @@ class Accounts:
         self._claimed = claimed
 
     def finish(self) -> None:
-        """Accounts for damage that nothing followed: as far as its header tells."""
+        """Accounts for damage that nothing followed, as far as its header tells; sums up where offsets don't rise."""
         if self._claimed is not None:
             self._settle(self._claimed)
+        if self._each_once is not None:
+            self._sum_up(self._each_once.taken)
 
-    def add_slice(self, columns: Columns, piece: Slice) -> bool:
-        """Takes a slice; tells whether all of its records are intact and wanted."""
+    def _sum_up(self, taken: OffsetSet) -> None:
+        """Counts what was lost, and what no record had, by the offsets that were taken in the end."""
+        tally = self.tally
+        if tally.next_offset is None:
+            return
+        lowest = [offset for offset in (tally.first_offset, taken.first) if offset is not None]
+        tally.first_offset = min(lowest)
+        if tally.missed and taken.first is not None:
+            tally.missed = min(tally.missed, taken.first - tally.first_offset)
+        tally.losses = list(_without_taken(tally.losses, taken))
+        lost = union(OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count)
+        explained = self._order.explained(taken)
+        span = OffsetRange(tally.first_offset + tally.missed, tally.next_offset)
+        tally.holes = list(missing(span, [*explained.ranges(LEAST, MOST), *lost]))
+        tally.lost = sum(map(count, lost))
+        known = tally.read + tally.lost + tally.missed + sum(map(count, tally.holes))
+        tally.gaps = tally.next_offset - tally.first_offset - known
+
+    def add_slice(self, columns: Columns, piece: Slice) -> pa.Array | None:
+        """Takes a slice; gives a mask of the records that count, None if all do.
+
+        Those are intact and wanted; where offsets don't rise, no other one has the same offset.
+        """
         if columns.count and self._is_sound(columns, piece) and self._add_whole(columns, piece):
-            return True
-        self._add_rows(columns, piece)
-        return False
+            return None
+        return pa.array(self._add_rows(columns, piece), pa.bool_())
 
     @staticmethod
     def _is_sound(columns: Columns, piece: Slice) -> bool:
@@ -92,6 +132,8 @@ class Accounts:
 
     def _add_whole(self, columns: Columns, piece: Slice) -> bool:
         """Takes a slice whose offsets rise, from the next one expected on; False if they don't."""
+        if self._each_once is not None:
+            return False
         count = columns.count
         offsets = numbers(columns.offsets, pa.int64(), count)
         last_offset = _header(piece, piece.last - 1).last_offset
@@ -121,6 +163,8 @@ class Accounts:
             return
         offset = min(offset, self.end)
         for loss in self._pending:
+            if self._each_once is not None and (loss.first is None or loss.first > offset):
+                loss.first = self._each_once.taken.next_after_run_below(offset)
             loss.end = offset if loss.first is None else max(offset, loss.first)
             if offset <= self.first:
                 self.tally.losses.remove(loss)  # it ends below what is wanted
@@ -128,21 +172,24 @@ class Accounts:
         self._pending.clear()
         self._claimed = None
 
-    def _add_rows(self, columns: Columns, piece: Slice) -> None:
+    def _add_rows(self, columns: Columns, piece: Slice) -> list[bool]:
         """Takes a slice batch by batch, record by record: one that is damaged, or not wholly wanted."""
         offsets, valid = memoryview(columns.offsets).cast("q"), memoryview(columns.valid).cast("b")
         rows = memoryview(columns.rows).cast("i")
         damages = dict(piece.damages)
         problems = {problem.position: problem for problem in columns.problems}
+        mask: list[bool] = []
         for row in range(piece.first, piece.last):
             start = piece.run.rows[row * ROW + START]
             header = _header(piece, row)
             first, last = bisect_left(rows, row), bisect_left(rows, row + 1)
             if not piece.run.rows[row * ROW + VALID]:
-                self._add_invalid(header, offsets[first:last], valid[first:last])
+                mask += self._add_invalid(header, offsets[first:last], valid[first:last])
                 continue
+            if self._each_once is not None:
+                self._order.add(header, is_damaged=bool(self._pending))
             self._begin_batch(header, offsets[first] if last > first else None)
-            self._add_records(header, offsets[first:last], valid[first:last])
+            mask += self._add_records(header, offsets[first:last], valid[first:last])
             problem = problems.get(piece.run.position + start)
             if row in damages:
                 self.add_damage(damages[row], header.last_offset + 1)
@@ -151,40 +198,64 @@ class Accounts:
                 kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
                 self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
             elif header.last_offset >= self.first:
-                self.tally.pass_to(min(header.last_offset + 1, self.end))
+                self._pass_wanted(header.last_offset + 1, header)
+        return mask
 
-    def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> None:
+    def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
         """Takes a batch whose CRC is wrong. A wrapper's messages have CRCs of their own: some may be intact."""
         damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the crc doesn't hold")
-        if not any(valid):
-            self.add_damage(damage)
-            return
-        self._begin_batch(header._replace(base_offset=None), offsets[0])
-        self._add_records(header, offsets, valid)
+        mask = [False] * len(valid)
+        if any(valid):
+            self._begin_batch(header._replace(base_offset=None), offsets[0])
+            mask = self._add_records(header, offsets, valid)
         self.add_damage(damage)
+        return mask
 
-    def _add_records(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> None:
-        """Takes the records of a batch; each that is invalid is a damage of its own."""
-        for offset, is_valid in zip(offsets, valid, strict=True):
+    def _add_records(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
+        """Takes the records of a batch, and tells which count; each that is invalid is a damage of its own."""
+        mask = [False] * len(offsets)
+        for place, (offset, is_valid) in enumerate(zip(offsets, valid, strict=True)):
             if offset < self.first:
+                is_new = self.read_to is not None and header.position >= self.read_to
+                self.tally.disordered += is_new  # offsets that were read before begin above
                 continue
+            self._pass_wanted(offset, header)
             if offset >= self.end:
-                self.tally.pass_to(self.end)
-                return
-            self.tally.pass_to(offset)
+                continue
             if not is_valid:
                 self._lose_message(header.position, offset)
                 continue
+            self.tally.disordered += offset < self._next
+            if self._each_once is not None and not self._each_once.take(offset, header.partition_leader_epoch):
+                self.tally.passed_over += 1
+                continue
+            mask[place] = True
             self.tally.read += 1
-            if offset < self._next:
-                self.tally.disordered += 1
             self.tally.next_offset = max(self._next, offset + 1)
+        return mask
+
+    def _pass_wanted(self, offset: int, header: BatchHeader) -> None:
+        """Accounts for the offsets wanted below one that was met; a batch above their end may be out of order."""
+        if header.first_offset >= self.end > self._next:
+            self._has_jumped = True
+        self.tally.pass_to(min(offset, self.end))
 
     def _lose_message(self, position: int, offset: int) -> None:
         """A message of a wrapper whose own CRC is wrong."""
         damage = Damage(DamageKind.BAD_CRC, position, 0, f"the crc of the message of offset {offset} doesn't hold")
         self.add_damage(damage)
         self._settle(offset + 1)
+
+
+def _without_taken(losses: Iterable[LostOffsets], taken: OffsetSet) -> Iterator[LostOffsets]:
+    """Losses without the offsets that a record elsewhere has; one may fall into several."""
+    for loss in losses:
+        if loss.first is None or loss.end is None or loss.first >= loss.end:
+            yield loss
+            continue
+        lost = missing(OffsetRange(loss.first, loss.end), taken.ranges(loss.first, loss.end))
+        for part in list(lost) or [OffsetRange(loss.first, loss.first)]:
+            yield replace(loss, first=part.first, end=part.end)
 
 
 def _header(piece: Slice, row: int) -> BatchHeader:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from kseg.export.settings import OffsetRange
 from kseg.export.tally import LostOffsets, Tally
+from kseg.kernel.contract import LEAST
 
 
 def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
     """The parts of a range that lie in none of the others, from the lowest on."""
     first = wanted.first
-    for part in sorted(present, key=lambda part: part.first or 0):
-        start = part.first or 0
+    for part in sorted(present, key=_first):
+        start = _first(part)
         if wanted.end is not None and start >= wanted.end:
             break
         if start > (first or 0):
@@ -20,6 +21,10 @@ def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[Off
         first = max(first or 0, part.end)
     if wanted.end is None or (first or 0) < wanted.end:
         yield OffsetRange(first, wanted.end)
+
+
+def _first(part: OffsetRange) -> int:
+    return LEAST if part.first is None else part.first
 
 
 def union(parts: Iterable[OffsetRange]) -> list[OffsetRange]:
@@ -37,11 +42,20 @@ def count(part: OffsetRange) -> int:
 
 
 def intact(tally: Tally) -> list[OffsetRange]:
-    """The offsets that an order accounts for, without those that it lost."""
-    if tally.first_offset is None or tally.next_offset is None or tally.first_offset >= tally.next_offset:
+    """The offsets that an order accounts for, without those that it lost or missed, and without holes."""
+    if tally.first_offset is None or tally.next_offset is None:
+        return []
+    first = tally.first_offset + tally.missed
+    if first >= tally.next_offset:
         return []
     losses = [OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count]
-    return list(missing(OffsetRange(tally.first_offset, tally.next_offset), losses))
+    return list(missing(OffsetRange(first, tally.next_offset), [*losses, *tally.holes]))
+
+
+def missed(tally: Tally) -> list[OffsetRange]:
+    """The offsets that the log no longer had for an order."""
+    first = tally.first_offset
+    return [] if first is None or not tally.missed else [OffsetRange(first, first + tally.missed)]
 
 
 def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[OffsetRange], bool]:
@@ -79,5 +93,6 @@ def explained(tallies: list[Tally]) -> list[OffsetRange]:
         return []
     hull = OffsetRange(min(part.first or 0 for part in present), max(part.end or 0 for part in present))
     taken, _ = damaged(tallies, present)
-    lost = [part for loss in taken for part in missing(loss, present)]
+    lacked = [*taken, *(part for tally in tallies for part in (*missed(tally), *tally.holes))]
+    lost = [part for loss in lacked for part in missing(loss, present)]
     return list(missing(hull, lost))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, missing_library
 from kseg.export.manifest import Manifest
 from kseg.export.result import ExportedFile
 
@@ -22,7 +22,7 @@ def library() -> ModuleType:
     try:
         return import_module("deltalake")
     except ImportError as error:
-        raise UsageError(f"deltalake is missing: install kseg's extra `delta` ({error})") from error
+        raise UsageError(f"{missing_library('deltalake', 'delta')} ({error})") from error
 
 
 def publish(manifest: Manifest, url: str) -> None:

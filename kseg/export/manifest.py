@@ -13,6 +13,7 @@ from typing import Any
 
 from kseg.errors import KsegError
 from kseg.export.copies import Copies, SegmentSource
+from kseg.export.coverage import missing
 from kseg.export.destination import Destination
 from kseg.export.parquet import ATTEMPT_SUFFIX, ATTEMPTS
 from kseg.export.plan import Done, is_read
@@ -230,12 +231,27 @@ _LOSS = members(
     }
 )
 _COUNTS = (
-    *("read", "written", "control", "aborted", "superseded", "unselected"),
-    *("gaps", "lost", "disordered", "undecoded"),
+    *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
+    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
+)
+_WITHHELD = members(
+    {
+        "first_offset": _OFFSET,
+        "end_offset": _OFFSET,
+        "records": _COUNT,
+        "producer_id": _MAYBE_OFFSET,
+        "since_ms": _MAYBE_OFFSET,
+    }
 )
 _TALLY = members(
     {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
-    {"open_from": _MAYBE_OFFSET, "notes": list_of(text), **dict.fromkeys(_COUNTS, _COUNT)},
+    {
+        "open_from": _MAYBE_OFFSET,
+        "withheld": optional(_WITHHELD),
+        "notes": list_of(text),
+        "holes": list_of(list_of(_OFFSET, 2)),
+        **dict.fromkeys(_COUNTS, _COUNT),
+    },
 )
 _SOURCE = members(
     {
@@ -320,19 +336,26 @@ def _is_unchanged(source: SourceFile, listed: dict[str, SegmentSource]) -> bool:
 
 def done(results: Iterable[Result]) -> dict[Key, Done]:
     """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
-    offsets: dict[Key, list[OffsetRange]] = defaultdict(list)
-    files: dict[Key, set[tuple[str, int, int]]] = defaultdict(set)
+    by_partition: dict[Key, list[Result]] = defaultdict(list)
     for result in results:
-        key = (result.topic, result.partition)
-        offsets[key] += covered(result.tally)
+        by_partition[result.topic, result.partition].append(result)
+    return {key: _done(own) for key, own in by_partition.items()}
+
+
+def _done(results: list[Result]) -> Done:
+    files, ends = set(), dict[str, int]()
+    for result in results:
         for source in result.sources:
+            ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
-                files[key].add((source.path, source.size, source.modified_ms))
-    return {key: Done(tuple(ranges), frozenset(files[key])) for key, ranges in offsets.items()}
+                files.add((source.path, source.size, source.modified_ms))
+    offsets = tuple(part for result in results for part in covered(result.tally))
+    holes = tuple(hole for result in results for hole in result.tally.holes)
+    return Done(offsets, frozenset(files), ends, holes)
 
 
 def covered(tally: Tally) -> list[OffsetRange]:
-    """The offsets that were looked at."""
+    """The offsets that were looked at; not those where offsets that don't rise left holes: they may come yet."""
     if tally.first_offset is None or tally.next_offset is None or tally.first_offset >= tally.next_offset:
         return []
-    return [OffsetRange(tally.first_offset, tally.next_offset)]
+    return list(missing(OffsetRange(tally.first_offset, tally.next_offset), tally.holes))

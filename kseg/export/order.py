@@ -33,15 +33,20 @@ class Job(NamedTuple):
 def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
     """Reads and writes an order; gives its files, its sources with their CRCs, its tally, bytes and seconds.
 
-    May run several times, also at once: names of files are an attempt's own. Raises KsegError if a file can't be read
-    or written, or at damage if the mode is failfast.
+    May run several times, also at once: names of files are an attempt's own. Where offsets don't rise, and the order
+    doesn't say so, it ends without files: `tally.disordered` isn't 0. Raises KsegError if a file can't be read or
+    written, or at damage if the mode is failfast.
     """
     start = time.monotonic()
     reader = OrderReader(order, job.read)
     with ParquetFiles(order, job.id, job.read, job.files, place) as files:
         for batch in reader.batches():
+            if reader.is_useless:
+                break
             if batch.num_rows:
                 files.write(batch)
+        if reader.is_useless:
+            files.abandon()
     return Result(
         order.topic,
         order.partition,

@@ -14,18 +14,21 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
+from kseg.export.each_once import EachOnce
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
 from kseg.export.redacted_arrow import BatchRedactor
 from kseg.export.settings import Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
+from kseg.index.headers import checked_headers
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
 from kseg.log.select.record_picker import RecordPicker
+from kseg.log.select.withheld import Withheld, find_withheld
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
-from kseg.reading.header import parse_header
+from kseg.reading.header import BatchHeader, parse_header
 
 if TYPE_CHECKING:
     from kseg.export.result import SourceFile
@@ -47,8 +50,12 @@ class OrderReader:
         self.options = options
         self._checksums = checksums
         self.sources: list[SourceFile] = []
-        self._accounts = Accounts(order.offsets, options.mode, begins=order.begins)
+        self._each_once = EachOnce() if order.is_disordered else None
+        self._accounts = Accounts(
+            order.offsets, options.mode, begins=order.begins, missed=order.missed, each_once=self._each_once
+        )
         self._transactions: ReadCommitted | None = None
+        self._withheld: Withheld | None = None
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
@@ -59,6 +66,11 @@ class OrderReader:
         """The accounts."""
         return self._accounts.tally
 
+    @property
+    def is_useless(self) -> bool:
+        """Whether offsets don't rise, and the order doesn't say so: some may be there twice."""
+        return self.tally.disordered > 0 and not self.order.is_disordered
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.
 
@@ -68,6 +80,8 @@ class OrderReader:
             self._take_transactions()
         if self.options.latest_per_key is not None:
             self._latest = self._find_latest()
+        if self._each_once is not None:
+            self._note_batches(self._each_once)
         if not self.options.selected.is_everything:
             self._picker = RecordPicker(self.options.selected.record_filter())
         for number, part in enumerate(self.order.ranges):
@@ -75,6 +89,7 @@ class OrderReader:
                 break
             self._accounts.path = part.path
             self._accounts.base_offset = part.base_offset if part.start == 0 else None
+            self._accounts.read_to = part.read_to
             with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
                 if number == 0 and self.order.starts_at_index and self.order.offsets.first is not None:
                     reader.check_start(self.order.offsets.first)
@@ -84,10 +99,21 @@ class OrderReader:
                 self.sources.append(reader.source())
         self._accounts.finish()
 
+    def _note_batches(self, each_once: EachOnce) -> None:
+        """Learns which batches there are, before it is asked which of their records count."""
+        for part in self.order.ranges:
+            with (
+                RangeReader(part, self.options.max_decompressed, checksum=False) as reader,
+                reader.open(0, part.size, None) as log_file,
+            ):
+                for header in checked_headers(log_file):
+                    if isinstance(header, BatchHeader) and header.is_valid and not header.is_legacy:
+                        each_once.note(header.first_offset, header.last_offset, header.partition_leader_epoch)
+
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         """Continues after the end that an index gave, if the wanted offsets don't end there."""
         end = reader.part.end
-        while end < reader.part.size and self._accounts.end < FOREVER and not self._accounts.is_done:
+        while end < reader.part.size and self._accounts.end < FOREVER and not self._accounts.has_reached_end:
             end = min(end + READ_ON_SIZE, reader.part.size)
             yield from self._records(reader, end)
 
@@ -101,10 +127,10 @@ class OrderReader:
                 continue
             run = item.run
             columns = kernel.load().columns(run.buffer, run.rows, item.first, item.last, run.position, item.bodies)
-            is_whole = self._accounts.add_slice(columns, item)
+            counted = self._accounts.add_slice(columns, item)
             if not columns.count:
                 continue
-            wanted = self._wanted(columns, item, is_whole=is_whole)
+            wanted = self._wanted(columns, item, counted)
             if wanted is None or wanted.true_count:
                 batch = as_record_batch(columns, item, origin, self.options.arrow())
                 yield self._written(batch if wanted is None else batch.filter(wanted))
@@ -115,6 +141,7 @@ class OrderReader:
             batch = batch.filter(self._is_latest(batch))
             self.tally.superseded += before - batch.num_rows
         self.tally.written += batch.num_rows
+        self.tally.without_time += batch.column("timestamp").null_count
         if self._redactor is not None:
             batch = self._redactor.redact(batch)
         if self._texts is None:
@@ -125,15 +152,10 @@ class OrderReader:
 
     # --- which records -----------------------------------------------------------------------------------------------
 
-    def _wanted(self, columns: Columns, piece: Slice, *, is_whole: bool) -> Any:
-        """A mask of the records to give; None for all of them."""
+    def _wanted(self, columns: Columns, piece: Slice, counted: pa.Array | None) -> Any:
+        """A mask of the records to give; None for all of them. counted: of those that the accounts count."""
         count = columns.count
-        mask = None
-        if not is_whole:
-            offsets = numbers(columns.offsets, pa.int64(), count)
-            mask = pc.equal(numbers(columns.valid, pa.int8(), count), 1)
-            mask = pc.and_(mask, pc.greater_equal(offsets, self._accounts.first))
-            mask = pc.and_(mask, pc.less(offsets, min(self._accounts.end, FOREVER - 1)))
+        mask = counted
         if not self.options.control and b"\1" in bytes(columns.control):
             control = pc.equal(numbers(columns.control, pa.int8(), count), 1)
             mask, dropped = _without(mask, control)
@@ -144,7 +166,8 @@ class OrderReader:
             mask, dropped = _without(mask, pa.array(aborted, pa.bool_()).take(rows))
             self.tally.aborted += dropped
         if self._picker is not None:
-            mask, dropped = _without(mask, pc.invert(self._selected(self._picker, columns, piece, is_whole=is_whole)))
+            selected = self._selected(self._picker, columns, piece, is_whole=counted is None)
+            mask, dropped = _without(mask, pc.invert(selected))
             self.tally.unselected += dropped
         return mask
 
@@ -203,11 +226,16 @@ class OrderReader:
         if stable is not None and stable < self._accounts.end:
             self._accounts.end = stable
             self.tally.open_from = stable
+            self.tally.withheld = self._withheld
 
     def _read_transactions(self, directory: Path) -> ReadCommitted:
         place, offsets = PartitionLog(directory), self.order.offsets
         first = LEAST if offsets.first is None else offsets.first
-        return read_committed(place.segments, place, first, MOST if offsets.end is None else offsets.end)
+        end = MOST if offsets.end is None else offsets.end
+        found = read_committed(place.segments, place, first, end)
+        if found.last_stable_offset is not None and self.order.begins:
+            self._withheld = find_withheld(place.segments, found.last_stable_offset, end)
+        return found
 
     def _find_latest(self) -> dict[bytes, int]:
         """The last offset of each key, of an order that holds a whole partition."""
@@ -218,7 +246,8 @@ class OrderReader:
         for batch in OrderReader(self.order, options, checksums=False).batches():
             for key, offset in zip(batch.column("key").to_pylist(), batch.column("offset").to_pylist(), strict=True):
                 if key is not None:
-                    latest[_digest(key)] = offset
+                    digest = _digest(key)
+                    latest[digest] = max(offset, latest.get(digest, offset))
         return latest
 
     def _is_latest(self, batch: pa.RecordBatch) -> pa.Array:

@@ -58,6 +58,14 @@ class ParquetFiles:
             else:
                 self._open.popitem()[1].abandon()
 
+    def abandon(self) -> None:
+        """Removes all that was written."""
+        while self._open:
+            self._open.popitem()[1].abandon()
+        while self.files:
+            with suppress(KsegError):  # the sweep finds it
+                self._place.delete(self.files.pop().attempt)
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds records to the files of their folders."""
         for folder, records in self._by_folder(batch):
@@ -76,7 +84,8 @@ class ParquetFiles:
             return
         dates = batch.column("timestamp").cast(pa.date32())
         for date in dates.unique():
-            yield self._folder(date.cast(pa.string()).as_py()), columns.filter(pc.equal(dates, date))
+            is_its = pc.equal(dates, date) if date.is_valid else pc.is_null(dates)
+            yield self._folder(date.cast(pa.string()).as_py()), columns.filter(is_its)
 
     def _folder(self, date: str | None) -> str:
         order = self._order

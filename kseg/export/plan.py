@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kseg.errors import OpenError, UnreadableError, UsageError
@@ -22,7 +23,8 @@ ORDERS_PER_PROCESSOR = 2
 class ByteRange(NamedTuple):
     """Bytes of a segment's log: the batches that begin from position `start` to below `end`.
 
-    size, modified_ms: the file's, as it was listed.
+    size, modified_ms: the file's, as it was listed. read_to: where an earlier run ended, so that all batches from there
+    on are new; None if that isn't known.
     """
 
     path: str
@@ -31,6 +33,7 @@ class ByteRange(NamedTuple):
     end: int
     size: int
     modified_ms: int
+    read_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class WorkOrder:
 
     offsets: those wanted of it. begins: it is the first order of these offsets. starts_at_index, ends_at_index: the
     first range's start, or the last one's end, was found by looking for an offset in an index, which may be wrong.
+    missed: so many offsets, the first of those wanted, have gone from the log since the run that ended there.
+    is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once.
     """
 
     number: int
@@ -50,6 +55,8 @@ class WorkOrder:
     begins: bool = True
     starts_at_index: bool = False
     ends_at_index: bool = False
+    missed: int = 0
+    is_disordered: bool = False
 
     @property
     def size(self) -> int:
@@ -68,6 +75,8 @@ class WorkOrder:
             "begins": self.begins,
             "startsAtIndex": self.starts_at_index,
             "endsAtIndex": self.ends_at_index,
+            "missed": self.missed,
+            "isDisordered": self.is_disordered,
         }
 
     @classmethod
@@ -83,23 +92,38 @@ class WorkOrder:
             members["begins"],
             members["startsAtIndex"],
             members["endsAtIndex"],
+            members["missed"],
+            members["isDisordered"],
         )
 
 
 class Done(NamedTuple):
-    """What of a partition is exported already: offset ranges, and files read to their end (path, size, modified_ms)."""
+    """What of a partition is exported already.
+
+    offsets: ranges. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
+    holes: ranges in which offsets may come yet, since those of the log don't rise.
+    """
 
     offsets: tuple[OffsetRange, ...] = ()
     files: frozenset[tuple[str, int, int]] = frozenset()
+    ends: Mapping[str, int] = MappingProxyType({})
+    holes: tuple[OffsetRange, ...] = ()
+
+
+NOTHING_DONE = Done()
 
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """How large orders become. whole_partitions: one order per partition, however large."""
+    """How large orders become. whole_partitions: one order per partition, however large.
+
+    disordered: partitions in which offsets don't rise; one order for each.
+    """
 
     target_size: int
     parallelism: int = 1
     whole_partitions: bool = False
+    disordered: frozenset[tuple[str, int | None]] = frozenset()
 
     def size_of(self, total: int) -> int:
         """Bytes of an order, where so many are to be read in all: fewer than the target if processors were idle."""
@@ -131,9 +155,14 @@ def plan_orders(
         known = (done or {}).get((replica.topic, replica.partition), Done())
         wanted = _in_time(replica, selection, offsets)
         for part in missing(wanted, known.offsets):
-            if not (part.end is None and is_read(replica, known)):
-                size = replica.size + 1 if splitting.whole_partitions else split_size
-                orders += _orders(replica, part, size, len(orders))
+            if (part.end is None or _is_hole(part, known)) and is_read(replica, known):
+                continue
+            if (replica.topic, replica.partition) in splitting.disordered:
+                orders.append(_disordered_order(replica, part, known, len(orders)))
+                continue
+            ends = _ends_of(replica, part, known)
+            size = replica.size + 1 if splitting.whole_partitions else split_size
+            orders += _orders(replica, part, known._replace(ends=ends), size, len(orders))
     return sorted(orders, key=lambda order: (-order.size, order.number))
 
 
@@ -141,6 +170,10 @@ def is_read(replica: PartitionCopy, done: Done) -> bool:
     """Whether the newest segment was read to its end, and hasn't changed since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
+
+
+def _is_hole(part: OffsetRange, known: Done) -> bool:
+    return next(missing(part, known.holes), None) is None
 
 
 def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRange) -> OffsetRange:
@@ -168,10 +201,14 @@ def _offset_of_time(replica: PartitionCopy, time: int) -> int:
     return replica.open().read_log_end_offset()
 
 
-def _orders(replica: PartitionCopy, offsets: OffsetRange, split_size: int, number: int) -> Iterator[WorkOrder]:
+def _orders(
+    replica: PartitionCopy, offsets: OffsetRange, known: Done, split_size: int, number: int
+) -> Iterator[WorkOrder]:
     """Cuts a range of offsets into orders of about `split_size` bytes."""
-    parts = [part for segment in _segments_of(replica, offsets) for part in _cut(segment, offsets, split_size)]
-    groups: list[list[ByteRange]] = []
+    segments = _segments_of(replica, offsets, known)
+    parts = [part for segment in segments for part in _cut(segment, offsets, known, split_size)]
+    missed = _missed(replica, offsets, known)
+    groups: list[list[ByteRange]] = [[]] if missed and not parts else []
     size = 0
     for part in parts:
         if not groups or size + part.end - part.start > split_size:
@@ -188,48 +225,86 @@ def _orders(replica: PartitionCopy, offsets: OffsetRange, split_size: int, numbe
             offsets,
             tuple(group),
             begins=place == 0,
-            starts_at_index=place == 0 and group[0].start > 0,
-            ends_at_index=place == len(groups) - 1 and group[-1].end < group[-1].size,
+            starts_at_index=place == 0 and bool(group) and group[0].start > 0,
+            ends_at_index=place == len(groups) - 1 and bool(group) and group[-1].end < group[-1].size,
+            missed=0 if place else missed,
         )
 
 
-def _segments_of(replica: PartitionCopy, offsets: OffsetRange) -> Sequence[SegmentSource]:
-    """The segments that may hold the offsets: from the one at or below the first, to before the end."""
+def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done, number: int) -> WorkOrder:
+    """An order for a range of offsets that may be anywhere."""
+    parts = tuple(_range(segment, 0, segment.size) for segment in replica.segments if segment.size)
+    missed = _missed(replica, offsets, known)
+    return WorkOrder(
+        *(number, replica.topic, replica.partition, replica.path, offsets, parts), missed=missed, is_disordered=True
+    )
+
+
+def _missed(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
+    """Offsets that follow exported ones, and lie before the log: retention took them since."""
+    if offsets.first is None or not _is_next(offsets, known):
+        return 0
+    start = replica.segments[0].base_offset
+    return max((start if offsets.end is None else min(start, offsets.end)) - offsets.first, 0)
+
+
+def _is_next(offsets: OffsetRange, known: Done) -> bool:
+    """Whether a range begins where an exported one ends."""
+    return any(part.end == offsets.first for part in known.offsets)
+
+
+def _ends_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> dict[str, int]:
+    """Where the new bytes of segments begin, of the newest one that was read and all after it."""
+    were_read = [place for place, segment in enumerate(replica.segments) if segment.log in known.ends]
+    if not were_read or offsets.end is not None or not _is_next(offsets, known):
+        return {}
+    return {segment.log: known.ends.get(segment.log, 0) for segment in replica.segments[were_read[-1] :]}
+
+
+def _segments_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> Sequence[SegmentSource]:
+    """The segments that may hold the offsets: from the one at or below the first, to before the end.
+
+    And those with new bytes: what was added may have lower offsets.
+    """
     segments = [segment for segment in replica.segments if offsets.end is None or segment.base_offset < offsets.end]
     if offsets.first is None:
         return segments
     below = [place for place, segment in enumerate(segments) if segment.base_offset <= offsets.first]
-    return segments[below[-1] :] if below else segments
+    grown = [place for place, segment in enumerate(segments) if segment.log in known.ends]
+    return segments[min([below[-1], *grown]) :] if below else segments
 
 
-def _cut(segment: SegmentSource, offsets: OffsetRange, split_size: int) -> Iterator[ByteRange]:
+def _cut(segment: SegmentSource, offsets: OffsetRange, known: Done, split_size: int) -> Iterator[ByteRange]:
     """The bytes of a segment that may hold the offsets, cut at batches that its index names."""
     starts_inside = offsets.first is not None and offsets.first > segment.base_offset
     if segment.offset_index is None or not (starts_inside or offsets.end is not None or segment.size > split_size):
         if segment.size:
-            yield _range(segment, 0, segment.size)
+            yield _range(segment, 0, segment.size, known)
         return
     try:
-        yield from _cut_by_index(segment, segment.offset_index, offsets, split_size)
+        yield from _cut_by_index(segment, segment.offset_index, offsets, known, split_size)
     except UnreadableError:
-        yield _range(segment, 0, segment.size)
+        yield _range(segment, 0, segment.size, known)
 
 
-def _cut_by_index(segment: SegmentSource, path: str, offsets: OffsetRange, split_size: int) -> list[ByteRange]:
+def _cut_by_index(
+    segment: SegmentSource, path: str, offsets: OffsetRange, known: Done, split_size: int
+) -> list[ByteRange]:
     starts_inside = offsets.first is not None and offsets.first > segment.base_offset
     parts = []
     with _open_index(path, segment.base_offset) as index:
         start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
         end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
+        start = min(start, known.ends.get(segment.log, start))
         if not 0 <= start < end:
             start, end = 0, segment.size
         count = -(-(end - start) // split_size)
         for step in range(1, count):
             entry = index.upper_bound(start + (end - start) * step // count, 0) if step else None
             if entry is not None and start < entry.position < end:
-                parts.append(_range(segment, start, entry.position))
+                parts.append(_range(segment, start, entry.position, known))
                 start = entry.position
-    return [*parts, _range(segment, start, end)]
+    return [*parts, _range(segment, start, end, known)]
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
@@ -242,8 +317,9 @@ def _position_above(index: OffsetIndex, offset: int) -> int:
     return index.entry(slot).position if slot < index.count else 1 << 62
 
 
-def _range(segment: SegmentSource, start: int, end: int) -> ByteRange:
-    return ByteRange(segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms)
+def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_DONE) -> ByteRange:
+    read_to = known.ends.get(segment.log)
+    return ByteRange(segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import KsegError, OpenError, UsageError, missing_library
 from kseg.system.scratch import scratch_directory
 
 PIECE = 8 << 20
@@ -103,7 +103,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
         import s3fs
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise KsegError("s3fs is missing: install kseg's extra `s3`", url) from error
+        raise KsegError(missing_library("s3fs", "s3"), url) from error
     scheme, _, path = url.partition("://")
     if scheme not in ("s3", "s3a"):
         raise KsegError("has no put on a condition", url)

@@ -2,27 +2,40 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from kseg.errors import OpenError
-from kseg.export.coverage import count, damaged, intact, missing
+from kseg.export.coverage import count, damaged, intact, missed, missing, union
 from kseg.export.result import Result
 from kseg.export.settings import OffsetRange, TableFormat
 from kseg.export.tally import LostOffsets, Tally
+from kseg.times import iso_time
+
+Key = tuple[str, int | None]
+NO_REMOTE: Mapping[Key, OffsetRange] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class PartitionReport:
-    """The accounts of a partition.
+    """The accounts of a partition, in which each offset from `from_offset` to below `to_offset` is counted once.
 
-    from_offset, to_offset: the first offset, and the one after the last. records_in: intact records read; records_out:
-    written; control, aborted, superseded, unselected: left out. undecoded: keys and values
-    whose text couldn't be had. gaps: offsets that have no record, as compaction leaves
-    them; holes: those gaps that lie between orders, where a missing segment would show. lost: offsets lost to damage,
-    None if there was damage after which none is known. damages: where. recovered: offsets damaged in one copy and taken
-    from another. bytes: of log; seconds: of all tasks. notes: which file wasn't believed about transactions, and why.
+    records_in: intact records read; gaps: offsets that have no record, as compaction leaves them; lost: to damage;
+    missed: had gone from the log since the last run; withheld: from the start of an open transaction on; unasked: not
+    in what any run was to read.
+
+    records_out: those of records_in that were written; control, aborted, superseded, unselected: those left out.
+    passed_over: records beside, whose offset another one has. disordered: records whose offset isn't above all before.
+    undecoded: keys and values whose text couldn't be had. without_time: records whose time no table can hold.
+    has_lost_more: whether there was damage after which no offset is known. recovered: offsets damaged in one copy, or
+    gone from it, and taken from another. unexplained: what doesn't add up.
+    open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; withheld_records: in
+    what is withheld, as headers count them.
+    holes: those gaps where batches may be missing: between orders, and in logs whose offsets don't rise. remote:
+    offsets that are in the remote tier alone, first ones and ends. damages: where. bytes: of log; seconds: of all
+    tasks. notes: which file wasn't believed about transactions, and why.
     """
 
     topic: str
@@ -30,36 +43,52 @@ class PartitionReport:
     from_offset: int | None = None
     to_offset: int | None = None
     records_in: int = 0
+    gaps: int = 0
+    lost: int = 0
+    missed: int = 0
+    withheld: int = 0
+    unasked: int = 0
     records_out: int = 0
     control: int = 0
     aborted: int = 0
     superseded: int = 0
     unselected: int = 0
+    passed_over: int = 0
     disordered: int = 0
     undecoded: int = 0
-    gaps: int = 0
-    lost: int | None = 0
+    without_time: int = 0
+    has_lost_more: bool = False
     recovered: int = 0
     unexplained: int = 0
     open_from: int | None = None
+    open_since: str | None = None
+    open_producer_id: int | None = None
+    withheld_records: int = 0
     bytes: int = 0
     file_count: int = 0
     seconds: float = 0.0
     holes: list[tuple[int, int]] = field(default_factory=list)
+    missed_offsets: list[tuple[int, int]] = field(default_factory=list)
+    remote: list[tuple[int, int]] = field(default_factory=list)
     damages: list[LostOffsets] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
     @property
+    def has_losses(self) -> bool:
+        """Whether offsets were lost or missed, or don't add up."""
+        return bool(self.lost or self.has_lost_more or self.missed or self.unexplained)
+
+    @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost."""
-        return self.lost == 0 and not self.unexplained
+        """Whether all is exported: nothing is lost, missed, withheld, or in the remote tier alone."""
+        return not (self.has_losses or self.withheld or self.remote)
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was wrong either that cost no offset: bytes between batches, offsets that don't rise."""
+        """Whether nothing was lost, and nothing was wrong that cost no offset: bytes between batches, disorder."""
         has_costless = any(loss.count == 0 and not loss.is_harmless for loss in self.damages)
-        return self.is_whole and not self.disordered and not has_costless
+        return not (self.has_losses or self.disordered or has_costless)
 
     def to_json(self) -> dict[str, Any]:
         """The accounts as JSON's values."""
@@ -96,13 +125,13 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost anywhere."""
+        """Whether all is exported."""
         return not self.refused and all(partition.is_whole for partition in self.partitions)
 
     @property
     def status(self) -> int:
         """The exit status: 1 where something was lost, 2 where a source couldn't be opened at all."""
-        is_sound = self.is_whole and all(partition.is_sound for partition in self.partitions)
+        is_sound = all(partition.is_sound for partition in self.partitions)
         return max([int(not is_sound), *(error.status for error in self.refused)])
 
     def to_bytes(self) -> bytes:
@@ -118,16 +147,31 @@ class Report:
         return (json.dumps(members, indent=2) + "\n").encode()
 
 
-def reconcile(results: Iterable[Result]) -> tuple[PartitionReport, ...]:
-    """The accounts of all partitions, from what their orders say."""
-    by_partition: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
-    for result in results:
+def reconcile(
+    kept: Iterable[Result], new: Iterable[Result] = (), remote: Mapping[Key, OffsetRange] = NO_REMOTE
+) -> tuple[PartitionReport, ...]:
+    """The accounts of all partitions, from what orders say.
+
+    Args:
+        kept: results of earlier runs.
+        new: results of this one; what is withheld, these alone tell.
+        remote: offsets that are in the remote tier alone.
+    """
+    by_partition: dict[Key, list[Result]] = defaultdict(list)
+    for result in kept:
+        if result.tally.open_from is not None:
+            result = replace(result, tally=replace(result.tally, open_from=None, withheld=None))
         by_partition[result.topic, result.partition].append(result)
-    keys = sorted(by_partition, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
-    return tuple(_of_partition(*key, by_partition[key]) for key in keys)
+    for result in new:
+        if result.says_something or result.tally.notes or result.tally.open_from is not None:
+            by_partition[result.topic, result.partition].append(result)
+    keys = sorted({*by_partition, *remote}, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
+    return tuple(_of_partition(*key, by_partition[key], remote.get(key)) for key in keys)
 
 
-def _of_partition(topic: str, partition: int | None, results: list[Result]) -> PartitionReport:
+def _of_partition(
+    topic: str, partition: int | None, results: list[Result], remote: OffsetRange | None
+) -> PartitionReport:
     report = PartitionReport(topic, partition)
     tallies = [result.tally for result in results]
     for result, tally in zip(results, tallies, strict=True):
@@ -137,8 +181,10 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         report.aborted += tally.aborted
         report.superseded += tally.superseded
         report.unselected += tally.unselected
+        report.passed_over += tally.passed_over
         report.disordered += tally.disordered
         report.undecoded += tally.undecoded
+        report.without_time += tally.without_time
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()
         report.bytes += result.size
@@ -146,32 +192,66 @@ def _of_partition(topic: str, partition: int | None, results: list[Result]) -> P
         report.seconds = round(report.seconds + result.seconds, 3)
         if result.replica not in report.copies:
             report.copies.append(result.replica)
-    report.open_from = next((tally.open_from for tally in tallies if tally.open_from is not None), None)
     report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
-    _account_for_offsets(report, tallies)
+    _account_for_offsets(report, results, remote)
     return report
 
 
-def _account_for_offsets(report: PartitionReport, tallies: list[Tally]) -> None:
+def _account_for_offsets(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> None:
+    tallies = [result.tally for result in results]
     report.damages = [loss for tally in tallies for loss in tally.losses]
     present = [part for tally in tallies for part in intact(tally)]
-    taken, is_open = damaged(tallies, present)
-    lost = [part for loss in taken for part in missing(loss, present)]
-    lost_count = sum(map(count, lost))
-    report.lost = None if is_open else lost_count
-    report.recovered = sum(map(count, taken)) - lost_count
-    bounds = [part for part in (*present, *lost) if part.first is not None and part.end is not None]
+    taken, report.has_lost_more = damaged(tallies, present)
+    lost = _lacking(taken, present)
+    gone = union(part for tally in tallies for part in missed(tally))
+    missing_since = _lacking(gone, [*present, *lost])
+    withheld = _withheld(report, tallies, [*present, *lost])
+    report.lost, report.missed, report.withheld = (_sum(parts) for parts in (lost, missing_since, withheld))
+    report.recovered = _sum(taken) + _sum(gone) - report.lost - report.missed
+    report.missed_offsets = _pairs(missing_since)
+    report.remote = [] if remote is None else _pairs(missing(remote, present))
+    bounds = [*present, *lost, *missing_since, *withheld]
+    bounds = [part for part in bounds if part.first is not None and part.end is not None]
     if not bounds:
         return
     report.from_offset, report.to_offset = (
-        min(part.first or 0 for part in bounds),
-        max(part.end or 0 for part in bounds),
+        min(part.first for part in bounds if part.first is not None),
+        max(part.end for part in bounds if part.end is not None),
     )
-    between = missing(OffsetRange(report.from_offset, report.to_offset), bounds)
-    report.holes = [(part.first or 0, part.end or 0) for part in between]
-    report.gaps += sum(end - first for first, end in report.holes)
-    span = report.to_offset - report.from_offset
-    report.unexplained += abs(span - (report.records_in - report.disordered + report.gaps + lost_count))
+    between = list(missing(OffsetRange(report.from_offset, report.to_offset), bounds))
+    unasked = _lacking(between, [result.wanted for result in results])
+    holes = _lacking(between, unasked)
+    report.holes, report.unasked = _pairs(holes), _sum(unasked)
+    report.gaps += _sum(holes)
+    counted = report.records_in + report.gaps + report.lost + report.missed + report.withheld + report.unasked
+    report.unexplained += abs(report.to_offset - report.from_offset - counted)
+
+
+def _withheld(report: PartitionReport, tallies: list[Tally], present: list[OffsetRange]) -> list[OffsetRange]:
+    """The offsets withheld that no other copy has; the report gets why."""
+    found = next((tally.withheld for tally in tallies if tally.withheld is not None), None)
+    if found is None:
+        return []
+    parts = list(missing(OffsetRange(found.first_offset, found.end_offset), present))
+    if not parts:
+        return []
+    report.open_from = found.first_offset
+    report.open_producer_id, report.withheld_records = found.producer_id, found.records
+    report.open_since = None if found.since_ms is None else iso_time(found.since_ms)
+    return parts
+
+
+def _lacking(parts: Iterable[OffsetRange], present: list[OffsetRange]) -> list[OffsetRange]:
+    """What lies in some ranges and in none of the others."""
+    return [part for each in parts if count(each) for part in missing(each, present)]
+
+
+def _sum(parts: Iterable[OffsetRange]) -> int:
+    return sum(map(count, parts))
+
+
+def _pairs(parts: Iterable[OffsetRange]) -> list[tuple[int, int]]:
+    return [(part.first or 0, part.end or 0) for part in parts]
 
 
 def _camel(name: str) -> str:

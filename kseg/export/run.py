@@ -1,7 +1,7 @@
 """An export from end to end: plan, orders, commit, report. Who executes the orders is a parameter."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -21,8 +21,9 @@ from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
 from kseg.export.result import Result
 from kseg.export.runs import HERE, ExportRun, Processes
-from kseg.export.seams import joined_at_seams
+from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.tiers import find_remote_parts
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.shared_work import OnRead, are_worth_processes
@@ -126,14 +127,14 @@ def export_into(
         delta.library()
     with _under_way(place, export, processes) as (run, plan):
         job = Job(run.id, place.url, export.read, export.files)
-        results = _results(plan, export, job, execute, progress)
+        kept, new = _results(plan, export, job, execute, progress)
+        remote = find_remote_parts(plan.copies, export.selection)
         with Uninterrupted():  # all of it, or nothing
-            committed, new_files = _committed(run, plan, results, export, place)
+            committed, new_files = _committed(run, plan, kept, new, export, place)
             seconds = time.monotonic() - start
-            told = (*committed.results, *filter(_only_notes, results))
             report = Report(
                 place.url,
-                reconcile(told),
+                reconcile(kept, new, remote),
                 new_files,
                 seconds,
                 plan.refused,
@@ -150,14 +151,14 @@ def export_into(
 
 
 def _committed(
-    run: ExportRun, plan: ExportPlan, results: list[Result], export: Export, place: Destination
+    run: ExportRun, plan: ExportPlan, kept: list[Result], new: list[Result], export: Export, place: Destination
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
-    new = [result for result in results[len(plan.kept) :] if result.says_something]
-    is_same = not new and len(plan.kept) == len(plan.previous.results) and plan.previous.number > 0
+    telling = [result for result in new if result.says_something]
+    is_same = not telling and len(kept) == len(plan.previous.results) and plan.previous.number > 0
     is_kept = is_same and not export.overwrite
-    committed = plan.previous if is_kept else commits.commit(run, plan.previous, results, place)
-    return committed, sum(map(_file_count, new))
+    committed = plan.previous if is_kept else commits.commit(run, plan.previous, [*kept, *new], place)
+    return committed, sum(map(_file_count, telling))
 
 
 @contextmanager
@@ -180,16 +181,46 @@ def _under_way(place: Destination, export: Export, processes: Processes) -> Iter
         raise
 
 
-def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> list[Result]:
-    """The results that stay, then those of the orders: of the best copies, then of the next for what these lack."""
-    results = list(plan.kept)
+def _results(
+    plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None
+) -> tuple[list[Result], list[Result]]:
+    """The results of earlier runs that stay, and new ones: of the best copies, then of the next for what these lack.
+
+    A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
+    """
+    kept, new = list(plan.kept), list[Result]()
     orders: Sequence[WorkOrder] = plan.orders
     for copy in range(max(map(len, plan.copies.values()))):
         if copy:
-            known = _explained(results, plan.copies, copy)
-            orders = plan_orders(plan.copies, export.selection, export.splitting(), known, copy)
-        results = joined_at_seams([*results, *_executed(orders, job, execute, progress)])
-    return results
+            orders = plan_orders(plan.copies, export.selection, export.splitting(), _known(plan, kept, new, copy), copy)
+        found = list(_executed(orders, job, execute, progress))
+        disordered = disordered_keys(found)
+        if disordered:
+            if not copy:
+                kept = [result for result in kept if not _is_read_again(result, disordered, plan.copies)]
+            found = [result for result in found if (result.topic, result.partition) not in disordered]
+            copies = {key: plan.copies[key] for key in disordered}
+            splitting = replace(export.splitting(), disordered=disordered)
+            known = _known(plan, kept, new, copy)
+            orders = plan_orders(copies, export.selection, splitting, known, copy)
+            found += _executed(orders, job, execute, progress)
+        joined = joined_at_seams([*kept, *new, *found])
+        kept, new = joined[: len(kept)], joined[len(kept) :]
+    return kept, new
+
+
+def _known(plan: ExportPlan, kept: list[Result], new: list[Result], copy: int) -> Mapping[Key, Done]:
+    """What needn't be read of the copies of a rank."""
+    return _explained([*kept, *new], plan.copies, copy) if copy else manifests.done(kept)
+
+
+def _is_read_again(result: Result, disordered: frozenset[Key], copies: Copies) -> bool:
+    """Whether a result is of a partition that is to be read again, and its sources are all there."""
+    key = (result.topic, result.partition)
+    if key not in disordered:
+        return False
+    there = {segment.log for replica in copies[key] for segment in replica.segments}
+    return all(source.path in there for source in result.sources)
 
 
 def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
@@ -213,11 +244,6 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
         if progress is not None:
             progress(finished, total)
         yield result
-
-
-def _only_notes(result: Result) -> bool:
-    """Whether an order met nothing, and says why: a transaction that is open holds all of it back."""
-    return bool(result.tally.notes) and not result.says_something
 
 
 def _file_count(result: Result) -> int:

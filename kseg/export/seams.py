@@ -1,11 +1,16 @@
-"""Where orders meet inside a segment: damage that only one of them could see whole."""
+"""Where orders meet: damage that only one of them could see whole, and offsets that both have."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kseg.export.result import Result
 from kseg.export.tally import LostOffsets
+
+if TYPE_CHECKING:
+    from kseg.export.settings import OffsetRange
 
 
 def joined_at_seams(results: Iterable[Result]) -> list[Result]:
@@ -44,3 +49,22 @@ def _is_read_by_another(loss: LostOffsets, readers: list[tuple[int, int, Result]
 
 def _offset_before(position: int, readers: list[tuple[int, int, Result]]) -> int | None:
     return next((result.tally.next_offset for _, end, result in readers if end == position), None)
+
+
+def disordered_keys(results: Iterable[Result]) -> frozenset[tuple[str, int | None]]:
+    """The partitions in which offsets don't rise, by the first results of their orders: in one, or from one to another.
+
+    Orders that say so themselves have taken each offset once.
+    """
+    found = set()
+    seen: dict[tuple[str, int | None, str, OffsetRange], list[tuple[int, int]]] = defaultdict(list)
+    for result in results:
+        if result.tally.disordered:
+            found.add((result.topic, result.partition))
+        first, end = result.tally.first_offset, result.tally.next_offset
+        if first is not None and end is not None:
+            seen[result.topic, result.partition, result.replica, result.wanted].append((first, end))
+    for (topic, partition, _, _), spans in seen.items():
+        if any(end > first for (_, end), (first, _) in pairwise(sorted(spans))):
+            found.add((topic, partition))
+    return frozenset(found)

@@ -81,7 +81,8 @@ class LogSelection:
 class ReadOptions:
     """How records are read, whatever becomes of them.
 
-    headers, batch_columns, control: as in ArrowOptions. max_bytes: bytes of a record batch that a reader yields.
+    headers, batch_columns: as in ArrowOptions. control: control records too. max_bytes: bytes of a record batch that a
+    reader yields.
     selected: which records by what is in them, their times, producers and transactions, and whether only control
     records (which `control` must let through); nothing else is asked in it.
     redaction: what is replaced when they are written.
@@ -105,14 +106,8 @@ class ReadOptions:
         return pa.schema([*schema_of(self.arrow()), *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:
-        """The columns and records for kseg.arrow; control records are sorted out later, since they are counted."""
-        return ArrowOptions(
-            headers=self.headers,
-            batch_columns=self.batch_columns,
-            control=True,
-            max_bytes=self.max_bytes,
-            max_decompressed=self.max_decompressed,
-        )
+        """The columns for kseg.arrow."""
+        return ArrowOptions(self.headers, self.batch_columns, self.max_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values; of a redaction all but its key."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kseg.export.settings import OffsetRange
+from kseg.log.select.withheld import Withheld
 from kseg.log.verify.finding_kinds import status_of
 
 
@@ -34,13 +36,15 @@ class LostOffsets:
 class Tally:
     """Counts of records and offsets.
 
-    read: intact records, of whatever kind; of these written, and left out: control, aborted, superseded (not the latest
-    of their key), unselected (not asked for). gaps: offsets that no record has, as compaction leaves them. lost:
-    offsets known to be damage's. disordered: records whose offset isn't above all before. undecoded: keys
-    and values written whose text couldn't be had. first_offset, next_offset:
-    what was looked at, the second not included; None if nothing was. open_from: where the oldest open transaction
-    begins, if reading ended there. notes: which file of the partition wasn't believed about its transactions, and what
-    isn't committed yet.
+    read: intact records, of whatever kind, each with an offset of its own; of these written, and left out: control,
+    aborted, superseded (not the latest of their key), unselected (not asked for). passed_over: intact records besides,
+    whose offset another one has. gaps: offsets that no record has, as compaction leaves them; holes: others without a
+    record, in a log whose offsets don't rise. lost: offsets known to be damage's. missed: offsets, the first ones, that
+    the log no longer had when it was read. disordered: records whose offset isn't above all before. undecoded: keys and
+    values written whose text couldn't be had. without_time: records written whose time a table can't hold.
+    first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
+    oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
+    partition wasn't believed about its transactions, and what isn't committed yet.
     """
 
     read: int = 0
@@ -49,20 +53,26 @@ class Tally:
     aborted: int = 0
     superseded: int = 0
     unselected: int = 0
+    passed_over: int = 0
     gaps: int = 0
     lost: int = 0
+    missed: int = 0
     disordered: int = 0
     undecoded: int = 0
+    without_time: int = 0
     first_offset: int | None = None
     next_offset: int | None = None
     open_from: int | None = None
+    withheld: Withheld | None = None
     losses: list[LostOffsets] = field(default_factory=list)
+    holes: list[OffsetRange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def unexplained(self) -> int:
         """Offsets and records that the counts don't account for; 0 if all is well."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
-        offsets = span - (self.read - self.disordered) - self.gaps - self.lost
+        holes = sum((hole.end or 0) - (hole.first or 0) for hole in self.holes)
+        offsets = span - self.read - self.gaps - holes - self.lost - self.missed
         left_out = self.control + self.aborted + self.superseded + self.unselected
         records = self.read - self.written - left_out
         return abs(offsets) + abs(records)
@@ -80,9 +90,19 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """The counts as JSON's values."""
-        return asdict(self)
+        members = asdict(self)
+        members["holes"] = [[hole.first, hole.end] for hole in self.holes]
+        if self.withheld is not None:
+            members["withheld"] = self.withheld._asdict()
+        return members
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "Tally":
         """The counts of `to_json`."""
-        return cls(**{**members, "losses": [LostOffsets(**loss) for loss in members["losses"]]})
+        withheld = members.get("withheld")
+        values = {
+            "losses": [LostOffsets(**loss) for loss in members["losses"]],
+            "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
+            "withheld": None if withheld is None else Withheld(**withheld),
+        }
+        return cls(**{**members, **values})

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.log.partition.listing import ListingSettings, SegmentListing, list_partition
+from kseg.log.partition.listing import ListingSettings, list_partition
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.roll import Retention, RetentionSettings
+from kseg.log.partition.segment_listing import SegmentListing
 from kseg.log.partition.side_files import states_at
 from kseg.system.new_directory import copy_file, new_directory
 

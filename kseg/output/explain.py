@@ -11,8 +11,9 @@ from kseg.errors import UsageError
 from kseg.explain.field import ExplainedField
 from kseg.explain.tables import format_page, format_rows, whole_page
 from kseg.explain.walk import LARGE
-from kseg.explain.words import hex_pieces, json_value, opened_varint, shown_bits, shown_value, value_pieces
+from kseg.explain.words import hex_pieces, json_value, notes_of, shown_value, value_pieces
 from kseg.formats.catalogue import FORMATS
+from kseg.output.explain_page import html_page
 from kseg.output.json_lines import write_json, write_json_by_pieces
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_stdout, write_styled
@@ -97,17 +98,6 @@ def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
         out.truncate()
 
 
-def html_page(items: "Iterable[Item]") -> Iterator[str]:
-    """Pieces of a file as a page for a browser, which needs no network; the page comes in pieces too."""
-    console = _page_console()
-    beginning, end = console.export_html(inline_styles=True).split("</code>")
-    yield beginning
-    for item in items:
-        _print_item(item, console)
-        yield console.export_html(inline_styles=True, code_format="{code}")
-    yield f"</code>{end}"
-
-
 def _page_console() -> "Console":
     from rich.console import Console
 
@@ -186,19 +176,8 @@ def _field_line(field: ExplainedField, depth: int, style: str) -> "Text":
 
 
 def _details(field: ExplainedField, depth: int) -> Iterator["Text"]:
-    """Bits, groups of a varint, what a checksum covers, what is wrong."""
-    for bits in field.bits:
-        yield _note(f"{shown_bits(bits)}  {bits.meaning}", depth + 1, "dim")
-    groups = opened_varint(field)
-    if groups is not None:
-        yield _note(groups, depth + 1, "dim")
-    if field.check is not None:
-        check = field.check
-        outcome = "holds" if check.holds else f"is wrong: computed 0x{check.computed:08x}"
-        covered = f"covers bytes {check.start} to {check.end - 1}; {outcome}"
-        yield _note(covered, depth + 1, "dim" if check.holds else "bold red")
-    elif field.problem is not None:
-        yield _note(field.problem, depth + 1, "bold red")
+    for note in notes_of(field):
+        yield _note(note.text, depth + 1, "bold red" if note.is_bad else "dim")
 
 
 def _note(text: str, depth: int, style: str) -> "Text":
@@ -216,7 +195,7 @@ def write_file(path: Path, items: Iterable[tuple[int, "Item"]], form: str, color
             for members in item_objects(item, number, str(path)):
                 write_json_by_pieces(members)
     elif form == "html":
-        for piece in html_page(item for _, item in items):
+        for piece in html_page((item for _, item in items), str(path)):
             write_stdout(piece.encode())
     else:
         write_stdout(svg_picture((item for _, item in items), path.name).encode())

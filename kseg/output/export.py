@@ -40,12 +40,20 @@ _REPORT_COLUMNS = (
     _column("control", "control"),
     _column("aborted", "aborted"),
     _column("gaps", "gaps"),
-    _column("lost", "lost"),
+    TableColumn(
+        "lost", "lost", 0, attrgetter("lost"), lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
+    ),
     _column("recovered", "recovered"),
     _column("bytes", "bytes"),
 )
-_UNSELECTED_COLUMN = _column("unselected", "unselected")
-"""In a report only if a selection left out records."""
+_RARE_COLUMNS = (
+    _column("passed over", "passed_over"),
+    _column("missed", "missed"),
+    _column("withheld", "withheld"),
+    _column("unasked", "unasked"),
+    _column("unselected", "unselected"),
+)
+"""In a report only if one of its partitions has some."""
 
 
 class _OrderShape(Protocol):
@@ -80,6 +88,9 @@ class _ReportShape(Protocol):
 
     @property
     def refused(self) -> tuple[KsegError, ...]: ...
+
+    @property
+    def is_whole(self) -> bool: ...
 
     @property
     def folders(self) -> tuple[str, ...]: ...
@@ -142,21 +153,48 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
 
 def report_lines(report: _ReportShape) -> Iterator[str]:
     """A report as a table, with damages and notes below it, and with the lines that read the export."""
-    has_unselected = any(partition.unselected for partition in report.partitions)
-    columns = (*_REPORT_COLUMNS, _UNSELECTED_COLUMN) if has_unselected else _REPORT_COLUMNS
-    yield from aligned_lines(columns, report.partitions)
+    rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
+    yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
             offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
     yield from (note for partition in report.partitions for note in partition.notes)
+    yield from (line for partition in report.partitions for line in _lines_about(partition))
     sums = _sums(report)
     yield (
-        f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {sums['damages']} damages; "
-        f"{sums['newFiles']} new files in {report.destination}"
+        f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
+        f"{sums['damages']} damages; {sums['newFiles']} new files in {report.destination}"
     )
     yield from (f"left alone: {run}" for run in report.left_alone)
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
+
+
+def _lines_about(partition: Any) -> Iterator[str]:
+    """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
+    name = partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
+    for first, end in partition.missed_offsets:
+        yield f"{name}: offsets {first} to {end} had gone from the log since the run before: missed"
+    if partition.open_from is not None:
+        whose = "" if partition.open_producer_id is None else f" of producer {partition.open_producer_id}"
+        since = "" if partition.open_since is None else f" since {partition.open_since}"
+        yield (
+            f"{name}: {partition.withheld} offsets from {partition.open_from} on, {partition.withheld_records} records,"
+            f" are withheld: a transaction{whose} is open{since}"
+        )
+    for first, end in partition.remote:
+        yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"
+    if partition.disordered:
+        yield f"{name}: {partition.disordered} records stand after higher offsets: the log is out of order"
+    if partition.passed_over:
+        yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
+    if partition.without_time:
+        yield f"{name}: {partition.without_time} records have times that microseconds can't tell: null in the table"
+
+
+def _more(sums: dict[str, Any]) -> str:
+    """Offsets that the export lacks for other reasons, if there are any."""
+    return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
 
 def _readers(report: _ReportShape) -> dict[str, str]:
@@ -174,9 +212,12 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
     partitions = report.partitions
     return {
         "partitions": len(partitions),
+        "isWhole": report.is_whole,
         "recordsIn": sum(partition.records_in for partition in partitions),
         "recordsOut": sum(partition.records_out for partition in partitions),
-        "lost": sum(partition.lost or 0 for partition in partitions),
+        "lost": sum(partition.lost for partition in partitions),
+        "missed": sum(partition.missed for partition in partitions),
+        "withheld": sum(partition.withheld for partition in partitions),
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
     }

@@ -6,8 +6,9 @@ these share a run. Source: producer_run and add_header of kcat 1.7.1.
 
 import re
 from base64 import encodebytes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import count
 from typing import NamedTuple
 
 TopicPartition = tuple[str, int]
@@ -29,11 +30,14 @@ send() {
 """
 CHUNK = 1 << 20
 """Bytes of records from which on a run of kcat gets no more of them."""
+FRAME = 64
+"""Bytes that a record counts for at least, however short it is."""
 LARGEST_RECORD = 100 << 20
 """Bytes of a record's key and value: no broker takes more without settings of its own."""
 LARGEST_HEADERS = 100_000
 """Bytes of a record's headers: a process gets 128 KiB per argument."""
 SHOWN_REFUSALS = 20
+_LIKE_DELIMITER = re.compile(rb"(?=\x1e[km]([0-9]{8}))")
 
 
 class Content(Enum):
@@ -142,7 +146,7 @@ class KcatScript:
         self._place = place
         self._records.append(record)
         self._meanings &= record.meanings
-        self._size += record.size
+        self._size += record.size + FRAME
         self._count(record.timestamp)
 
     def refuse(self, place: TopicPartition, offset: int, reason: str) -> None:
@@ -173,7 +177,7 @@ class KcatScript:
         if not self._has_head:
             self._write(HEAD.encode())
             self._has_head = True
-        framing = self._framing()
+        framing = _Framing(self._records)
         self._write(self._command(*self._place, framing))
         self._write(encodebytes(b"".join(map(framing.framed, self._records))))
         self._write(b"END\n}\n")
@@ -188,26 +192,20 @@ class KcatScript:
             words += [b"-H", _quoted(name if value is None else name + b"=" + value)]
         return b" ".join([*words, b"\"$@\" <<'END'\n"])
 
-    def _framing(self) -> "_Framing":
-        """Delimiters that no key or value has."""
-        number = 0
-        while any(_Framing(number).is_in(record) for record in self._records):
-            number += 1
-        return _Framing(number)
-
 
 class _Framing:
-    """Records between delimiters, none of which begins with a part that another, or itself, ends with."""
+    """Records between delimiters that none of their keys and values has.
 
-    def __init__(self, number: int) -> None:
-        self.options = f"-K '\\x1ek{number}' -D '\\x1em{number}'"
-        self._key_end = b"\x1ek%d" % number
-        self._record_end = b"\x1em%d" % number
+    No delimiter begins with a part that another, or itself, ends with: each is found where it was put.
+    """
 
-    def is_in(self, record: SentRecord) -> bool:
-        """Whether a key or value has a delimiter."""
-        parts = [part for part in (record.key, record.value) if part]
-        return any(end in part for part in parts for end in (self._key_end, self._record_end))
+    def __init__(self, records: Iterable[SentRecord]) -> None:
+        parts = (part for record in records for part in (record.key, record.value) if part)
+        taken = {number for part in parts for number in _LIKE_DELIMITER.findall(part)}
+        number = next(number for number in map(b"%08d".__mod__, count()) if number not in taken)
+        self.options = f"-K '\\x1ek{number.decode()}' -D '\\x1em{number.decode()}'"
+        self._key_end = b"\x1ek" + number
+        self._record_end = b"\x1em" + number
 
     def framed(self, record: SentRecord) -> bytes:
         """A record as kcat reads it; one with a value alone has no key."""

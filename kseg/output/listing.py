@@ -15,22 +15,27 @@ from kseg.output.talk import talk
 
 
 def write_listings(
-    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter
+    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter, *, has_sums: bool
 ) -> None:
-    """Writes the rows of partitions as these come, what is cut, and sums at the end, which CSV doesn't have."""
+    """Writes the rows of partitions as these come, what is cut, and sums at the end, which CSV doesn't have.
+
+    has_sums: whether the end is wanted.
+    """
     found = rows.of(listings)
     if writer.form == "text":
         with paged_lines() as write:
             _write_lines(found, rows, columns, write)
-            for line in _last_lines(rows, columns):
+            for line in _last_lines(rows, columns) if has_sums else ():
                 write(line)
         return
     if writer.form == "table":
         writer.write(columns.section(), _with_largest(found))
-        for line in _last_lines(rows, columns):
+        for line in _last_lines(rows, columns) if has_sums else ():
             write_line(line)
         return
     writer.write(columns.section(), found)
+    if not has_sums:
+        return
     if writer.form == "json":
         if rows.cut.rows:
             write_json({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})

@@ -8,8 +8,8 @@ from typing import Any
 
 from kseg.formats.codes import codec_name
 from kseg.log.partition.cleaning import Cleaning
-from kseg.log.partition.listing import SegmentListing
 from kseg.log.partition.listing_rows import OK, ListingSum, PartitionSummary, SegmentRow, SelectedRow
+from kseg.log.partition.segment_listing import SegmentListing
 from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.sizes import exact_size, human_size
@@ -92,7 +92,7 @@ _SEGMENT_STATE: tuple[Column, ...] = (
     TableColumn("indexEntries", "INDEX", 1, _of("segment.index_entries")),
     TableColumn("timeIndexEntries", "TIMES", 1, _of("segment.time_index_entries")),
     TableColumn("indexHealth", "HEALTH", -1, _of("segment.index_health"), lambda row: _health(row.segment)),
-    TableColumn("damagePosition", NOT_SHOWN, 1, _of("segment.damage_position")),
+    TableColumn("damagePosition", NOT_SHOWN, 1, lambda row: row.segment.damage and row.segment.damage.position),
     TableColumn("rolled", "ROLLED", -1, lambda row: str(row.segment.rolled)),
     TableColumn(
         "retention",
@@ -130,15 +130,15 @@ def _share(row: SegmentListing | PartitionSummary | ListingSum) -> str:
 
 def _health(segment: SegmentListing) -> str:
     """What is wrong with the indexes and, as far as it was read, with the log."""
-    if segment.damage_position is None:
+    if segment.damage is None:
         return segment.index_health
-    damage = f"damage at {segment.damage_position}"
+    damage = f"damage at {segment.damage.position}"
     return damage if segment.index_health == OK else f"{damage}; {segment.index_health}"
 
 
 def segment_style(row: SegmentRow) -> str:
     """The style of a segment's line in a table."""
-    if row.segment.index_health != OK or row.segment.damage_position is not None:
+    if row.segment.index_health != OK or row.segment.damage is not None:
         return "red"
     if row.is_to_delete:
         return "yellow"

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, missing_library
 from kseg.protocol.conversation import Conversation, Frame, FrameDamage, Numbers, Peers
 from kseg.protocol.splitter import MAX_FRAME, is_request
 from kseg.protocol.tcp import Direction
@@ -56,7 +56,7 @@ def dpkt_library() -> ModuleType:
     try:
         import dpkt
     except ImportError as error:
-        raise UsageError("captures need the library dpkt: install kseg's extra `pcap`") from error
+        raise UsageError(missing_library("dpkt", "pcap")) from error
     library: ModuleType = dpkt
     return library
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -55,6 +56,7 @@ class ProtocolOptions:
     is_json: bool = False
     is_quiet: bool = False
     redaction: "Redaction | None" = None
+    zone: tzinfo = UTC
 
     @property
     def records(self) -> LogOptions:
@@ -160,7 +162,7 @@ class _FrameReport:
         if self._wanted and frame.message.api_key not in self._wanted:
             return
         show = frame_json if self._options.is_json else frame_text
-        text, is_wrong = show(frame, self._options.records, self._options.redaction)
+        text, is_wrong = show(frame, self._options.records, self._options.redaction, self._options.zone)
         self._tally.add(frame, is_wrong=is_wrong)
         if not self._options.is_count:
             write_stdout(text)

@@ -1,6 +1,7 @@
 """Record batches inside requests and responses, as the lines and objects that `kseg dump` prints."""
 
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from kseg import kernel
@@ -13,8 +14,10 @@ from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind
 from kseg.formats.positions import claimed_size
 from kseg.kernel.contract import ROW, START, VALID, Stop, new_rows
 from kseg.kernel.program import Program
+from kseg.layouts.compiler import zoned_program
 from kseg.layouts.json import json_program
 from kseg.layouts.programs import LogOptions, documented_program
+from kseg.layouts.zones import zone_table
 from kseg.output.json_lines import JsonText, json_line
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.damage import Damage
@@ -41,13 +44,14 @@ def record_lines(
 
 
 def record_objects(
-    records: bytes, *, deep: bool, redaction: "Redaction | None" = None
+    records: bytes, *, deep: bool, redaction: "Redaction | None" = None, zone: tzinfo = UTC
 ) -> tuple[JsonText, list[Damage]]:
     """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these."""
     text = bytearray()
     slices = redacted_slices(_slices(records, deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=True)
-    damages = _render(slices, json_program(None, records=deep), decoder, text)
+    program = zoned_program(json_program(None, records=deep), zone_table(zone))
+    damages = _render(slices, program, decoder, text)
     for damage in damages:
         text += json_line(damage_object(damage))
     return JsonText(b"[" + bytes(text).removesuffix(b"\n").replace(b"\n", b",") + b"]"), damages

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
@@ -79,12 +80,12 @@ class Shown(NamedTuple):
     is_wrong: bool
 
 
-def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None) -> Shown:
+def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
     """A frame as a line of JSON: bytes in base64, records as objects, redacted if asked for."""
     message, wrong = frame.message, []
 
     def records(content: bytes) -> object:
-        objects, damages = record_objects(content, deep=options.deep, redaction=redaction)
+        objects, damages = record_objects(content, deep=options.deep, redaction=redaction, zone=zone)
         wrong.extend(_wrong_damages(message, damages))
         return objects
 
@@ -95,7 +96,7 @@ def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
         "size": frame.size,
         **_peers_object(frame.peers),
         "timestamp": None if frame.time is None else frame.time // 1000,
-        "time": _time(frame.time),
+        "time": _time(frame.time, zone),
         "apiKey": message.api_key,
         "api": message.api,
         "apiVersion": message.api_version,
@@ -148,8 +149,8 @@ def _peers_object(peers: Peers | None) -> dict[str, object]:
     return {} if peers is None else {"client": peers.client, "server": peers.server}
 
 
-def _time(time: int | None) -> str | None:
-    return None if time is None else iso_time(time // 1000)
+def _time(time: int | None, zone: tzinfo) -> str | None:
+    return None if time is None else iso_time(time // 1000, zone)
 
 
 def _tags(tags: dict[int, bytes]) -> dict[str, str]:
@@ -193,11 +194,11 @@ def _value(each: Field, version: int, value: Any, records: Any) -> object:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
-def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None) -> Shown:
+def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
     """A frame as lines: its header, then each field of its body by name, records as `kseg dump` prints them."""
     message = frame.message
     writer = _TextWriter(message, options, redaction)
-    writer.line(0, f"{_heading(frame)}; {_place(frame)}")
+    writer.line(0, f"{_heading(frame)}; {_place(frame, zone)}")
     for tag, content in message.tagged_fields.items():
         writer.line(1, f"header's tagged field {tag}: {_bytes_text(content)}")
     problem = message.problem or message.unknown
@@ -227,12 +228,12 @@ def _heading(frame: Frame) -> str:
     return ", ".join(parts)
 
 
-def _place(frame: Frame) -> str:
+def _place(frame: Frame, zone: tzinfo) -> str:
     place = f"{frame.size} bytes at position {frame.position}"
     if frame.peers is not None:
         ends = frame.peers if frame.message.kind == "request" else (frame.peers.server, frame.peers.client)
         place += f", {ends[0]} > {ends[1]}"
-    time = _time(frame.time)
+    time = _time(frame.time, zone)
     return place if time is None else f"{place}, {time}"
 
 

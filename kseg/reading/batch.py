@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
@@ -51,6 +51,9 @@ class Batch:
     `header` and the batch's bytes, `raw`. What a format doesn't have is -1, as Kafka's own classes say it.
     Source: RecordBatch.
     """
+
+    HEADER_SIZE: ClassVar[int] = BATCH_HEADER_SIZE
+    """Bytes of a v2 batch before its records: 61."""
 
     header: BatchHeader
     raw: bytes

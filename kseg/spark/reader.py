@@ -56,7 +56,7 @@ class OrderExecutor:
         for members in partition.value or ():
             order = OrderReader(WorkOrder.from_json(members), self.options, checksums=False)
             yield from _damages(order) if self.request.text("table") == "damages" else self._records(order)
-            for note in order.tally.notes:
+            for note in _notes(order):
                 if note not in said:
                     said[note] = None
                     talk(f"kseg: {note}")
@@ -81,6 +81,16 @@ def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     is_empty = pc.equal(pc.list_value_length(lists), 0)
     nulled = pa.ListArray.from_arrays(lists.offsets, lists.values, type=lists.type, mask=is_empty)
     return batch.set_column(place, batch.schema.field(place), nulled)
+
+
+def _notes(reader: OrderReader) -> Iterator[str]:
+    """What is to be said of an order that was read."""
+    replica, tally = reader.order.replica, reader.tally
+    yield from tally.notes
+    if tally.without_time:
+        yield f"{replica}: {tally.without_time} records have times that microseconds can't tell: null"
+    if tally.disordered:
+        yield f"{replica}: offsets don't rise: records may come twice, which an export passes over"
 
 
 def _damages(reader: OrderReader) -> Iterator["pa.RecordBatch"]:

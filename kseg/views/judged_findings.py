@@ -1,6 +1,6 @@
 """What `verify` finds of open transactions, judged by their coordinators as `txns` judges them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from kseg.errors import OpenError
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.verify.findings import Finding, shown_findings
 from kseg.log.verify.verification_plan import VerificationPlan
-from kseg.log.verify.verify import Verified
+from kseg.log.verify.verify import Verified, verify_paths
+from kseg.selection import Selection
+from kseg.system.shared_work import OnRead
 from kseg.views.coordinators import Coordinators, Judge, Verdict
 from kseg.views.transactions import PartitionTransactions
 
@@ -44,6 +46,19 @@ class FindingsJudge:
             pass
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
         return {opened.first_offset: verdict for opened, verdict in verdicts.items()}
+
+
+def judged_findings(
+    plan: VerificationPlan,
+    selection: Selection,
+    *,
+    keep_cache: bool = False,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Verified]:
+    """What is found in each partition and log directory, with verdicts; arguments are as for `verify_paths`."""
+    read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+    return map(FindingsJudge(plan).judged, read)
 
 
 def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:

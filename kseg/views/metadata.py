@@ -18,7 +18,8 @@ from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.reading.batch import Batch
-from kseg.reading.segment import open_segment
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import scan_log
 from kseg.times import parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import MetadataReplay
@@ -136,8 +137,8 @@ def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
     records: list[Record] = []
     control: list[Record] = []
     try:
-        with open_segment(path) as segment:
-            for item in segment.scan():
+        with LogFile(path) as log_file:
+            for item in scan_log(log_file):
                 if not isinstance(item, Batch):
                     return bad(f"{item.kind} at position {item.position}")
                 if not item.is_valid or item.problem() is not None:

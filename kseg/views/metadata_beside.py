@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.decode.topic import TopicPlaces
 from kseg.errors import KsegError
+from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 
 if TYPE_CHECKING:
@@ -58,10 +59,22 @@ def _topics_of(metadata: "ClusterMetadata | None") -> _Topics:
 class MetadataBeside:
     """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
 
-    def __init__(self, largest_size: int | None = None, on_unread: "OnUnread | None" = None) -> None:
-        """Takes the bytes from which on metadata aren't read, None: all are; and whom to tell which aren't, and why."""
+    def __init__(
+        self,
+        largest_size: int | None = None,
+        on_unread: "OnUnread | None" = None,
+        log_dirs: Iterable[Path] = (),
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            largest_size: bytes from which on metadata aren't read; None: all are.
+            on_unread: takes which aren't, and why.
+            log_dirs: others where to look for the metadata of a topic: those of the same cluster tell the same.
+        """
         self._largest_size = largest_size
         self._on_unread = on_unread
+        self._log_dirs = tuple(log_dirs)
         self._known: dict[Path, ClusterMetadata | None] = {}
         self._topics: dict[Path, _Topics] = {}
 
@@ -90,8 +103,16 @@ class MetadataBeside:
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
         if log_dir not in self._topics:
-            self._topics[log_dir] = _topics_of(self.of_log_dir(log_dir))
+            self._topics[log_dir] = _topics_of(self._of_cluster(log_dir))
         return self._topics[log_dir]
+
+    def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
+        """The metadata in a log directory, or in another one of its cluster: a broker keeps them on one disk alone."""
+        own = self.of_log_dir(log_dir)
+        cluster_id = None if own is not None or not self._log_dirs else _cluster_id(log_dir)
+        if cluster_id is None:
+            return own
+        return self.of_any(each.absolute() for each in self._log_dirs if _cluster_id(each) == cluster_id)
 
     def _read(self, path: Path) -> "ClusterMetadata | None":
         if not path.is_dir():
@@ -112,3 +133,11 @@ class MetadataBeside:
     def _tell(self, path: Path, reason: str) -> None:
         if self._on_unread is not None:
             self._on_unread(path, reason)
+
+
+def _cluster_id(log_dir: Path) -> str | None:
+    """The cluster of a log directory; None if it doesn't tell."""
+    try:
+        return LogDir(log_dir).read_properties().get("cluster.id")
+    except KsegError:
+        return None

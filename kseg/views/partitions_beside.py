@@ -47,13 +47,16 @@ class PartitionsBeside:
         self._ends: dict[tuple[TopicPartition, str | None], LogEnd | None] = {}
 
     def of_topic(self, topic: str) -> list[PartitionLog]:
-        """A topic's partitions by number, one replica of each. Raises OpenError if one can't be listed or opened."""
+        """A topic's partitions by number, one replica of each; those that can't be listed are left out."""
         return [place for own in sorted(self._places) if own[0] == topic for place in self._most_complete(own)]
 
     def _most_complete(self, own: TopicPartition) -> list[PartitionLog]:
-        """The replica whose log ends last; none if the partition isn't here."""
-        found = (log_dir.partition(*own) for log_dir in self._places.get(own, ()))
-        return one_of_each(place for place in found if place is not None)
+        """The replica whose log ends last; none if the partition isn't here, or a replica can't be listed or opened."""
+        try:
+            found = [log_dir.partition(*own) for log_dir in self._places.get(own, ())]
+            return one_of_each(place for place in found if place is not None)
+        except OpenError:
+            return []
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | None:
         """Where the log of a partition ends; None if that isn't known.

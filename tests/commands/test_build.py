@@ -10,9 +10,9 @@ from subprocess import PIPE
 
 import pytest
 
+from kseg import Segment
 from kseg.formats.codes import Codec
 from kseg.reading.damage import Damage
-from kseg.reading.segment import Segment
 from tests import golden, run
 from tests.processes import started
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from kseg.views.doctor.disks import disk_troubles
 from kseg.views.doctor.kinds import CARE, KINDS, OWN
+from kseg.views.doctor.next_steps import Place
+from kseg.views.doctor.trouble import Disk
 from tests import golden
 from tests.commands.test_txns import COMPLETE_ABORT, write_coordinator, write_two
 from tests.log import edits
@@ -153,6 +156,16 @@ def test_json_has_findings_disks_topics_and_a_summary(restored: Path) -> None:
     assert [each["type"] for each in found if each["type"] != "finding"] == ["disk", "topic", "summary"]
     summary = found[-1]
     assert (summary["result"], summary["errors"], summary["bytesRead"]) == ("findings", 1, 1143)
+
+
+def test_quiet_leaves_only_what_is_wrong(restored: Path) -> None:
+    whole = kseg(["doctor", DAMAGED], restored).stdout
+    quiet = kseg(["doctor", "-q", DAMAGED], restored).stdout
+    assert quiet.startswith(b"error bad-length\n")
+    assert quiet in whole
+    assert b"disk" not in quiet
+    assert kseg(["doctor", "-q", "logs/3.6.2/plain-1"], restored).stdout == b""
+    assert {each["type"] for each in objects(["-q", DAMAGED], restored)} == {"finding"}
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -323,6 +336,19 @@ def test_leftovers_are_counted_by_kind_with_their_bytes(tmp_path: Path) -> None:
     assert "note leftover-directory: 3 (2 -delete, 1 -stray), 207 B; the first: " in printed
     assert f"note leftover-file: disk/orders-0/{0:020}.log.swap: .swap: " in printed
     assert printed.startswith("nothing is wrong in 4 partitions")
+
+
+@pytest.mark.parametrize(
+    ("available", "finding_id"), [(0, "disk-full"), (49, "disk-nearly-full"), (50, None), (1000, None)]
+)
+def test_full_disk_comes_with_what_to_free(available: int, finding_id: str | None, tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [batch(0, NOW)])
+    troubles = list(disk_troubles([Disk((tmp_path,), 1000, available)]))
+    assert [each.id for each in troubles] == ([] if finding_id is None else [finding_id])
+    for each in troubles:
+        words = CARE[each.id](Place(each.id, each.file, None, size=each.size))
+        assert words == ["retain", str(tmp_path), "--free", str(100 - available)]
+        assert kseg(words, tmp_path).status in (0, 1)
 
 
 def test_topics_are_shown_by_size(tmp_path: Path) -> None:

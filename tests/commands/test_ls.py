@@ -231,7 +231,7 @@ def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
 @pytest.mark.parametrize("form", ["text", "table", "csv", "json"])
 def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: str) -> None:
-    arguments = ("logs", "-q", "--by", kind, "-o", form)
+    arguments = ("logs", "--by", kind, "-o", form)
     everything = [each for each in objects("logs", "-q", "--by", kind) if each["type"] == kind]
     left = sorted((int(str(each["bytes"])) for each in everything), reverse=True)[2:]
     whole, cut = kseg(*arguments, "--bytes"), kseg(*arguments, "--top", "2", "--bytes")
@@ -269,3 +269,19 @@ def test_many_partitions_come_in_aligned_pieces(tmp_path: Path) -> None:
         (tmp_path / f"t-{number}" / f"{0:020}.log").touch()
     lines = run.kseg(["ls", "."], tmp_path).stdout.decode().splitlines()
     assert [line.split()[:3] for line in lines[1:-1]] == [[f"t-{number}", "1", "0"] for number in range(1100)]
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_zeros_after_the_last_batch_are_damage_unless_they_may_still_be_written(
+    is_active: bool, tmp_path: Path
+) -> None:
+    partition = tmp_path / "plain-1"
+    partition.mkdir()
+    source = min((golden.ROOT / "logs/3.6.2/plain-1").glob("*.log"))
+    (partition / source.name).write_bytes(source.read_bytes() + bytes(100))
+    if not is_active:
+        (partition / f"{10**6:020}.log").touch()
+    ran = run.kseg(["ls", "plain-1", "--by", "segment", "-o", "json"], tmp_path)
+    row = json.loads(ran.stdout.splitlines()[0])
+    assert row["damagePosition"] == (None if is_active else source.stat().st_size)
+    assert (b"damage at" in run.kseg(["ls", "plain-1", "--by", "segment"], tmp_path).stdout) is not is_active

@@ -238,7 +238,7 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
-    assert kseg(CAPTURE) == (2, [], ["kseg: captures need the library dpkt: install kseg's extra `pcap`"])
+    assert kseg(CAPTURE) == (2, [], ["kseg: dpkt is missing: `pip install 'kseg[pcap]'` installs it"])
 
 
 def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:

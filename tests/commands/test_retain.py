@@ -109,6 +109,24 @@ def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
     assert found["__consumer_offsets"] == {("", False)}
 
 
+@pytest.mark.parametrize(
+    ("cluster", "retention"), [("own", "keep"), ("another", "delete-time"), ("none", "delete-time")]
+)
+def test_metadata_on_another_disk_of_the_cluster_tell_too(cluster: str, retention: str, tmp_path: Path) -> None:
+    """A broker keeps them in one of its log directories alone."""
+    first = Path(shutil.copytree(golden.ROOT / "logs" / "4.3.1", tmp_path / "disk1"))
+    (tmp_path / "disk2").mkdir()
+    (first / "__share_group_state-1").rename(tmp_path / "disk2" / "__share_group_state-1")
+    properties = (first / "meta.properties").read_text()
+    if cluster != "none":
+        told = properties if cluster == "own" else properties.replace("cluster.id=", "cluster.id=x")
+        (tmp_path / "disk2" / "meta.properties").write_text(told)
+    ran = kseg("disk1", "disk2", "--now", "2030-01-01", "-o", "json", directory=tmp_path)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    moved = {each["retention"] for each in found if str(each.get("directory")).startswith("disk2/")}
+    assert moved == {retention}
+
+
 def test_options_come_before_the_topics_settings() -> None:
     found = decisions("--retention-ms", "3600000")
     assert found["__share_group_state"] == {("delete-time", True)}

@@ -79,6 +79,8 @@ VOCABULARY = {
     "--value-decoder": Word(has_metavar("NAME")),
     "--redact": Word(is_one_of("keys", "values", "headers")),
     "--max-unpacked": Word(is_size),
+    "--free": Word(is_size),
+    "--bytes": Word(is_switch),
     "--dry-run": Word(is_switch),
     "--gentle": Word(is_switch),
     "--keep-cache": Word(is_switch),
@@ -96,14 +98,14 @@ GONE = {
     "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
 """Names that there were before: no command takes them up again."""
-KAFKAS_OWN = {"--max-message-size", "--max-bytes"}
-"""The real tool's names of sizes."""
+NO_SETTINGS = {"--max-message-size", "--max-bytes", "--bytes"}
+"""Names that look like a setting's and are none: the real tool's sizes, and sizes to the byte."""
 
 NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
 READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups"}]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"salvage", "explain", "protocol", "reindex", "where"}
+TIMES_IN_UTC = {"salvage", "explain", "reindex", "where", "get"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()
@@ -155,8 +157,8 @@ def test_names_that_are_gone_stay_away() -> None:
 def test_sizes_have_units_on_all_commands() -> None:
     for command, option in options():
         name = long_name(option)
-        if name.endswith(("-bytes", "-size")) or name.startswith("--max-"):
-            assert is_size(option), f"{command} {name}"
+        if name.endswith(("-bytes", "-size")) or (name.startswith("--max-") and not name.endswith("-ms")):
+            assert is_size(option) or option.is_flag, f"{command} {name}"
 
 
 def test_settings_have_kafkas_names() -> None:
@@ -167,7 +169,7 @@ def test_settings_have_kafkas_names() -> None:
             assert option.type is settings[name].type, f"{command} {name}"
         else:
             is_setting = name.endswith(("-ms", "-bytes", "-hours", "-minutes"))
-            assert not is_setting or name in KAFKAS_OWN, f"{command} {name}: no setting of Kafka's"
+            assert not is_setting or name in NO_SETTINGS, f"{command} {name}: no setting of Kafka's"
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"completion", "help"}])

@@ -6,8 +6,8 @@ from zlib import crc32
 
 import pytest
 
+from kseg import Segment
 from kseg.log.partition.partitioner import Partitioner, coordinator_partition, java_string_hash, key_partition, murmur2
-from kseg.reading.segment import Segment
 from tests import golden, run
 
 

@@ -132,6 +132,20 @@ def test_a_partitions_records_keep_their_order_over_runs_of_kcat(tmp_path: Path)
     assert ran.stdout.count(b"{ send ") > 3
 
 
+def test_records_without_content_fill_runs_of_kcat_too(tmp_path: Path) -> None:
+    records = [NewRecord(None, None)] * 40_000
+    ran = dump(write(tmp_path, records))
+    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), records)
+    assert ran.stdout.count(b"{ send ") > 1
+
+
+def test_contents_that_are_made_of_delimiters_take_no_longer(tmp_path: Path) -> None:
+    """Trying one number after another in them would take hours."""
+    value = b"".join(b"\x1ek%08d" % number for number in range(90_000))
+    ran = dump(write(tmp_path, [NewRecord(b"k", value)]))
+    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), [NewRecord(b"k", value)])
+
+
 def test_options_of_the_script_come_after_its_own(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"k", b"v")]))
     assert [place[:2] for place in sent(ran.stdout, tmp_path, options=("-t", "other", "-X", "a=b c"))] == [("other", 3)]

@@ -68,8 +68,8 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def row_of(record: Record) -> tuple[Any, ...]:
-    """What a record's row must be. Times beyond the range of microseconds wrap around."""
-    time = (record.timestamp * 1000 + INT64 // 2) % INT64 - INT64 // 2
+    """What a record's row must be. A time that microseconds can't tell is null."""
+    time = record.timestamp * 1000 if abs(record.timestamp * 1000) < INT64 // 2 else None
     headers = tuple((header.key, header.value) for header in record.headers)
     return (record.offset, time, int(record.timestamp_type), record.key, record.value, headers)
 
@@ -79,7 +79,8 @@ def records_of(directory: Path) -> list[Record]:
     found = []
     for path in sorted(directory.glob("*.log")):
         with kseg.open_segment(path) as segment:
-            found += list(segment.records(on_damage="skip"))
+            batches = [item for item in segment.scan() if isinstance(item, kseg.Batch)]
+        found += [record for batch in batches for record in batch.records(on_damage="skip")]
     return found
 
 

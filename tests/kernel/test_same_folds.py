@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kseg import Batch, open_segment
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import ROW, START, VALID, new_rows
 from kseg.kernel.fold_contract import RECENT, Event
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.header import parse_header
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import open_segment
 from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
 
@@ -123,7 +123,7 @@ def test_markers_of_golden_logs_are_read(kernel: Any) -> None:
     found = set()
     for path in [*golden.files(".log"), *golden.damaged_files(".log")]:
         with open_segment(path) as segment:
-            for batch in segment.batches():
+            for batch in (item for item in segment.scan() if isinstance(item, Batch)):
                 usual = kernel.end_marker(batch.raw)
                 record = next(batch.records(on_damage="skip"), None) if batch.is_control else None
                 if usual is not None and record is not None:

@@ -53,7 +53,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
         make_members(made, running)
         make_commits(made, running)
         make_share_groups(made, running)
-        make_streams_group(made, running)
+        make_streams_groups(made, running)
         change_topics(made)
         yield made
 
@@ -218,7 +218,8 @@ def lags(live: OneBroker, group: str, lag: str) -> list[dict[str, str]]:
     return [row for row in rows if (row["GROUP"], row["LAG"]) == (group, lag)]
 
 
-def make_streams_group(live: OneBroker, clients: ExitStack) -> None:
+def make_streams_groups(live: OneBroker, clients: ExitStack) -> None:
+    """One whose application stays, and one whose application left."""
     from kafka_classes import KafkaClasses
 
     work = live.broker.work / "streams"
@@ -226,10 +227,12 @@ def make_streams_group(live: OneBroker, clients: ExitStack) -> None:
     slf4j = f"org.slf4j:slf4j-simple:{live.broker.tools.SLF4J}"
     java = KafkaClasses([f"org.apache.kafka:kafka-streams:{RELEASE}", slf4j], [], work)
     application = str(Path(__file__).with_name("StreamsApp.java"))
-    with ExitStack() as own:
-        arguments = (live.server, "streams", str(work / "state"), "quiet")
-        start(java.command(application, *arguments), own)
-        wait_until(lambda: bool(of_group(live, "streams")), "the streams application commits")
+    for group in ("streams-left", "streams-stays"):
+        command = java.command(application, live.server, group, str(work / group), "quiet")
+        process = start(command, clients)
+        wait_until(lambda group=group: bool(of_group(live, group)), "the streams application commits")
+        if group == "streams-left":
+            process.communicate(timeout=PATIENCE)  # it leaves the group at the end of its input
 
 
 def of_group(live: OneBroker, group: str) -> list[dict[str, Any]]:
@@ -247,11 +250,12 @@ def change_topics(live: OneBroker) -> None:
     fill(live, "again", "orders")
 
 
-def start(command: list[str], clients: ExitStack) -> None:
+def start(command: list[str], clients: ExitStack) -> "subprocess.Popen[bytes]":
     """Runs a client until the end; its input stays open so long."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     clients.callback(process.wait)
     clients.callback(process.terminate)
+    return process
 
 
 def wait_until(is_true: Any, what: str) -> None:
@@ -320,7 +324,7 @@ def test_streams_groups_have_the_same_lags(live: OneBroker, compared: Compared) 
     fields = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET", "OFFSET-LAG")
     theirs = live.table(STREAMS_GROUPS, "--describe", "--all-groups", "--offsets", "--verbose")
     names = ("group", "topic", "partition", "offset", "leaderEpoch", "logEndOffset", "lag")
-    ours = (dashed(*(row[name] for name in names)) for row in of_group(live, "streams"))
+    ours = (dashed(*(row[name] for name in names)) for row in of_group(live, "streams-stays"))
     compared.rows("streams groups' lags", (tuple(row[field] for field in fields) for row in theirs), ours)
 
 
@@ -398,15 +402,15 @@ def test_the_tool_takes_the_plan_and_brings_groups_back(form: str, live: OneBrok
 
 
 def test_the_tool_of_streams_groups_takes_the_plan_too(live: OneBroker, compared: Compared) -> None:
-    (before,) = of_group(live, "streams")
+    (before,) = of_group(live, "streams-left")
     path = live.broker.work / "plan.csv"
     path.write_text(f"{before['topic']},{before['partition']},{before['offset'] - 5}\n")
-    options = ("--reset-offsets", "--group", "streams", "--from-file", str(path), "--execute")
+    options = ("--reset-offsets", "--group", "streams-left", "--from-file", str(path), "--execute")
     live.tool(STREAMS_GROUPS, *options)
-    (changed,) = of_group(live, "streams")
-    path.write_bytes(plan_of(live, "--group", "streams", "--at", str(changed["commitTimestamp"] - 1)))
+    (changed,) = of_group(live, "streams-left")
+    path.write_bytes(plan_of(live, "--group", "streams-left", "--at", str(changed["commitTimestamp"] - 1)))
     live.tool(STREAMS_GROUPS, *options)
-    (after,) = of_group(live, "streams")
+    (after,) = of_group(live, "streams-left")
     compared.rows("after the plan of a streams group", [before["offset"]], [after["offset"]])
     assert changed["offset"] != before["offset"]
 

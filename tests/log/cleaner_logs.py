@@ -4,13 +4,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from kseg import Segment
 from kseg.formats.codes import ControlType
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.log.partition.roll import Rolled
 from kseg.reading.batch import Batch
-from kseg.reading.segment import Segment
 from kseg.writer import MemoryRecords, RecordsBuilder
 
 NOW = 1_700_000_000_000

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kseg import Segment
 from kseg.errors import KsegError
 from kseg.formats.codes import Codec, ControlType
 from kseg.kernel.cleaning_contract import ENTRY_SIZE
@@ -22,7 +23,6 @@ from kseg.log.compact.offset_map import OffsetMap
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import read_committed
 from kseg.reading.header import parse_header
-from kseg.reading.segment import Segment
 from kseg.writer import RecordsBuilder
 from tests import golden, run
 from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records

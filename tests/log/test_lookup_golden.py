@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kseg import Segment
 from kseg.log.lookup.lookup import Lookup, lookup_offset, lookup_time
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.reading.segment import Segment
 from tests import golden
 
 ROOTS = sorted((golden.ROOT / "logs").iterdir())
@@ -22,7 +22,7 @@ def scan(partition: PartitionLog) -> Scanned:
     records: Scanned = []
     for segment in partition.segments:
         with Segment(segment.path) as opened:
-            records += [(record.offset, record.timestamp) for record in opened.records()]
+            records += [(record.offset, record.timestamp) for record in opened.records(control=None)]
     start = partition.log_start_offset()
     return [record for record in records if record[0] >= start]
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kseg import Segment
 from kseg.log.partition.log_dir import find_partitions
 from kseg.reading.batch import Batch
-from kseg.reading.segment import Segment
 from tests import golden, run
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place
 
@@ -123,7 +123,7 @@ def records_of(partition: Path) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for log in sorted(partition.glob("*.log")):
         with Segment(log) as segment:
-            found += [(record.offset, record.timestamp) for record in segment.records()]
+            found += [(record.offset, record.timestamp) for record in segment.records(control=None)]
     return found
 
 

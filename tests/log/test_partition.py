@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kseg import Segment
 from kseg.errors import OpenError
 from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import LogDir, find_partitions
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.reading.segment import Segment
 from tests import golden
 
 LOGS = golden.ROOT / "logs"

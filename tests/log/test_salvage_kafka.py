@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kseg import open_segment
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import find_replicas, plan_salvage
 from kseg.log.salvage.salvage_writer import write_salvage
-from kseg.reading.segment import open_segment
 from kseg.system.new_directory import new_directory
 from tests.log import edits
 from tests.log.real_broker import Broker, ServedRecord, make_topics, new_broker, put_in_place, served_records

@@ -14,6 +14,7 @@ from kseg.log.verify.verification_plan import plan_verification
 from kseg.log.verify.verify import verify_partition, verify_paths
 from tests import golden
 from tests.log import edits
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 
 ROOT = golden.ROOT.parent
 HEALTHY = sorted(
@@ -372,6 +373,25 @@ def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, t
         delete(0)
     verified = verify_partition(listed, on_read=delete)
     assert ({finding.id for finding in verified.findings}, verified.problems) == (expected, ())
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("is_written", [False, True])
+def test_transaction_aborted_while_its_log_is_read_is_not_unfounded(is_written: bool, tmp_path: Path) -> None:
+    """Its entry is read after the log, and is wrong only if the log still hasn't what it names."""
+    began = NewBatch([NewRecord(b"k", b"v")], 0, 7, 0, True)
+    later = NewBatch([NewRecord(b"k", b"v")], 2, 8, 0, True)
+    log = write_segment(tmp_path / "paid-0", [began, marker(COMMIT, began)])
+    log.with_suffix(".txnindex").write_bytes(b"")
+
+    def abort(*_: object) -> None:
+        if is_written:
+            with log.open("ab") as file:
+                file.write(batch_bytes(later) + batch_bytes(marker(ABORT, later)))
+        log.with_suffix(".txnindex").write_bytes(edits.ABORTED_TRANSACTION.pack(0, 8, 2, 3, 4))
+
+    found = verify_partition(PartitionLog(tmp_path / "paid-0"), on_slice=abort).findings
+    assert [finding.id for finding in found] == ([] if is_written else ["transaction-unfounded"])
 
 
 def test_metadata_snapshot_that_a_controller_deletes_meanwhile_is_left_out(tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ import os, pathlib, time
 from kseg.export import order
 execute = order.execute_order
 def execute_with_faults(wanted, job, place):
-    folder = pathlib.Path(os.environ["KSEG_TEST_FAULTS"])
+    folder = pathlib.Path(os.environ["TEST_KSEG_FAULTS"])
     (folder / f"started-{os.urandom(4).hex()}").touch()
-    time.sleep(float(os.environ["KSEG_TEST_SECONDS"]))
+    time.sleep(float(os.environ["TEST_KSEG_SECONDS"]))
     result = execute(wanted, job, place)
-    if wanted.partition == 0 and len(list(folder.glob("failed-*"))) < int(os.environ["KSEG_TEST_FAILURES"]):
+    if wanted.partition == 0 and len(list(folder.glob("failed-*"))) < int(os.environ["TEST_KSEG_FAILURES"]):
         (folder / f"failed-{os.urandom(4).hex()}").touch()
         raise OSError("a fault of the test's")
     return result
@@ -100,9 +100,9 @@ def start(
     (folder / "sitecustomize.py").write_text(FAULTS, encoding="utf-8")
     variables = {
         "PYTHONPATH": str(folder),
-        "KSEG_TEST_FAULTS": str(folder),
-        "KSEG_TEST_SECONDS": str(seconds),
-        "KSEG_TEST_FAILURES": str(failures),
+        "TEST_KSEG_FAULTS": str(folder),
+        "TEST_KSEG_SECONDS": str(seconds),
+        "TEST_KSEG_FAILURES": str(failures),
     }
     settings = [f"spark.executorEnv.{name}={value}" for name, value in variables.items()]
     settings += ["spark.driver.host=127.0.0.1", "spark.executor.memory=500m", "spark.ui.enabled=false"]

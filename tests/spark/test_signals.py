@@ -18,7 +18,7 @@ ENDLESS = """
 import os, pathlib, time
 from kseg.export import order
 def execute_for_ever(wanted, job, place):
-    pathlib.Path(os.environ["KSEG_TEST_STARTED"]).touch()
+    pathlib.Path(os.environ["TEST_KSEG_STARTED"]).touch()
     while True:
         time.sleep(1)
 order.execute_order = execute_for_ever
@@ -58,7 +58,7 @@ def test_an_interrupt_does_not_wait_for_tasks(tmp_path: Path) -> None:
     with subprocess.Popen(
         [Path(sys.executable).with_name("kseg"), "spark-export", "--master", "local[2]", "orders-0", "out"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path / "site"), "KSEG_TEST_STARTED": str(tmp_path / "started")},
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "site"), "TEST_KSEG_STARTED": str(tmp_path / "started")},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

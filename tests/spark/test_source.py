@@ -183,6 +183,28 @@ def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_p
     assert all(0 <= done <= size for done, _, _ in seen)
 
 
+def test_accounts_of_damaged_logs_are_the_same_by_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    from kseg.export.run import Export, run_export
+    from kseg.spark.job import by_context
+
+    sources = [golden.ROOT / "damaged" / name for name in ("163-record-offset-delta-same", "210-wiped-batch")]
+    sources += sorted((golden.ROOT / "damaged").glob("21[4-9]-*"))
+    wanted = Export(tuple(map(str, sources)), str(tmp_path / "spark"), parallelism=2)
+    report = run_export(wanted, by_context(spark.sparkContext, 2))
+    here = exports.export(sources, tmp_path / "here")
+    accounts = [
+        [
+            (part.topic, part.records_in, part.gaps, part.lost, part.passed_over, part.disordered, part.unexplained)
+            for part in each.partitions
+        ]
+        for each in (report, here)
+    ]
+    assert accounts[0] == accounts[1]
+    assert sum(part.passed_over for part in report.partitions) == 17
+    assert report.status == 1
+    assert spark.read.parquet(str(tmp_path / "spark")).count() == sum(part.records_out for part in report.partitions)
+
+
 def test_a_failing_task_shows_one_line(spark: "SparkSession", tmp_path: Path) -> None:
     from kseg.errors import KsegError
     from kseg.export.run import Export, run_export

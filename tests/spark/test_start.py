@@ -23,7 +23,7 @@ import pyspark
 from py4j.protocol import Py4JError
 stop = pyspark.SparkContext.stop
 def stop_with_faults(self):
-    Path(os.environ["KSEG_TEST_PRINTED"]).write_bytes(Path("stdout").read_bytes())
+    Path(os.environ["TEST_KSEG_PRINTED"]).write_bytes(Path("stdout").read_bytes())
     {before}
     stop(self)
     {after}
@@ -130,7 +130,7 @@ def test_the_report_is_printed_before_spark_is_stopped(before: str, after: str, 
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(AT_STOP.format(before=before, after=after), encoding="utf-8")
     (tmp_path / "temporary").mkdir()
-    variables = {"PYTHONPATH": "site", "KSEG_TEST_PRINTED": "printed", "TMPDIR": str(tmp_path / "temporary")}
+    variables = {"PYTHONPATH": "site", "TEST_KSEG_PRINTED": "printed", "TMPDIR": str(tmp_path / "temporary")}
     with (tmp_path / "stdout").open("wb") as stdout, (tmp_path / "stderr").open("wb") as stderr:
         process = subprocess.Popen(
             [KSEG, "spark-export", "--master", "local[2]", *ZSTD, "out"],

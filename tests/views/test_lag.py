@@ -1,13 +1,17 @@
 """Lags of groups: where logs end beside `__consumer_offsets`, and where share groups begin."""
 
+import errno
+import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kseg.views.group import OffsetCommit, SharePartition
 from kseg.views.groups import GroupsView, read_groups
 from tests import golden
+from tests.failing_disk import FailingDisk
 from tests.log_files import ABORT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.views.coordinators import (
     OTHER_ID,
@@ -19,6 +23,9 @@ from tests.views.coordinators import (
     share_state,
     share_tombstone,
 )
+
+if TYPE_CHECKING:
+    from kseg.errors import OpenError
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -192,6 +199,37 @@ def test_a_state_that_may_be_newer_than_what_can_be_read_is_not_known(tmp_path: 
     assert [each.line() for each in view.unreadable] == [
         "__share_group_state-0: offset 1: the crc of its batch is wrong"
     ]
+
+
+@pytest.mark.parametrize("name", ["a-0", "__share_group_state-0"])
+def test_directories_that_can_not_be_listed_tell_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states(tmp_path, share_state(SNAPSHOT, 0, 1, 0))
+    records = [*share_group("g", 1, 0), commit("a", 2)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    scandir = os.scandir
+
+    def refuse(path: str | Path) -> Any:
+        if Path(path).name == name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    refused: list[OpenError] = []
+    (group,) = read_groups(tmp_path, None, refused.append).groups
+    assert [Path(str(error.path)).name for error in refused] == [name]
+    assert group.commits[0].lag == (None if name == "a-0" else 3)
+    assert group.share_partitions[0].start_offset == (1 if name == "a-0" else None)
+
+
+def test_a_state_that_can_not_be_opened_is_reported(tmp_path: Path, failing_disk: FailingDisk) -> None:
+    states(tmp_path, share_state(SNAPSHOT, 0, 1, 0))
+    failing_disk.lose_file(tmp_path / "__share_group_state-0" / f"{0:020}.log")
+    view = read_groups(tmp_path)
+    assert [each.start_offset for each in share_partitions(view)] == [None, None]
+    assert [each.directory for each in view.unreadable] == ["__share_group_state-0"]
 
 
 def test_a_key_of_an_unknown_type_is_reported(tmp_path: Path) -> None:

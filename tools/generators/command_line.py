@@ -8,13 +8,11 @@ from pathlib import Path
 import click
 
 from kseg.cli import COMMANDS, cli
+from kseg.commands.guide import TASKS, VARIABLES
 
 INTRODUCTION = """# The command line
 
 Made from `kseg COMMAND --help` by `python tools/generate.py`: edit the commands, not this page.
-
-`KSEG_COMMAND_OPTION` in the environment sets an option: `KSEG_DUMP_OUTPUT=json`. `NO_COLOR` turns colours off. On a
-terminal, long tables go through `KSEG_PAGER`, else `PAGER`, else `less`; `cat` means no pager.
 
 `-o` chooses the form of the output, and `--to` names the new directory of a command that makes one; `--from` says which
 form the input has.
@@ -51,7 +49,11 @@ def helps() -> Iterator[Help]:
 
 def page() -> str:
     """The page of all commands."""
-    parts = [INTRODUCTION, "| command | what it does |\n|---|---|\n"]
+    parts = [INTRODUCTION, "| what to do | with |\n|---|---|\n"]
+    parts += [f"| {task.wanted} | `{task.line}` |\n" for task in TASKS]
+    parts.append("\n| variable | what it sets |\n|---|---|\n")
+    parts += [f"| `{name}` | {meaning} |\n" for name, meaning in VARIABLES.items()]
+    parts += ["\n| command | what it does |\n|---|---|\n"]
     parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
     for each in helps():
         parts.append(f"\n## kseg {each.name}\n\n```text\n{each.usage}\n```\n")
@@ -88,9 +90,15 @@ def main_man_page() -> str:
     """The page of `kseg` itself."""
     whole = Help("", cli)
     lines = ['.TH "KSEG" 1 "" "kseg"', ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
-    lines += [".SH SYNOPSIS", _man(whole.usage), ".SH COMMANDS"]
+    lines += [".SH SYNOPSIS", _man(whole.usage), ".SH EXAMPLES"]
+    for task in TASKS:
+        lines += [".TP", _man(task.wanted), f"\\fB{_man(task.line)}\\fR"]
+    lines.append(".SH COMMANDS")
     for name, line in COMMANDS.items():
         lines += [".TP", f"\\fBkseg-{_man(name)}\\fR(1)", _man(line)]
+    lines.append(".SH ENVIRONMENT")
+    for name, meaning in VARIABLES.items():
+        lines += [".TP", f"\\fB{_man(name)}\\fR", _man(meaning)]
     return "\n".join([*lines, ""])
 
 

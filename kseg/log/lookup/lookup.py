@@ -130,6 +130,11 @@ class Lookup:
         self.steps: list[SegmentStep] = []
         self.problems: list[str] = []
 
+    def __repr__(self) -> str:
+        """The answer in a line."""
+        found = f"offset {self.offset}" if self.absence is None else self.absence_text()
+        return f"Lookup({'time' if self.is_time else 'offset'} {self.target}: {found})"
+
     @property
     def step(self) -> SegmentStep | None:
         """The search in the segment that has the answer."""

@@ -3,14 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.body import decompress
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.errors import KsegError, OpenError
 from kseg.formats.body import wrapper_value
-from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, DELETE_HORIZON_MASK, NO_TIMESTAMP, Codec, DamageKind
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    DELETE_HORIZON_MASK,
+    NO_TIMESTAMP,
+    TAIL_KINDS,
+    Codec,
+    DamageKind,
+)
 from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
 from kseg.index.headers import first_header, header_runs, is_intact
@@ -18,17 +25,10 @@ from kseg.index.producer_state import ProducerState, ProducerStates, read_end_ma
 from kseg.index.time_index import TimeIndex
 from kseg.kafka_defaults import UNLIMITED
 from kseg.kernel.fold_contract import Event
-from kseg.log.partition.cleaning import (
-    Cleaning,
-    CleaningSettings,
-    DirtySegment,
-    LogOffsets,
-    OldestTransaction,
-    cleaning_of,
-)
+from kseg.log.partition.cleaning import Cleaning, CleaningSettings, cleaning_of
+from kseg.log.partition.cleaning_inputs import cleaned_by_ms, cleaning_offsets, dirty_segment
 from kseg.log.partition.metadata_retention import metadata_log_start
 from kseg.log.partition.partition_log import (
-    CHECKPOINT_OF_FIELD,
     COMPACTED_TOPICS,
     METADATA_TOPIC,
     IndexEnd,
@@ -50,7 +50,8 @@ from kseg.log.partition.roll import (
     retention_of,
     why_rolled,
 )
-from kseg.log.select.record_picker import SelectedSums, selected_sums
+from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.select.record_picker import selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage
@@ -59,42 +60,6 @@ from kseg.reading.log_file import LogFile
 from kseg.reading.resync import TRUSTED_SIZE
 from kseg.selection import Selection
 from kseg.system.page_cache import cached_size
-
-
-class SegmentListing(NamedTuple):
-    """A segment's line.
-
-    last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
-    codecs, magics: of all batches that were read. index_health: "ok", or what is wrong. These are None unless every
-    header was read: records, batches, ratio (decompressed bytes by stored ones, for compressed batches), producer_ids,
-    open_transactions, first_open_offset (of the oldest of these). aborted_transactions: entries of the transaction
-    index. damage_position: of the first damage that was met, None if none was. selected: what is selected in the
-    segment, None without a selection. cached_size: bytes of the log in the page cache before it was read, None if not
-    asked for or if the system doesn't say.
-    """
-
-    base_offset: int
-    size: int
-    last_offset: int | None = None
-    first_timestamp: int = NO_TIMESTAMP
-    largest_timestamp: int = NO_TIMESTAMP
-    codecs: tuple[int, ...] = ()
-    magics: tuple[int, ...] = ()
-    index_entries: int = 0
-    time_index_entries: int = 0
-    index_health: str = "ok"
-    aborted_transactions: int = 0
-    records: int | None = None
-    batches: int | None = None
-    ratio: float | None = None
-    producer_ids: tuple[int, ...] | None = None
-    open_transactions: int | None = None
-    first_open_offset: int | None = None
-    damage_position: int | None = None
-    rolled: Rolled = Rolled.UNKNOWN
-    retention: Retention | None = None
-    selected: SelectedSums | None = None
-    cached_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +157,8 @@ def list_partition(
         if on_read is not None:
             on_read(found[0].size)
     rows = [row for _, row, _ in listed]
+    if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
+        rows[-1] = rows[-1]._replace(damage=None)
     end = rows[-1].base_offset if rows else 0
     if rows and rows[-1].last_offset is not None:
         end = rows[-1].last_offset + 1
@@ -203,8 +170,9 @@ def list_partition(
         rows = _with_retention(partition, segments, rows, settings.retention, end)
     cleaning = None
     if settings.cleaning is not None:
-        dirty = [_dirty_segment(*each) for each in zip(segments, rows, firsts, strict=True)]
-        cleaning = cleaning_of(dirty, _log_offsets(partition, rows, end), settings.cleaning)
+        times = [_time_for_retention(*each) for each in zip(segments, rows, strict=True)]
+        dirty = [dirty_segment(*each) for each in zip(rows, times, firsts, strict=True)]
+        cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
     return PartitionListing(
         partition,
         tuple(rows),
@@ -214,7 +182,7 @@ def list_partition(
         _leader_epoch(partition, problems),
         tuple(problems),
         cleaning=cleaning,
-        cleaned_by_ms=None if cleaning is None else _cleaned_by_ms(partition),
+        cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
     )
 
 
@@ -285,7 +253,7 @@ def _glance(
         time_index_entries=time_entries,
         index_health="; ".join(health) or "ok",
         aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
-        damage_position=None if tail.damage is None else tail.damage.position,
+        damage=tail.damage,
     )
 
 
@@ -326,14 +294,14 @@ def _read_headers(
 ) -> SegmentListing:
     """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
     stops = corrections = stored = whole = 0
-    damage_position = row.damage_position
+    damage = row.damage
     magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
     fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.COMPRESSED, in_segment)
     with segment.open_log(keep_cache=keep_cache) as log_file:
         bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
         for item in header_runs(log_file):
-            if isinstance(item, Damage) and (damage_position is None or item.position < damage_position):
-                damage_position = item.position
+            if isinstance(item, Damage) and (damage is None or item.position < damage.position):
+                damage = item
             for header, _ in () if isinstance(item, Damage) else events(fold, item):
                 stops += 1
                 magics.add(header.magic)
@@ -358,7 +326,7 @@ def _read_headers(
         producer_ids=tuple(sorted(producer_ids)),
         open_transactions=len(states.open_transactions),
         first_open_offset=min(states.open_transactions.values(), default=None),
-        damage_position=damage_position,
+        damage=damage,
     )
 
 
@@ -425,52 +393,6 @@ def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:
     if row.largest_timestamp >= 0 or segment.log is None:
         return row.largest_timestamp
     return segment.log.modified_ms
-
-
-def _dirty_segment(segment: SegmentFiles, row: SegmentListing, first: BatchHeader | None) -> DirtySegment:
-    return DirtySegment(
-        row.base_offset,
-        row.size,
-        _time_for_retention(segment, row),
-        NO_TIMESTAMP if first is None else first.max_timestamp,
-        row.damage_position,
-        row.records,
-    )
-
-
-def _log_offsets(partition: PartitionLog, rows: list[SegmentListing], end: int) -> LogOffsets:
-    known = partition.checkpoints()
-    open_transaction = _open_transaction(partition, rows, end)
-    return LogOffsets(partition.log_start_offset(), end, known.clean_offset, known.high_watermark, open_transaction)
-
-
-def _open_transaction(partition: PartitionLog, rows: list[SegmentListing], end: int) -> OldestTransaction | None:
-    """The oldest open transaction, as all headers tell or, if they weren't read, the newest producer snapshot.
-
-    If a snapshot tells of none, there is none before the active segment, where the cleaner stops anyhow. Of one in it
-    nothing tells whether it has ended since, unless the log ends there.
-    """
-    if len(rows) < 2 or all(max(row.magics, default=0) < 2 for row in rows):
-        return None
-    if rows[-1].open_transactions is not None:
-        first = rows[-1].first_open_offset
-        return None if first is None else OldestTransaction(first)
-    newest = max((offset for offset in partition.snapshots if offset <= end), default=-1)
-    states = partition.read_producer_states(newest) if newest >= rows[-1].base_offset else None
-    if states is None:
-        return OldestTransaction(partition.log_start_offset(), is_certain=False)
-    first = min(states.open_transactions.values(), default=None)
-    return None if first is None else OldestTransaction(first, is_certain=newest == end)
-
-
-def _cleaned_by_ms(partition: PartitionLog) -> int | None:
-    """When the cleaner's checkpoint was written; None if the partition isn't in it."""
-    if partition.checkpoints().clean_offset is None:
-        return None
-    try:
-        return (partition.log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).stat().st_mtime_ns // 1_000_000
-    except OSError:  # it has gone meanwhile
-        return None
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:

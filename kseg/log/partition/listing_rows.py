@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kseg.errors import UsageError
 from kseg.log.partition.cleaning import Cleaning
-from kseg.log.partition.listing import PartitionListing, SegmentListing
+from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import Rolled
+from kseg.log.partition.segment_listing import SegmentListing
 
 if TYPE_CHECKING:
     from kseg.log.select.record_picker import SelectedSums

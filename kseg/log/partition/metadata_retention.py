@@ -9,7 +9,9 @@ from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
 from kseg.log.partition.partition_log import FoundFile, PartitionLog
 from kseg.log.partition.roll import RetainedSegment
-from kseg.reading.segment import open_segment
+from kseg.reading.batch import Batch
+from kseg.reading.log_file import LogFile
+from kseg.reading.segment import scan_log
 
 METADATA_RETENTION_BYTES = 100 << 20
 """`metadata.max.retention.bytes`."""
@@ -74,8 +76,8 @@ def _snapshots(partition: PartitionLog) -> list[_Snapshot]:
 def _timestamp(file: FoundFile) -> int | None:
     """The time of the last record in a snapshot, from its header."""
     try:
-        with open_segment(file.path) as segment:
-            first = next(segment.batches(), None)
+        with LogFile(file.path) as log_file:
+            first = next((item for item in scan_log(log_file) if isinstance(item, Batch)), None)
             record = None if first is None else next(first.records(), None)
         if record is None or record.value is None:
             return None

@@ -1,6 +1,7 @@
 """A partition's directory: its segments by base offset, and the files next to them."""
 
 import os
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -169,7 +170,12 @@ class PartitionLog:
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints
         self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
+        self._settled_ns = _settled_ns(self.path)
         self._take(_list_files(self.path))
+
+    def as_it_is(self) -> "PartitionLog":
+        """Itself, or the directory listed again if its files may be others since. Raises OpenError if it has gone."""
+        return self if self._settled_ns == _settled_ns(self.path) != 0 else PartitionLog(self.path)
 
     @property
     def directory_name(self) -> str:
@@ -328,6 +334,12 @@ class PartitionLog:
                 return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
         except KsegError:  # too short for its header, or unreadable
             return None
+
+
+def _settled_ns(directory: Path) -> int:
+    """When a directory's files last became others; 0 if that can't be known, or is too near for a coarse clock."""
+    changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
+    return changed if time.time_ns() - changed > 1_000_000_000 else 0
 
 
 def _segments(

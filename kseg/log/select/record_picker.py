@@ -1,15 +1,16 @@
-"""The selected records of a partition, as numbers: the batch of each, its offset, its time."""
+"""The selected records of a partition: its logs, what the kernel takes of each, and that as numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
-from kseg.log.partition.partition_log import SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.selector import Selector
-from kseg.log.select.tail import SelectedTail, find_tail
+from kseg.log.select.tail import find_tail
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
@@ -26,9 +27,10 @@ class SelectedRecord(NamedTuple):
 
 
 class SelectedPiece(NamedTuple):
-    """Selected records of some batches of a segment, in the log's order. is_valid: their batches' CRCs are right."""
+    """Selected records of some batches of a log, in its order. is_valid: their batches' CRCs are right."""
 
-    segment: SegmentFiles
+    log: Path
+    base_offset: int
     records: list[SelectedRecord]
     is_valid: bool
 
@@ -36,21 +38,35 @@ class SelectedPiece(NamedTuple):
 class RecordPicker:
     """Tells which records of the slices of one log a filter takes, as the kernel judges them for `kseg dump` too.
 
-    is_full: the filter's limit is reached.
+    The filter's `skip` and `limit` are for all slices together. is_full: the limit is reached. takes_all: every record
+    is taken.
     """
 
     def __init__(self, wanted: RecordFilter | None) -> None:
         """Takes the filter; None takes every record."""
         self._wanted = wanted or RecordFilter()
-        self.is_full = self._wanted.limit == 0
+        self.takes_all = self._wanted == RecordFilter()
+
+    @property
+    def left(self) -> int | None:
+        """How many more records are wanted; None for all."""
+        return self._wanted.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many were taken as are wanted."""
+        return self._wanted.limit == 0
 
     def columns(self, piece: Slice) -> Columns:
         """The records of a slice that the filter takes, column by column."""
-        run, wanted = piece.run, self._wanted
-        taken = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, wanted)
+        wanted = self._wanted
+        taken = _columns(piece, wanted)
+        if wanted.skip:
+            count = _columns(piece, wanted._replace(skip=0, limit=None)).count
+            wanted = wanted._replace(skip=wanted.skip - min(wanted.skip, count))
         if wanted.limit is not None:
-            self._wanted = wanted._replace(limit=wanted.limit - taken.count)
-            self.is_full = self._wanted.limit == 0
+            wanted = wanted._replace(limit=wanted.limit - taken.count)
+        self._wanted = wanted
         return taken
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
@@ -65,71 +81,109 @@ class RecordPicker:
         ]
 
 
-def selected_pieces(
-    directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
-) -> Iterator[SelectedPiece]:
-    """The selected records of a partition, in the order of its segments; for a tail only the last segments are read.
+def _columns(piece: Slice, wanted: RecordFilter) -> Columns:
+    run = piece.run
+    return kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, wanted)
+
+
+class SelectedLog(NamedTuple):
+    """A log that is open: slices that may hold selected records, and damages, in its order; and what picks the records.
+
+    The items are read once.
+    """
+
+    path: Path
+    log_file: LogFile
+    items: Iterator[Slice | Damage]
+    picker: RecordPicker
+
+    def intact_slices(self, meet: Callable[[Damage], object]) -> Iterator[Slice]:
+        """The slices whose CRCs are right, as long as records are wanted; `meet` is called with damages on the way."""
+        for item in self.items:
+            if isinstance(item, Damage):
+                meet(item)
+            elif not item.run.rows[VALID]:
+                rows = item.run.rows
+                meet(self.log_file.crc_damage(item.run.position + rows[START], rows[SIZE]))
+            else:
+                yield item
+                if self.picker.is_full:
+                    return
+
+
+def selected_logs(
+    selector: Selector,
+    logs: Sequence[Path],
+    open_log: Callable[[Path], AbstractContextManager[LogFile]],
+    limit: int | None,
+) -> Iterator[SelectedLog]:
+    """The logs that may hold selected records, each open until the next is asked for; for a tail only the last ones.
 
     Args:
-        directory: the partition's.
+        selector: of their directory.
+        logs: in the order of their offsets.
+        open_log: opens one of them.
+        limit: the most records of all logs together; those that were picked of a log count.
+
+    Raises:
+        OpenError: if a log can't be opened.
+    """
+    start, skip = None, 0
+    if selector.selection.tail is not None:
+        counted = partial(count_selected, selector)
+        number, start, skip = find_tail(logs, selector.selection.tail, selector, open_log, counted)
+        logs = logs[number:]
+    for path in logs:
+        if limit == 0:
+            return
+        if selector.may_hold(path):
+            last_offset = selector.last_offset(path)
+            picker = RecordPicker(selector.selection.record_filter(skip=skip, limit=limit, last_offset=last_offset))
+            with open_log(path) as log_file:
+                first = selector.start_position(log_file) if start is None else start
+                items = with_bodies(selector.items(log_file, first), log_file.stored_size)
+                yield SelectedLog(path, log_file, items, picker)
+            limit = picker.left
+        start, skip = None, 0
+
+
+def logs_of_partition(
+    partition: PartitionLog, selection: Selection, say: Callable[[str], None], left: int | None = None
+) -> Iterator[SelectedLog]:
+    """The logs of a partition's segments that may hold selected records, as in `selected_logs`.
+
+    Args:
+        partition: its directory as it was listed.
         selection: what is wanted; this doesn't follow a growing log.
         say: called with which index wasn't trusted, and what was left out.
         left: the most records, instead of the selection's limit.
 
     Raises:
-        OpenError: if the directory can't be listed, or a log not opened.
+        OpenError: if a log can't be opened.
     """
-    selector = Selector(selection, directory, say)
-    segments, start, skip = selector.partition.segments, None, 0
-    if selection.tail is not None:
-        number, start, skip = _tail(selector, segments, selection.tail)
-        segments = segments[number:]
-    limit = selection.limit if left is None else left
-    for segment in segments:
-        if limit == 0:
-            return
-        most = None if limit is None else limit + skip
-        for piece in _without_first(_of_segment(selector, segment, start, most), skip):
-            limit = None if limit is None else limit - len(piece.records)
-            yield piece
-        start, skip = None, 0
-
-
-def _tail(selector: Selector, segments: Sequence[SegmentFiles], count: int) -> SelectedTail:
-    by_path = {segment.path: segment for segment in segments}
+    selector = Selector(selection, partition.path, say, partition)
+    segments = {segment.path: segment for segment in selector.partition.segments}
 
     def open_log(path: Path) -> LogFile:
-        return by_path[path].open_log()
+        return segments[path].open_log()
 
-    return find_tail(list(by_path), count, selector, open_log, partial(count_selected, selector))
+    yield from selected_logs(selector, list(segments), open_log, selection.limit if left is None else left)
 
 
-def _of_segment(
-    selector: Selector, segment: SegmentFiles, start: int | None, limit: int | None
+def selected_pieces(
+    directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> Iterator[SelectedPiece]:
-    """The selected records of a segment from a position on, or from where they may begin; `limit` of them at most."""
-    if not selector.may_hold(segment.path):
-        return
-    picker = RecordPicker(selector.selection.record_filter(limit=limit, last_offset=selector.last_offset(segment.path)))
-    with segment.open_log() as log_file:
-        first = selector.start_position(log_file) if start is None else start
-        for item in with_bodies(selector.items(log_file, first), log_file.stored_size):
+    """The selected records in a partition's directory, in the order of its segments; see `logs_of_partition`."""
+    for log in logs_of_partition(PartitionLog(directory), selection, say, left):
+        base_offset = log.log_file.base_offset or 0
+        for item in log.items:
             if isinstance(item, Damage):
                 continue
-            records = picker.pick(item)
+            records = log.picker.pick(item)
             if records:
-                yield SelectedPiece(segment, records, bool(item.run.rows[VALID]))
-            if picker.is_full:
-                return
-
-
-def _without_first(pieces: Iterator[SelectedPiece], skip: int) -> Iterator[SelectedPiece]:
-    """The pieces without the first `skip` records."""
-    for piece in pieces:
-        records = piece.records[skip:]
-        skip -= len(piece.records) - len(records)
-        if records:
-            yield piece._replace(records=records)
+                yield SelectedPiece(log.path, base_offset, records, bool(item.run.rows[VALID]))
+            if log.picker.is_full:
+                break
 
 
 def count_selected(selector: Selector, log_file: LogFile, start: int) -> int:
@@ -178,7 +232,7 @@ def selected_sums(
     """The sums of each segment with selected records, by its base offset; arguments as in `selected_pieces`."""
     found: dict[int, SelectedSums] = {}
     for piece in selected_pieces(directory, selection, say, left):
-        found.setdefault(piece.segment.base_offset, SelectedSums()).add(piece)
+        found.setdefault(piece.base_offset, SelectedSums()).add(piece)
     return found
 
 

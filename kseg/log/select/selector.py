@@ -28,13 +28,20 @@ class Selector:
     is_done: nothing that follows can be wanted. Offsets should increase from batch to batch, as Kafka writes them.
     """
 
-    def __init__(self, selection: Selection, directory: Path, say: Callable[[str], None]) -> None:
-        """Lists the directory.
+    def __init__(
+        self,
+        selection: Selection,
+        directory: Path,
+        say: Callable[[str], None],
+        listed: PartitionLog | None = None,
+    ) -> None:
+        """Lists the directory, unless it is listed already.
 
         Args:
             selection: what is wanted.
             directory: the directory of the logs.
             say: called with which index wasn't trusted and why, and with what was left out.
+            listed: the directory as it was listed; None lists it.
 
         Raises:
             OpenError: if the directory can't be listed.
@@ -45,7 +52,7 @@ class Selector:
         self._say = say
         self._said: set[str] = set()
         self._directory = directory
-        self.list_again()
+        self._take(PartitionLog(directory) if listed is None else listed)
 
     def start_over(self) -> None:
         """Forgets what was read so far, so that logs can be read again."""
@@ -54,7 +61,10 @@ class Selector:
 
     def list_again(self) -> None:
         """Lists the directory as it is now. Raises OpenError if it can't be listed."""
-        self.partition = PartitionLog(self._directory)
+        self._take(PartitionLog(self._directory))
+
+    def _take(self, partition: PartitionLog) -> None:
+        self.partition = partition
         self._segments = {segment.path.name: segment for segment in self.partition.segments}
         self._isolation: ReadCommitted | None = None
 

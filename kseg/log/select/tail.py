@@ -1,6 +1,7 @@
 """Finds where the last records of a partition begin, reading from its end as little as may be."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ def find_tail(
     logs: Sequence[Path],
     count: int,
     selector: Selector,
-    open_log: Callable[[Path], LogFile],
+    open_log: Callable[[Path], AbstractContextManager[LogFile]],
     counted: Callable[[LogFile, int], int],
 ) -> SelectedTail:
     """Where the last `count` of what is selected begin.

@@ -146,10 +146,10 @@ class ProducerChecks:
                 first_offset = completed.first_offset if is_whole else first_readable
                 self._aborted[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
 
-    def end(self, segment: SegmentFiles) -> None:
-        """Compares a segment's transaction index, when all its batches were taken."""
+    def end(self, segment: SegmentFiles, size: int) -> None:
+        """Compares a segment's transaction index, when all its batches were taken; size: bytes of its log then."""
         if self._is_whole:
-            self._compare_transactions(segment)
+            self._compare_transactions(segment, size)
 
     def finish(self) -> None:
         """Reports what is only known at the end."""
@@ -224,8 +224,11 @@ class ProducerChecks:
             is_judged_later=True,
         )
 
-    def _compare_transactions(self, segment: SegmentFiles) -> None:
-        """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log."""
+    def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
+        """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.
+
+        The index is read after the log: of a log that has grown since it may name what wasn't read.
+        """
         indexed: dict[tuple[int, int], int] = {}
         path = segment.path.with_suffix(".txnindex")
         if segment.transaction_index is not None:
@@ -247,7 +250,10 @@ class ProducerChecks:
             elif is_whole and self._first_offset <= known < first_offset:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
+        end = self._next_offset if _has_grown(segment.path, size) else MOST
         for (producer_id, last_offset), first_offset in indexed.items():
+            if last_offset >= end:
+                continue
             if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
                 continue  # before 2.4 a marker alone was a transaction, of no record but itself
             if first_offset >= self._first_offset:
@@ -279,6 +285,14 @@ class ProducerChecks:
         except KsegError as error:
             if path.exists():  # else a broker deleted it meanwhile
                 self._findings.add("snapshot-unreadable", path, error.message)
+
+
+def _has_grown(log: Path, size: int) -> bool:
+    """Whether a log has more bytes than it had; False if it is gone."""
+    try:
+        return log.stat().st_size > size
+    except OSError:
+        return False
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:

@@ -32,7 +32,7 @@ class SelectedScope:
         self._positions: dict[Path, set[int]] = {}
         offsets: list[int] = []
         for piece in selected_pieces(partition.path, selection, say):
-            held = self._positions.setdefault(piece.segment.path, set())
+            held = self._positions.setdefault(piece.log, set())
             held.update(record.position for record in piece.records)
             numbers = [record.offset for record in piece.records]
             offsets = [min(*offsets, *numbers), max(*offsets, *numbers)] if offsets else [min(numbers), max(numbers)]

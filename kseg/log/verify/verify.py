@@ -212,7 +212,7 @@ def _check_segment(
             else:
                 checks.take(item)
         checks.finish()
-    producers.end(segment)
+    producers.end(segment, log_file.size)
 
 
 def _index_checks(

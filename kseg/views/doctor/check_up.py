@@ -107,6 +107,7 @@ class CheckUpInWork:
                 trouble.producer_id,
                 trouble.first_offset,
                 trouble.last_offset,
+                trouble.size,
                 has_log=partition is None or bool(partition.segments),
                 was_stopped_cleanly=(home / CLEAN_SHUTDOWN).exists(),
             )

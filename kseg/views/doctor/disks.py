@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kseg.views.doctor.trouble import Disk, Trouble
 
-_NEARLY_FULL = 20
-"""Less than one in so many bytes is free."""
+_NEARLY_FULL, _FREE_ENOUGH = 20, 10
+"""Less than one in so many bytes is free; one in so many is enough."""
 
 
 def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
@@ -26,10 +26,10 @@ def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
 
 
 def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
-    """Those that are full, or nearly."""
+    """Those that are full, or nearly; `size` is what has to be freed on them."""
     for disk in disks:
         if disk.available * _NEARLY_FULL >= disk.size:
             continue
         name = "disk-nearly-full" if disk.available else "disk-full"
         sentence = f"{disk.available} of {disk.size} bytes are free"
-        yield Trouble(name, disk.log_dirs[0], sentence)
+        yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)

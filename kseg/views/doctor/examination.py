@@ -140,7 +140,7 @@ def _orders(
 ) -> Iterator[_ExaminationOrder]:
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
-    topics = TopicRetention(RetentionSettings(at), (), largest, on_unread)
+    topics = TopicRetention(RetentionSettings(at), (), largest, on_unread, [each.path for each in plan.log_dirs])
     for order in plan.orders:
         try:
             partition = PartitionLog(order.path, order.checkpoints)

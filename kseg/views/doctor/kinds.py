@@ -22,8 +22,9 @@ OWN: dict[str, FindingKind] = {
         Severity.ERROR,
         "Nothing is free on the file system of a log directory.",
         "A broker takes the log directory offline, or ends, at the next write.",
-        "The command shows which topics take the most. Make room outside the log directories first; then lower the"
-        " retention of a topic. Never delete files of a partition beside a broker.",
+        "The command shows which topics' retention to lower for a tenth of the disk to be free. A broker that has"
+        " stopped needs some space to start: make it outside the log directories. Never delete files of a partition"
+        " beside a broker.",
     ),
     "foreign-directory": FindingKind(
         Severity.ERROR,
@@ -35,7 +36,7 @@ OWN: dict[str, FindingKind] = {
         Severity.WARNING,
         "Less than a twentieth of the file system of a log directory is free.",
         "When nothing is left, a broker takes the log directory offline, or ends.",
-        "The command shows which topics take the most. Lower the retention of one, or add space.",
+        "The command shows which topics' retention to lower for a tenth of the disk to be free. Or add space.",
     ),
     "empty-directory": FindingKind(
         Severity.NOTE,
@@ -81,7 +82,7 @@ KINDS: dict[str, FindingKind] = FINDINGS | OWN
 
 CARE: dict[str, NextStep] = {
     # a broker stops, or deletes what is there
-    "disk-full": next_steps.list_largest,
+    "disk-full": next_steps.free_space,
     "partition-twice": next_steps.list_homes,
     "foreign-directory": next_steps.explain,
     "log-start-beyond-end": next_steps.explain,
@@ -110,7 +111,7 @@ CARE: dict[str, NextStep] = {
     "index-unsorted": next_steps.reindex,
     "unreadable-text": next_steps.mend_text,
     # warnings: what grows worse by itself
-    "disk-nearly-full": next_steps.list_largest,
+    "disk-nearly-full": next_steps.free_space,
     "hanging-transaction": next_steps.open_transactions,
     "checkpoint-beyond-end": next_steps.list_ends,
     "snapshot-beyond-end": next_steps.list_ends,

@@ -17,7 +17,7 @@ class Place(NamedTuple):
 
     directory: of the partition; None of a log directory's own trouble. log_dirs: all that are looked at; none if a
     partition was given by itself. has_log: whether the partition has any. was_stopped_cleanly: whether the broker of
-    its log directory left the file that says so.
+    its log directory left the file that says so. size: bytes that it is about.
     """
 
     id: str
@@ -28,6 +28,7 @@ class Place(NamedTuple):
     producer_id: int | None = None
     first_offset: int | None = None
     last_offset: int | None = None
+    size: int | None = None
     has_log: bool = True
     was_stopped_cleanly: bool = False
 
@@ -110,9 +111,11 @@ def list_ends(place: Place) -> Words:
     return ["ls", _where(place)] if place.has_log else explain(place)
 
 
-def list_largest(place: Place) -> Words:
-    """The log directory's partitions, the largest first."""
-    return ["ls", _where(place), "--sort", "size"]
+def free_space(place: Place) -> Words:
+    """Which topics' retention to lower for so much space; the partitions by size if nobody knows how much."""
+    if not place.size:
+        return ["ls", _where(place), "--sort", "size"]
+    return ["retain", _where(place), "--free", str(place.size)]
 
 
 def list_homes(place: Place) -> Words:
@@ -146,5 +149,5 @@ def show_records(place: Place) -> Words:
 
 
 def show_retention(place: Place) -> Words:
-    """Which segments retention would delete, and when."""
-    return ["retain", _where(place)]
+    """Which segments retention would delete, and when; by settings that one log directory has for all."""
+    return ["retain", *map(_path, place.log_dirs or [place.file])]

@@ -61,14 +61,18 @@ def write_kinds(name: str) -> None:
 class DoctorReport:
     """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
 
-    def __init__(self, form: str, result: Callable[[], CheckUp], *, verbose: bool, color: bool | None) -> None:
-        """Takes text or json; what gives the check-up; whether all is wanted in text; colours, None: the terminal's.
+    def __init__(
+        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
+    ) -> None:
+        """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
 
-        is_complete: whether all was examined.
+        verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
+        whether all was examined.
         """
         self._is_json = form == "json"
         self._result = result
         self._verbose = verbose
+        self._quiet = quiet
         self._color = color
         self.is_complete = False
 
@@ -82,15 +86,20 @@ class DoctorReport:
         if not (found.partitions or found.troubles or self.is_complete or self._is_json):
             return  # nothing could be opened, which was told
         if self._is_json:
-            for each in check_up_objects(found, is_complete=self.is_complete):
+            for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
                 write_json(each)
             return
         is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if self._color is None else self._color
         columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
         with paged(FOLDING_OPTIONS) as out:
-            for line in page(found, is_complete=self.is_complete, verbose=self._verbose):
+            for line in self._lines(found):
                 out.write(f"{_shown(line, columns, is_colored=is_colored)}\n")
             out.flush()
+
+    def _lines(self, found: CheckUp) -> Iterator[Line]:
+        if self._quiet:
+            return serious_lines(found, verbose=self._verbose)
+        return page(found, is_complete=self.is_complete, verbose=self._verbose)
 
 
 def _shown(line: Line, columns: int | None, *, is_colored: bool) -> str:
@@ -119,17 +128,25 @@ def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[Line]:
     """The lines of the page: the verdict, errors and warnings by kind, what fills the disk, notes."""
     yield _verdict(found, is_complete=is_complete)
     yield Line(0, "", _extent(found), _FAINT)
+    if not found.is_well:
+        yield Line(0)
+    yield from serious_lines(found, verbose=verbose)
+    yield from _use_lines(found, verbose=verbose)
+    yield from _note_lines([each for each in found.troubles if each.severity is Severity.NOTE], verbose=verbose)
+
+
+def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
+    """Errors and warnings by kind."""
     serious = [each for each in found.troubles if each.severity is not Severity.NOTE]
     for place, alike in enumerate(_by_kind(serious)):
-        yield Line(0)
+        if place:
+            yield Line(0)
         if verbose:
             yield from _kind_lines(alike, len(alike))
         elif place < _FIRST_KINDS:
             yield from _kind_lines(alike, NAMED)
         else:
             yield from _short_lines(alike)
-    yield from _use_lines(found, verbose=verbose)
-    yield from _note_lines([each for each in found.troubles if each.severity is Severity.NOTE], verbose=verbose)
 
 
 def _verdict(found: CheckUp, *, is_complete: bool) -> Line:
@@ -272,9 +289,11 @@ def _note(alike: list[Trouble]) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def check_up_objects(found: CheckUp, *, is_complete: bool) -> Iterator[dict[str, object]]:
-    """Findings, disks, topics, and a summary."""
+def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) -> Iterator[dict[str, object]]:
+    """Findings; unless it is to be quiet disks, topics, and a summary too."""
     yield from map(trouble_object, found.troubles)
+    if quiet:
+        return
     for disk in found.disks:
         directories = list(map(str, disk.log_dirs))
         yield {"type": "disk", "directories": directories, "bytes": disk.size, "availableBytes": disk.available}

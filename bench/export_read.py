@@ -1,0 +1,11 @@
+"""Reads a partition as `kseg export` reads it, and prints the number of rows: PARTITION."""
+
+import sys
+
+from kseg.export.copies import find_replicas
+from kseg.export.order_reader import OrderReader
+from kseg.export.plan import Splitting, plan_orders
+from kseg.export.settings import FileOptions, LogSelection, ReadOptions
+
+orders = plan_orders(find_replicas(sys.argv[1:]), LogSelection(), Splitting(FileOptions().target_size))
+print(sum(batch.num_rows for order in orders for batch in OrderReader(order, ReadOptions()).batches()))

@@ -1,0 +1,1 @@
+"""What `kseg.open` gives: log directories, partitions and segments as values."""

@@ -1,0 +1,69 @@
+"""A file of defaults that KSEG_CONFIG names: TOML, an option a line, for all commands or in a command's table."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kseg.errors import UsageError
+
+VARIABLE = "KSEG_CONFIG"
+Defaults = dict[str, Any]
+
+
+class ConfigFile:
+    """What a file has for a command: defaults by parameter, and lines about keys that mean nothing."""
+
+    def __init__(self, path: Path, commands: list[str]) -> None:
+        """Reads the file. Raises UsageError if it can't be read or isn't TOML."""
+        import tomllib
+
+        self._path = path
+        self._commands = commands
+        try:
+            self._content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(f"{VARIABLE}: {reason}", path) from error
+
+    def defaults(self, command: click.Command, name: str) -> Defaults:
+        """The values for a command's options, by the names of its parameters; its own table comes first."""
+        own = self._content.get(name, {})
+        common = {key: value for key, value in self._content.items() if not isinstance(value, dict)}
+        found = {}
+        for key, value in {**common, **(own if isinstance(own, dict) else {})}.items():
+            option = _option(command, key)
+            if option is not None and option.name is not None:
+                found[option.name] = _as_given(option, value)
+        return found
+
+    def problems(self, group: click.Group, context: click.Context, command: click.Command, name: str) -> Iterator[str]:
+        """A line for each key that no command knows, or not this one, if it is in its table."""
+        for key, value in self._content.items():
+            if isinstance(value, dict):
+                if key not in self._commands:
+                    yield f"{self._path}: there is no command {key!r}"
+                elif key == name:
+                    unknown = [each for each in value if _option(command, each) is None]
+                    yield from (f"{self._path}: `kseg {name}` has no option {each!r}" for each in unknown)
+            elif _option(command, key) is None and not self._is_known(group, context, key):
+                yield f"{self._path}: no command has an option {key!r}"
+
+    def _is_known(self, group: click.Group, context: click.Context, key: str) -> bool:
+        found = (group.get_command(context, each) for each in self._commands)
+        return any(each is not None and _option(each, key) is not None for each in found)
+
+
+def _option(command: click.Command, key: str) -> click.Option | None:
+    """The option that a key names: as on the command line, without dashes before it."""
+    names = {f"--{key}", f"-{key}"}
+    options = (each for each in command.params if isinstance(each, click.Option) and not each.hidden)
+    return next((each for each in options if names.intersection(each.opts)), None)
+
+
+def _as_given(option: click.Option, value: Any) -> Any:
+    """A value as the command line would have it: TOML's numbers and dates as text."""
+    if option.multiple:
+        return list(map(str, value if isinstance(value, list) else [value]))
+    return value if isinstance(value, bool) and option.is_flag else str(value)

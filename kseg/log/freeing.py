@@ -1,0 +1,239 @@
+"""Which topics' retention to lower, and to what, so that a broker deletes so many bytes of whole segments."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kseg.kafka_defaults import UNLIMITED
+from kseg.log.partition.listing import ListingSettings, list_partition
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.roll import RetainedSegment, RetentionSettings, retention_of
+
+_ROUND_MS = (86_400_000, 3_600_000, 60_000, 1000, 1)
+"""Ages are whole days, hours, minutes or seconds, if no more goes thereby."""
+
+
+class FreeablePartition(NamedTuple):
+    """What retention does to a partition, and what it might.
+
+    size_now, segments_now: what it deletes with the settings of now. setting: the topic's setting that may be lowered,
+    None if it is to be left alone. own_value: what the topic has for it, None if it has nothing of its own; is_known:
+    whether the topic's settings are.
+    """
+
+    topic: str
+    directory: str
+    base_offsets: tuple[int, ...]
+    segments: tuple[RetainedSegment, ...]
+    settings: RetentionSettings
+    log_start_offset: int
+    high_watermark: int | None
+    size_now: int
+    segments_now: int
+    setting: str | None = None
+    own_value: str | None = None
+    is_known: bool = False
+
+    def going(self, retention_ms: int) -> list[RetainedSegment]:
+        """The segments that go if the retention by time is this or, if that is shorter, the present one."""
+        present = self.settings.retention_ms
+        lowered = retention_ms if present == UNLIMITED else min(present, retention_ms)
+        return self._deleted(replace(self.settings, retention_ms=lowered))
+
+    def _deleted(self, settings: RetentionSettings) -> list[RetainedSegment]:
+        decisions = retention_of(self.segments, settings, self.log_start_offset, self.high_watermark)
+        return [each for each, decision in zip(self.segments, decisions, strict=True) if decision.is_deletion]
+
+    def ages(self) -> Iterator[int]:
+        """For each closed segment the age from which on it goes: its own or, if that is less, that of one before it."""
+        age = self.settings.now_ms
+        for each in self.segments[:-1]:
+            age = min(age, self.settings.now_ms - each.largest_timestamp)
+            yield age
+
+
+class LoweredTopic(NamedTuple):
+    """A topic whose retention is to be lowered.
+
+    before: its present limit, -1 for none. own_value, is_known: as in FreeablePartition. segments, size: what goes that
+    would stay now.
+    """
+
+    topic: str
+    setting: str
+    before: int
+    after: int
+    own_value: str | None
+    is_known: bool
+    segments: int
+    size: int
+
+
+class PinnedSegment(NamedTuple):
+    """A segment whose largest time is in the future: it stays, and so do those after it, whatever their age.
+
+    size: bytes of it and of those after it that are old enough. retention_bytes: with so much as retention.bytes they
+    would go.
+    """
+
+    topic: str
+    directory: str
+    base_offset: int
+    largest_timestamp: int
+    size: int
+    retention_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FreeingPlan:
+    """How to free so many bytes.
+
+    size_now, segments_now: what goes without lowering anything. lowered: by how much they free, most first; none if it
+    can't be done. most_size: what can be freed at most. age_ms: to what age retention is lowered, None if it isn't.
+    """
+
+    wanted: int
+    size_now: int
+    segments_now: int
+    most_size: int
+    lowered: list[LoweredTopic] = field(default_factory=list)
+    pinned: list[PinnedSegment] = field(default_factory=list)
+    age_ms: int | None = None
+
+    @property
+    def size(self) -> int:
+        """What is freed in all."""
+        return self.size_now + sum(each.size for each in self.lowered)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether that is as much as is wanted."""
+        return self.size >= self.wanted
+
+
+def freeable_partition(
+    partition: PartitionLog,
+    settings: RetentionSettings,
+    setting: str | None,
+    own_value: str | None = None,
+    *,
+    is_known: bool = False,
+) -> FreeablePartition:
+    """A partition as `plan_freeing` needs it; segments that can't be read are left out."""
+    listing = list_partition(partition, ListingSettings(settings))
+    modified = {each.base_offset: each.log.modified_ms for each in partition.segments if each.log is not None}
+    bases = [each.base_offset for each in listing.segments]
+    segments = tuple(
+        RetainedSegment(each.size, each.largest_timestamp if each.largest_timestamp >= 0 else modified[base], end)
+        for each, base, end in zip(listing.segments, bases, [*bases[1:], listing.log_end_offset], strict=False)
+    )
+    return FreeablePartition(
+        listing.topic,
+        str(partition.path),
+        tuple(bases),
+        segments,
+        settings,
+        partition.log_start_offset(),
+        partition.checkpoints().high_watermark,
+        sum(each.size for each in listing.segments_to_delete),
+        len(listing.segments_to_delete),
+        setting,
+        own_value,
+        is_known,
+    )
+
+
+def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> FreeingPlan:
+    """The plan that frees at least so many bytes, and loses the least history.
+
+    The retention by time of several topics is lowered to one age, the greatest that is enough. It is lowered only so
+    far as closed segments go, and not for topics that aren't needed for it.
+    """
+    partitions = list(partitions)
+    size_now = sum(each.size_now for each in partitions)
+    segments_now = sum(each.segments_now for each in partitions)
+    open_ones = [each for each in partitions if each.setting is not None]
+    ages = sorted({age - 1 for each in open_ones for age in each.ages() if age > 0})
+    most_size = size_now + (_gain(open_ones, ages[0]) if ages else 0)
+    plan = FreeingPlan(wanted, size_now, segments_now, max(most_size, size_now))
+    if wanted <= size_now:
+        return plan
+    if wanted > most_size:
+        return replace(plan, pinned=_pinned(open_ones, ages[0] if ages else 0))
+    missing = wanted - size_now
+    # The greatest age with which enough goes: the smaller the age, the more does.
+    place = bisect_left(ages, 1, key=lambda age: int(_gain(open_ones, age) < missing))
+    age_ms = _rounded(open_ones, ages[place - 1])
+    lowered = _without_needless(_lowered(open_ones, age_ms), missing)
+    return replace(plan, lowered=lowered, pinned=_pinned(open_ones, age_ms), age_ms=age_ms)
+
+
+def _gain(partitions: Sequence[FreeablePartition], retention_ms: int) -> int:
+    """Bytes that go more than now."""
+    return sum(sum(each.size for each in one.going(retention_ms)) - one.size_now for one in partitions)
+
+
+def _rounded(partitions: Sequence[FreeablePartition], age_ms: int) -> int:
+    """The age in whole days, hours, minutes or seconds, the largest of these units with which no more goes."""
+    gain = _gain(partitions, age_ms)
+    rounded = (age_ms - age_ms % unit for unit in _ROUND_MS)
+    return next(each for each in rounded if each == age_ms or (each > 0 and _gain(partitions, each) == gain))
+
+
+def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[LoweredTopic]:
+    """The topics of which more goes than now, most first."""
+    by_topic: dict[str, list[FreeablePartition]] = {}
+    for each in partitions:
+        by_topic.setdefault(each.topic, []).append(each)
+    found = []
+    for topic, parts in by_topic.items():
+        going = [segment for part in parts for segment in part.going(age_ms)]
+        size = sum(each.size for each in going) - sum(part.size_now for part in parts)
+        first = parts[0]
+        if size > 0 and first.setting is not None:
+            count = len(going) - sum(part.segments_now for part in parts)
+            before = first.settings.retention_ms
+            found.append(
+                LoweredTopic(topic, first.setting, before, age_ms, first.own_value, first.is_known, count, size)
+            )
+    return sorted(found, key=lambda each: (-each.size, each.topic))
+
+
+def _without_needless(lowered: list[LoweredTopic], missing: int) -> list[LoweredTopic]:
+    """The topics without those that free least, as long as the others free enough."""
+    spare = sum(each.size for each in lowered) - missing
+    needed = []
+    for each in reversed(lowered):
+        if each.size <= spare:
+            spare -= each.size
+        else:
+            needed.append(each)
+    return needed[::-1]
+
+
+def _pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[PinnedSegment]:
+    """The segments with times in the future that keep others from going by this age."""
+    found = []
+    for each in partitions:
+        slot = len(each.going(age_ms))
+        held = _held(each, slot, age_ms)
+        if held:
+            sizes = [segment.size for segment in each.segments]
+            first, rest = each.segments[slot], slot + held
+            place = (each.topic, each.directory, each.base_offsets[slot])
+            found.append(PinnedSegment(*place, first.largest_timestamp, sum(sizes[slot:rest]), sum(sizes[rest:])))
+    return found
+
+
+def _held(partition: FreeablePartition, slot: int, age_ms: int) -> int:
+    """How many closed segments a slot's time in the future holds: itself, others like it, and old ones after them."""
+    now_ms, count = partition.settings.now_ms, 0
+    closed = partition.segments[slot:-1]
+    if not closed or closed[0].largest_timestamp <= now_ms:
+        return 0
+    for each in closed:
+        if 0 <= now_ms - each.largest_timestamp <= age_ms:
+            break
+        count += 1
+    return count

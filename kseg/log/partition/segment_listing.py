@@ -1,0 +1,44 @@
+"""A segment's line of `kseg ls`."""
+
+from typing import NamedTuple
+
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.log.partition.roll import Retention, Rolled
+from kseg.log.select.record_picker import SelectedSums
+from kseg.reading.damage import Damage
+
+
+class SegmentListing(NamedTuple):
+    """A segment's line.
+
+    last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
+    codecs, magics: of all batches that were read. index_health: "ok", or what is wrong. These are None unless every
+    header was read: records, batches, ratio (decompressed bytes by stored ones, for compressed batches), producer_ids,
+    open_transactions, first_open_offset (of the oldest of these). aborted_transactions: entries of the transaction
+    index. damage: the first that was met, except for how an active segment may end while it is written. selected: what
+    is selected in the segment, None without a selection. cached_size: bytes of the log in the page cache before it was
+    read, None if not asked for or if the system doesn't say.
+    """
+
+    base_offset: int
+    size: int
+    last_offset: int | None = None
+    first_timestamp: int = NO_TIMESTAMP
+    largest_timestamp: int = NO_TIMESTAMP
+    codecs: tuple[int, ...] = ()
+    magics: tuple[int, ...] = ()
+    index_entries: int = 0
+    time_index_entries: int = 0
+    index_health: str = "ok"
+    aborted_transactions: int = 0
+    records: int | None = None
+    batches: int | None = None
+    ratio: float | None = None
+    producer_ids: tuple[int, ...] | None = None
+    open_transactions: int | None = None
+    first_open_offset: int | None = None
+    damage: Damage | None = None
+    rolled: Rolled = Rolled.UNKNOWN
+    retention: Retention | None = None
+    selected: SelectedSums | None = None
+    cached_size: int | None = None

@@ -10,6 +10,7 @@ from kseg.log.verify.finding_kinds import Severity, explained
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver
 from kseg.log.verify.verify import Verified
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_line, write_stdout, write_styled
@@ -131,11 +132,11 @@ class FindingsReport:
     def counts_line(self) -> str:
         """How many findings of each severity there were, and how to see more of them."""
         counts = self._counts
-        counted = ", ".join(f"{counts[each]} {each}{'s' * (counts[each] != 1)}" for each in Severity)
-        places = f"{self._partition_count} partition{'s' * (self._partition_count != 1)}"
+        severities = ", ".join(counted(counts[each], each) for each in Severity)
+        places = counted(self._partition_count, "partition")
         more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
         is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
-        return f"{counted} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
+        return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 
     def _summary(self, *, is_complete: bool) -> dict[str, object]:
         """The last object: whether all is well, and the counts."""

@@ -17,6 +17,7 @@ from kseg.log.partition.roll import Retention
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified, verify_log_dirs
+from kseg.output.counted import counted
 from kseg.views.doctor.clocks import effect, suspect_sentence, time_or_year
 from kseg.views.doctor.disks import disk_troubles, disks_of
 from kseg.views.doctor.examination import Examined
@@ -194,14 +195,11 @@ class _Due:
 
     def sentence(self, *, is_told: bool) -> str:
         """How much, of how many topics, and by which rule."""
-        count, topics = self._segments.total(), len(self._segments)
-        counted = (
-            f"{count} segment{'' if count == 1 else 's'} of {topics} topic{'' if topics == 1 else 's'},"
-            f" {self.size} bytes,"
-        )
+        segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
+        what = f"{segments} of {topics}, {self.size} bytes,"
         if is_told:
-            return f"{counted} are past their topics' retention or below the log start offset"
-        return f"{counted} are older than Kafka's default retention; no retention of their own is known here"
+            return f"{what} are past their topics' retention or below the log start offset"
+        return f"{what} are older than Kafka's default retention; no retention of their own is known here"
 
 
 def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:

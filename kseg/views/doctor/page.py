@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from kseg.log.verify.finding_kinds import Severity
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.pager import FOLDING_OPTIONS, paged
 from kseg.output.printable import printable
@@ -151,24 +152,19 @@ def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
 
 def _verdict(found: CheckUp, *, is_complete: bool) -> Line:
     errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
-    counted = [_counted(errors, "error"), _counted(warnings, "warning")]
     seen = "nothing wrong was seen" if found.is_quick else "nothing is wrong"
-    what = ", ".join(counted) if errors or warnings else seen
+    what = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else seen
     style = _STYLES[Severity.ERROR] if errors else _STYLES[Severity.WARNING] if warnings else _GOOD
     if not is_complete:
         style = style if errors else _STYLES[Severity.WARNING]
         what = f"{what} so far" if errors or warnings else "nothing wrong was found so far"
-    return Line(0, what, f"in {_counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
+    return Line(0, what, f"in {counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
 
 
 def _extent(found: CheckUp) -> str:
     if found.is_quick:
         return "read: names, small files, ends of logs; not: contents, transactions, producers (without --quick)"
     return f"read: every byte of the logs, {human_size(found.read)}"
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
@@ -214,14 +210,14 @@ def _title(alike: list[Trouble]) -> Line:
     """How bad, what, and in how many places."""
     first = alike[0]
     homes = {(each.topic, each.partition) if each.topic else each.file.parent for each in alike}
-    spread = "" if len(alike) == 1 else f"{len(alike)} in {_counted(len(homes), 'partition')}"
+    spread = "" if len(alike) == 1 else f"{len(alike)} in {counted(len(homes), 'partition')}"
     return Line(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
 
 
 def _place(each: Trouble) -> str:
     """Where and what, and how much it holds back."""
     position = "" if each.position is None else f" at position {each.position}:"
-    held_back = "" if not each.held_back else f"; {_counted(each.held_back, 'offset')} wait behind it"
+    held_back = "" if not each.held_back else f"; {counted(each.held_back, 'offset')} wait behind it"
     return f"{each.file}:{position} {each.sentence}{held_back}"
 
 
@@ -238,7 +234,7 @@ def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
         yield Line(2, text=_topic_text(use, found.topics[0].size))
     if len(found.topics) > len(topics):
         rest = found.topics[len(topics) :]
-        yield Line(2, text=f"and {_counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
+        yield Line(2, text=f"and {counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
 
 
 def _disk_text(disk: Disk) -> str:
@@ -250,7 +246,7 @@ def _disk_text(disk: Disk) -> str:
 def _topic_text(use: TopicUse, largest: int) -> str:
     due = f"; {human_size(use.due)} past retention" if use.due else ""
     return (
-        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {_counted(use.partitions, 'partition')}{due}"
+        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {counted(use.partitions, 'partition')}{due}"
     )
 
 
@@ -271,8 +267,8 @@ def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[Line]:
             yield from _kind_lines(alike, len(alike))
     elif idle:
         counts = Counter(each.id for each in idle)
-        counted = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield Line(0, "nothing to do:", f"{counted}; -v lists them", _FAINT)
+        named = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield Line(0, "nothing to do:", f"{named}; -v lists them", _FAINT)
 
 
 def _note(alike: list[Trouble]) -> str:

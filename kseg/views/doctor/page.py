@@ -1,6 +1,5 @@
 """What the doctor found: a page with the worst first, or an object a line."""
 
-import os
 import shutil
 import sys
 import textwrap
@@ -11,14 +10,13 @@ from types import TracebackType
 from typing import NamedTuple
 
 from kseg.log.verify.finding_kinds import Severity
+from kseg.output.colors import takes_colors
 from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.pager import FOLDING_OPTIONS, paged
 from kseg.output.printable import printable
 from kseg.output.sizes import human_size
-from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.table import bar
-from kseg.views.doctor.kinds import explained
 from kseg.views.doctor.trouble import CheckUp, Disk, TopicUse, Trouble
 
 NAMED, NAMED_LATER = 3, 1
@@ -53,12 +51,6 @@ class Line(NamedTuple):
     fold: Fold = Fold.ON_TERMINALS
 
 
-def write_kinds(name: str) -> None:
-    """Writes what a kind of trouble means to standard output, or what `all` do. Raises UsageError if there is none."""
-    write_stdout(explained(name).encode())
-    flush_stdout()
-
-
 class DoctorReport:
     """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
 
@@ -90,7 +82,7 @@ class DoctorReport:
             for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
                 write_json(each)
             return
-        is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if self._color is None else self._color
+        is_colored = takes_colors(sys.stdout, wanted=self._color)
         columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
         with paged(FOLDING_OPTIONS) as out:
             for line in self._lines(found):

@@ -129,18 +129,18 @@ def freeable_partition(
         for each, base, end in zip(listing.segments, bases, [*bases[1:], listing.log_end_offset], strict=False)
     )
     return FreeablePartition(
-        listing.topic,
-        str(partition.path),
-        tuple(bases),
-        segments,
-        settings,
-        partition.log_start_offset(),
-        partition.checkpoints().high_watermark,
-        sum(each.size for each in listing.segments_to_delete),
-        len(listing.segments_to_delete),
-        setting,
-        own_value,
-        is_known,
+        topic=listing.topic,
+        directory=str(partition.path),
+        base_offsets=tuple(bases),
+        segments=segments,
+        settings=settings,
+        log_start_offset=partition.log_start_offset(),
+        high_watermark=partition.checkpoints().high_watermark,
+        size_now=sum(each.size for each in listing.segments_to_delete),
+        segments_now=len(listing.segments_to_delete),
+        setting=setting,
+        own_value=own_value,
+        is_known=is_known,
     )
 
 
@@ -195,7 +195,16 @@ def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[Lower
             count = len(going) - sum(part.segments_now for part in parts)
             before = first.settings.retention_ms
             found.append(
-                LoweredTopic(topic, first.setting, before, age_ms, first.own_value, first.is_known, count, size)
+                LoweredTopic(
+                    topic=topic,
+                    setting=first.setting,
+                    before=before,
+                    after=age_ms,
+                    own_value=first.own_value,
+                    is_known=first.is_known,
+                    segments=count,
+                    size=size,
+                )
             )
     return sorted(found, key=lambda each: (-each.size, each.topic))
 

@@ -174,13 +174,13 @@ def list_partition(
         dirty = [dirty_segment(*each) for each in zip(rows, times, firsts, strict=True)]
         cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
     return PartitionListing(
-        partition,
-        tuple(rows),
-        partition.log_start_offset(),
-        end,
-        _topic_id(partition, problems),
-        _leader_epoch(partition, problems),
-        tuple(problems),
+        partition=partition,
+        segments=tuple(rows),
+        log_start_offset=partition.log_start_offset(),
+        log_end_offset=end,
+        topic_id=_topic_id(partition, problems),
+        leader_epoch=_leader_epoch(partition, problems),
+        problems=tuple(problems),
         cleaning=cleaning,
         cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
     )

@@ -36,7 +36,7 @@ class DoctorReport:
     ) -> None:
         found = self._result()
         if not (found.partitions or found.troubles or self.is_complete or self._is_json):
-            return  # nothing could be opened, which was told
+            return  # nothing could be opened, as stderr says
         if self._is_json:
             for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
                 write_json(each)

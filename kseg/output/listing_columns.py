@@ -8,8 +8,8 @@ from typing import Any
 
 from kseg.formats.codes import codec_name
 from kseg.log.partition.cleaning import Cleaning
-from kseg.log.partition.listing_rows import OK, ListingSum, PartitionSummary, SegmentRow, SelectedRow
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.listing_rows import ListingSum, PartitionSummary, SegmentRow, SelectedRow
+from kseg.log.partition.segment_listing import OK, SegmentListing
 from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.counted import counted
 from kseg.output.row_writer import NOT_SHOWN, Section

@@ -10,13 +10,10 @@ from kseg.log.partition.cleaning import Cleaning
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import Rolled
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.segment_listing import OK, SegmentListing
 
 if TYPE_CHECKING:
     from kseg.log.select.record_picker import SelectedSums
-
-OK = "ok"
-"""The health of indexes that have nothing wrong."""
 
 
 class SelectedRow(NamedTuple):

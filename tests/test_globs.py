@@ -31,16 +31,16 @@ def test_a_glob_means_the_paths_that_it_matches(command: str, logs: Path) -> Non
 
 
 def test_a_glob_that_matches_nothing_is_a_path_that_is_not_there(logs: Path) -> None:
-    ran = kseg(["ls", "logs/order-*", "logs/orders-0"], logs)
+    ran = kseg(["ls", "logs/order-*", "logs/orders-0", "-o", "json"], logs)
     assert (ran.status, ran.stderr) == (2, b"kseg: logs/order-*: no such file or directory\n")
-    assert b"logs/orders-0: " in ran.stdout
+    assert b'"directory":"logs/orders-0"' in ran.stdout
 
 
 def test_a_path_that_is_there_is_no_glob(logs: Path) -> None:
     """Two topics' names apart, one of which a glob of the other's directory would match."""
     (logs / "logs/orders-0").rename(logs / "logs/[op]*")
-    ran = kseg(["ls", "logs/[op]*"], logs)
-    assert ran.stdout.startswith(b"logs/[op]*: 2 segments, ")
+    ran = kseg(["ls", "logs/[op]*", "-o", "json"], logs)
+    assert b'"directory":"logs/[op]*"' in ran.stdout
     assert b"payments" not in ran.stdout
 
 
@@ -59,9 +59,9 @@ def test_globs_in_archives(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = kseg(["ls", "b.tar/logs/ord*", "-o", "json", "--topic", "*"], logs)
     assert (ran.status, ran.stdout.count(b'"type":"partition"')) == (0, 2)
     assert b'"directory":"b.tar/logs/orders-0"' in ran.stdout
-    ran = kseg(["ls", "b.tar/logs/x*", "b.tar/logs/pay*"], logs)
+    ran = kseg(["ls", "b.tar/logs/x*", "b.tar/logs/pay*", "-o", "json"], logs)
     assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/logs/x*: nothing in the archive matches\n")
-    assert ran.stdout.startswith(b"b.tar/logs/payments-0: ")
+    assert b'"directory":"b.tar/logs/payments-0"' in ran.stdout
 
 
 def test_where_one_file_is_wanted_one_must_match(logs: Path) -> None:

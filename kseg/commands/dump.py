@@ -48,6 +48,11 @@ _LARGEST_BODY = 1 << 40
 @csv_safe_option
 @click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
 @click.option("--template", metavar="TEXT", help="A line for each record: '{topic} {partition} {offset} {key}'.")
+@click.option(
+    "--merge",
+    type=click.Choice(["time"]),
+    help="Print the records of all partitions by time; in each one the order of offsets stays.",
+)
 @click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
 @click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
 @click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")
@@ -110,6 +115,7 @@ def dump(
       kseg dump --like 2.8 --files 00000000000000203000.log,00000000000000203000.index
       kseg dump -o json --only records orders-0/ | jq .value
       kseg dump orders-0/ --from-time '2026-11-01 03:00' --to-time -1h --key customer-7 -o table
+      kseg dump disk1 disk2 --topic orders --from-time -2h --to-time -1h --key customer-7 --merge time -o table
       kseg dump orders-0/ --tail 10 --follow --template '{offset} {time} {key} {value}'
       kseg dump orders-0/ -o json --redact keys --redact values
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
@@ -131,6 +137,11 @@ def dump(
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.
+
+    --merge time prints the records of up to 256 partitions in the order of their times, as -o json, csv, table, text,
+    or --template; of equal times those of the partition that was given first. The records of a partition stay in the
+    order of their offsets: one whose time is before that of the record before it comes right after that one, as does
+    one without a time. --limit counts the merged records, --tail those of each partition.
     """
     if like is not None and not paths and not files:
         raise click.UsageError("with --like you must name the files, as with Kafka's tool: --files FILE,…")
@@ -152,6 +163,7 @@ def dump(
         redaction=redaction_of(options),
         fields=tuple(name for name in (fields or "").split(",") if name),
         has_summary=not quiet,
+        is_merged=options.pop("merge") is not None,
         **options,
     )
     command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))

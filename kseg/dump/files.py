@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
 
@@ -122,7 +123,12 @@ def _dump_all(paths: list[str], context: DumpContext) -> None:
             from kseg.output.pager import paged
 
             context.table_output = stack.enter_context(paged())
-        if context.options.selection.is_everything and not _prints_records(context.options):
+        if context.options.is_merged:
+            from kseg.dump.merged import dump_merged
+
+            files = [file for path in paths for file in _files_of(path, context)]
+            dump_merged(files, context, partial(_refuse, context=context))
+        elif context.options.selection.is_everything and not _prints_records(context.options):
             for path in paths:
                 for file in _files_at(path, context):
                     _dump_or_refuse(file, context)

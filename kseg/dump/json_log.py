@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kseg.decode.record_decoders import record_decoder
+from kseg.decode.record_decoders import RecordDecoder, record_decoder
 from kseg.dump.log import LogSummary, Rendering
 from kseg.dump.options import DumpContext
 from kseg.dump.selected import note_failures, note_findings, read_log
@@ -21,25 +21,32 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
 
     Raises OpenError if it can't be opened.
     """
+    rendering, decoder, on_damage = json_rendering(path, context)
+    summary = read_log(path, context, rendering, on_damage=on_damage)
+    note_findings(path, summary, context)
+    note_failures(path, decoder, context)
+    if context.options.has_summary and not context.is_following:
+        _say(summary_object(path, summary), context)
+
+
+def json_rendering(path: str, context: DumpContext) -> tuple[Rendering, RecordDecoder | None, Callable[[Damage], None]]:
+    """How a log's objects are rendered, by which decoder, and what takes its damages."""
     from kseg.dump.decoders import escaped_control_json
 
     options = context.options
-    has_others = options.only is None and not options.fields
-
-    def say(value: dict[str, object]) -> None:
-        if has_others:
-            context.json(value)
-        else:
-            context.talk(json_line(value).decode().rstrip("\n"))
-
     program = zoned_program(_program(path, context), zone_table(options.zone))
     decoder = record_decoder(options.decoding, path)
     rendering = Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed)
-    summary = read_log(path, context, rendering, on_damage=_notes_to(say))
-    note_findings(path, summary, context)
-    note_failures(path, decoder, context)
-    if options.has_summary and not context.is_following:
-        say(summary_object(path, summary))
+    return rendering, decoder, lambda damage: _say(damage_object(damage), context)
+
+
+def _say(value: dict[str, object], context: DumpContext) -> None:
+    """Prints an object beside records, or reports it if only records are printed."""
+    options = context.options
+    if options.only is None and not options.fields and not options.is_merged:
+        context.json(value)
+    else:
+        context.talk(json_line(value).decode().rstrip("\n"))
 
 
 def _program(path: str, context: DumpContext) -> Program:
@@ -48,10 +55,6 @@ def _program(path: str, context: DumpContext) -> Program:
         return fields_program("json", context.options.fields, path)
     places = PLACE_COLUMNS if context.several_partitions else PLACE_COLUMNS[:1] if context.several_files else ()
     return json_program(path, batches=only != "records", records=only != "batches", places=places)
-
-
-def _notes_to(say: Callable[[dict[str, object]], None]) -> Callable[[Damage], None]:
-    return lambda damage: say(damage_object(damage))
 
 
 def damage_object(damage: Damage) -> dict[str, object]:

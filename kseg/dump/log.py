@@ -1,9 +1,9 @@
 """Prints logs: runs of batches, with their bodies, through the kernel's renderer."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from kseg import kernel
 from kseg.codecs.bounds import DEFAULT_LIMIT
@@ -94,6 +94,19 @@ def new_output(write: Callable[[memoryview], object]) -> "Output":
     return kernel.load().Output(write, OUTPUT_SIZE)
 
 
+Steps: TypeAlias = Generator[None, "bool | None", LogSummary]
+"""Printing that stops after each piece of a log; sending it True ends it there, as if the rest weren't wanted."""
+
+
+def finished(steps: Steps) -> LogSummary:
+    """Takes all steps; what they return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(LogSummary, end.value)
+
+
 def dump_log(
     log_file: LogFile,
     rendering: Rendering,
@@ -113,6 +126,18 @@ def dump_log(
         on_damage: called with each damage when the output has passed it.
         on_progress: called with the file's name, bytes read, and total bytes.
     """
+    return finished(log_steps(log_file, rendering, output, source, on_damage, on_progress))
+
+
+def log_steps(
+    log_file: LogFile,
+    rendering: Rendering,
+    output: "Output",
+    source: Iterator[Run | Damage] | None,
+    on_damage: Callable[[Damage], None] | None,
+    on_progress: Callable[[str, int, int], None] | None,
+) -> Steps:
+    """The same, step by step."""
     renderer = rendering.renderer(output, log_file.base_offset)
     batches, damages = 0, list[Damage]()
     for item in _items(log_file, rendering, source):
@@ -128,6 +153,8 @@ def dump_log(
             damages.append(damage)
             if on_damage is not None:
                 on_damage(damage)
+        if (yield):
+            break
     return LogSummary(batches, renderer.records, log_file.size, damages, renderer.gaps)
 
 

@@ -17,6 +17,7 @@ from kseg.reading.damage import Damage
 from kseg.releases import value_in
 
 if TYPE_CHECKING:
+    from kseg.decode.record_decoders import RecordDecoder
     from kseg.kernel.contract import Decode
 
 
@@ -31,24 +32,29 @@ def dump_log_file(path: str, context: DumpContext) -> None:
             context.line(line)
     if not context.is_following:
         context.line(_first_line(path, options))
-    decode = _decoder(options)
-    rendering, decoder = _rendering(options, decode), None
-    takes_records = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)
-    if rendering.is_deep and takes_records:
-        from kseg.decode.record_decoders import record_decoder
-
-        decoder = record_decoder(options.decoding, path)
-        rendering = rendering._replace(decode=decoder or decode)
+    rendering, decoder = text_rendering(path, options)
     summary = read_log(path, context, rendering, finish=lambda _, summary: _trailing_bytes(path, summary, context))
     if summary.gaps and options.like is not None:
         context.found.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
     note_findings(path, summary, context)
     if summary.damages:
         context.found.summaries += summary_lines(path, summary)
-    if isinstance(decode, InternalDecoder) and decode.failures:
+    if isinstance(rendering.decode, InternalDecoder) and rendering.decode.failures:
         context.found.is_wrong = True
-        context.found.summaries.append(_failures_line(path, decode.failures))
+        context.found.summaries.append(_failures_line(path, rendering.decode.failures))
     note_failures(path, decoder, context)
+
+
+def text_rendering(path: str, options: DumpOptions) -> tuple[Rendering, "RecordDecoder | None"]:
+    """How a log's lines are rendered, and by which decoder of records, if any."""
+    decode = _decoder(options)
+    rendering = _rendering(options, decode)
+    if not rendering.is_deep or (options.key_decoder, options.value_decoder, options.redaction) == (None, None, None):
+        return rendering, None
+    from kseg.decode.record_decoders import record_decoder
+
+    decoder = record_decoder(options.decoding, path)
+    return rendering._replace(decode=decoder or decode), decoder
 
 
 def _decoder(options: DumpOptions) -> "Decode | None":

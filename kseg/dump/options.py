@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from copy import copy
 from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.output.csv import check_csv_safe
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
+from kseg.reading.log_file import BUFFER_SIZE
 from kseg.releases import LATEST, NEWEST, Release
 from kseg.selection import EVERYTHING, Selection
 
@@ -34,6 +36,8 @@ DECODING_OUTPUTS = ("json", "table")
 """Forms of output in which internal topics are decoded unasked."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
+SMALL_BUFFER_SIZE = 1 << 17
+"""Bytes of each log that are read at once where many are read side by side."""
 
 
 class DumpOptions(NamedTuple):
@@ -45,6 +49,7 @@ class DumpOptions(NamedTuple):
     are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
     records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
+    `is_merged`: records of all logs by their times.
     `has_summary`: whether JSON ends with what there was in a file.
     """
 
@@ -77,6 +82,7 @@ class DumpOptions(NamedTuple):
     csv_safe: bool = False
     zone: tzinfo = UTC
     choice: PartitionChoice = EVERY_PARTITION
+    is_merged: bool = False
     has_summary: bool = True
 
     @property
@@ -119,10 +125,10 @@ class DumpContext:
     `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
     `several_files`: rows must name their file. `several_partitions`: records must name their partition. `given`: the
     paths that the user gave. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
-    `failed`: how many of the paths couldn't be opened.
-    `unread_batches`: batches whose records weren't checked. `part`: what is selected in the next log, None for all.
-    `is_following`: print only new records. `table_output`: where tables go, None for standard output. `script`: that of
-    kcat, once there is one.
+    `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
+    what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
+    log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
+    there is one.
     """
 
     def __init__(
@@ -148,6 +154,7 @@ class DumpContext:
         self.unread_batches = 0
         self.part: Part | None = None
         self.is_following = False
+        self.buffer_size = BUFFER_SIZE
         self.table_output: IO[str] | None = None
         self._table: GrowingTable | None = None
         self.script: KcatScript | None = None
@@ -192,6 +199,12 @@ class DumpContext:
         self.script = self.script or KcatScript(self.output.write, say)
         return self.script
 
+    def beside_others(self, output: "Output") -> "DumpContext":
+        """The same with an output of its own and small buffers, for one of the logs that are read side by side."""
+        own = copy(self)
+        own.output, own.buffer_size = output, SMALL_BUFFER_SIZE
+        return own
+
     def end_table(self) -> None:
         """Prints what the last table still holds."""
         if self._table is not None:
@@ -208,6 +221,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)
     _check_redaction(options)
+    _check_merging(options)
     if options.like is None:
         return
     if options.like.numbers[:2] > LATEST.numbers[:2]:
@@ -215,6 +229,18 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")
+
+
+def _check_merging(options: DumpOptions) -> None:
+    """Raises UsageError for options that print what has no time of its own."""
+    if not options.is_merged:
+        return
+    if options.like is not None or options.shallow or options.only == "batches" or options.output == KCAT:
+        raise UsageError(f"--merge is about records: leave --like, --shallow, --only batches and -o {KCAT} out")
+    if options.selection.is_followed:
+        raise UsageError("--merge: what will be written can't be put in order: leave --follow out")
+    if options.internal_decoder is not None and options.output == "text":
+        raise UsageError("--merge: internal topics are decoded with -o json and -o table")
 
 
 def _check_redaction(options: DumpOptions) -> None:

@@ -15,6 +15,7 @@ from kseg.layouts.record_rows import DEFAULT_CSV_FIELDS, DEFAULT_FIELDS, SAFE_CS
 from kseg.layouts.zones import zone_table
 
 if TYPE_CHECKING:
+    from kseg.decode.record_decoders import RecordDecoder
     from kseg.dump.options import DumpContext, DumpOptions
     from kseg.kernel.contract import Decode
     from kseg.output.growing_table import Cell, GrowingTable
@@ -30,26 +31,22 @@ def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]
         return options.fields
     if options.output == "csv":
         return DEFAULT_CSV_FIELDS
+    if options.is_merged:
+        return ("topic", "partition", *DEFAULT_FIELDS)
     return ("file", *DEFAULT_FIELDS) if several_files else DEFAULT_FIELDS
 
 
 def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     """Prints a log's records; reports damage on stderr. Raises OpenError if it can't be opened."""
     options = context.options
-    decoder = record_decoder(options.decoding, path)
-    decode: Decode | None = decoder
-    if decoder is None and (options.key_decoder_class or options.value_decoder_class):
-        decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
-    rendering = Rendering(_program(path, context), decode, control_json, limit=options.max_decompressed)
+    rendering, decoder = rows_rendering(path, context)
     names = fields_of(options, several_files=context.several_files)
     if options.output == "table":
         rows = TableRows(context.table(names), names)
         output = new_output(rows.take)
         summary = read_log(path, context, rendering, output=output)
         output.flush()
-        if rows.left_out:
-            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
-            context.found.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
+        note_left_out(rows, path, context)
         if context.is_following:
             rows.table.print_rows()
     else:
@@ -60,6 +57,23 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     if summary.damages:
         context.found.summaries += summary_lines(path, summary)
     note_failures(path, decoder, context)
+
+
+def rows_rendering(path: str, context: "DumpContext") -> tuple[Rendering, "RecordDecoder | None"]:
+    """How a log's rows are rendered, and by which decoder."""
+    options = context.options
+    decoder = record_decoder(options.decoding, path)
+    decode: Decode | None = decoder
+    if decoder is None and (options.key_decoder_class or options.value_decoder_class):
+        decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
+    return Rendering(_program(path, context), decode, control_json, limit=options.max_decompressed), decoder
+
+
+def note_left_out(rows: "TableRows", path: str, context: "DumpContext") -> None:
+    """Notes how many records a table has no room for."""
+    if rows.left_out:
+        longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
+        context.found.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
 
 
 def _program(path: str, context: "DumpContext") -> Program:

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.dump.log import LogSummary, Rendering, dump_log
+from kseg.dump.log import LogSummary, Rendering, Steps, finished, log_steps
 from kseg.dump.part import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
@@ -41,16 +41,25 @@ def read_log(
         on_damage: as in `dump_log`.
         finish: is given the log, while it is open, with its summary.
     """
-    output = output or context.output
+    return finished(read_steps(path, context, rendering, output or context.output, on_damage, finish))
+
+
+def read_steps(
+    path: str,
+    context: "DumpContext",
+    rendering: Rendering,
+    output: "Output",
+    on_damage: Callable[[Damage], None] | None = None,
+    finish: Callable[[LogFile, LogSummary], None] | None = None,
+) -> Steps:
+    """The same, step by step."""
     rendering = rendering._replace(redaction=context.options.redaction)
-    with LogFile(path, context.options.max_bytes) as log_file:
+    with LogFile(path, context.options.max_bytes, buffer_size=context.buffer_size) as log_file:
         if context.part is None:
             source = None
         else:
             rendering, source = _narrowed(log_file, context.part, rendering)
-        summary = dump_log(
-            log_file, rendering, output, source=source, on_damage=on_damage, on_progress=context.show_progress
-        )
+        summary = yield from log_steps(log_file, rendering, output, source, on_damage, context.show_progress)
         if not rendering.is_deep:
             context.unread_batches += summary.batches
         if context.part is not None and rendering.is_deep:
@@ -134,7 +143,8 @@ def _rows_from(run: Run, first: int) -> Run:
     return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
-def _directory(path: str) -> str:
+def directory_of(path: str) -> str:
+    """The directory of a file, in one spelling."""
     return os.path.normpath(os.path.dirname(path))  # noqa: PTH120  `a.log` and `./b.log` are neighbours
 
 
@@ -156,7 +166,7 @@ def dump_selection(
     selection = context.options.selection
     left = selection.limit
     parts: list[Part] = []
-    for directory, names in groupby(paths, _directory):
+    for directory, names in groupby(paths, directory_of):
         files = list(names)
         logs = [path for path in files if parse_file_name(path).kind in LOG_KINDS]
         for path in files:
@@ -165,7 +175,7 @@ def dump_selection(
         if not logs or left == 0:
             continue
         try:
-            part = Part(Selector(selection, Path(directory), _notes_to(context)), left=left)
+            part = Part(Selector(selection, Path(directory), notes_to(context)), left=left)
         except OpenError:
             for path in logs:
                 dump_one(path, context)  # which says what is wrong
@@ -177,7 +187,9 @@ def dump_selection(
     return parts
 
 
-def _notes_to(context: "DumpContext") -> Callable[[str], None]:
+def notes_to(context: "DumpContext") -> Callable[[str], None]:
+    """What takes a line for stderr, to be told after all that is printed."""
+
     def say(line: str) -> None:
         context.found.summaries.append(f"kseg: {line}")
 
@@ -189,21 +201,21 @@ def _dump_part(
 ) -> None:
     """Prints the logs of one directory."""
     if part.selector.selection.tail is not None:
-        tail = _tail(logs, part.selector.selection.tail, part.selector, context)
+        tail = find_logs_tail(logs, part.selector.selection.tail, part.selector, context)
         logs, part.start, part.skip = logs[tail.number :], tail.start, tail.skip
     context.part = part
     try:
         for path in logs:
             if part.left == 0:
                 break
-            if _may_hold(path, part.selector):
+            if may_hold(path, part.selector):
                 dump_one(path, context)
             part.start = None
     finally:
         context.part = None
 
 
-def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
+def find_logs_tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
     """Where the last records begin; the last batches where only these are printed."""
     from kseg.log.select.record_picker import count_selected
     from kseg.log.select.tail import find_tail
@@ -221,7 +233,8 @@ def _tail(logs: list[str], count: int, selector: "Selector", context: "DumpConte
     return find_tail([Path(path) for path in logs], count, selector, open_log, counted)
 
 
-def _may_hold(path: str, selector: "Selector") -> bool:
+def may_hold(path: str, selector: "Selector") -> bool:
+    """Whether a log may have anything that is selected; True if that can't be found out."""
     try:
         return selector.may_hold(Path(path))
     except KsegError:

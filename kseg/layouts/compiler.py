@@ -35,12 +35,12 @@ def compile_raw(text: str) -> Template:
 
 def raw_program(program: Program) -> Program:
     """The program, changed to show texts unchanged."""
-    return _mapped(program, lambda template: template._replace(is_raw=True))
+    return mapped_program(program, lambda template: template._replace(is_raw=True))
 
 
 def zoned_program(program: Program, zone: Zone) -> Program:
     """The program, changed to show times in a zone."""
-    return _mapped(program, lambda template: template._replace(zone=zone)) if zone else program
+    return mapped_program(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
 def _compiled(text: str, fields: Mapping[str, LineField]) -> Template:
@@ -72,10 +72,10 @@ def fill(template: Template, marker: str, text: str) -> Template:
 
 def fill_program(program: Program, marker: str, text: str) -> Program:
     """The program with its templates filled."""
-    return _mapped(program, lambda template: fill(template, marker, text))
+    return mapped_program(program, lambda template: fill(template, marker, text))
 
 
-def _mapped(program: Program, change: Callable[[Template], Template]) -> Program:
+def mapped_program(program: Program, change: Callable[[Template], Template]) -> Program:
     """The program with each of its templates changed."""
     batch, record = ([each and change(each) for each in templates] for templates in (program.batch, program.record))
     control = None if program.control is None else tuple(map(change, program.control))

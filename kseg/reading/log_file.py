@@ -71,17 +71,26 @@ class LogFile:
     size: bytes at opening, a `limit` reduces it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], limit: int | None = None, *, keep_cache: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        limit: int | None = None,
+        *,
+        keep_cache: bool = True,
+        buffer_size: int = BUFFER_SIZE,
+    ) -> None:
         """Opens the file.
 
         Args:
             path: the log file, whatever its name.
             limit: read only batches that lie wholly in the first `limit` bytes.
             keep_cache: leave what is read in the page cache; else the cache is left as it was.
+            buffer_size: bytes that are read at once, unless a batch is larger; RING_SIZE buffers are kept.
 
         Raises:
             OpenError: if the file can't be opened.
         """
+        self._buffer_size = buffer_size
         self._take(path, *open_regular(path), limit, keep_cache=keep_cache)
 
     @classmethod
@@ -99,6 +108,7 @@ class LogFile:
             if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
                 raise
             unreadable = cls.__new__(cls)
+            unreadable._buffer_size = BUFFER_SIZE
             unreadable._take(path, -1, size, limit, keep_cache=True, failure=error.message)
             return unreadable
 
@@ -235,7 +245,7 @@ class LogFile:
         while position + at < self.size:
             if at >= len(buffer):
                 position, at = position + at, 0
-                buffer = self._fill(position, min(BUFFER_SIZE, self.size - position), spaces)
+                buffer = self._fill(position, min(self._buffer_size, self.size - position), spaces)
                 if len(buffer) == 0:
                     yield self._cut(position)
                     return
@@ -276,7 +286,7 @@ class LogFile:
         if stop != Stop.END or len(here) >= left:
             return 0
         if not is_whole:
-            return min(BUFFER_SIZE, left)
+            return min(self._buffer_size, left)
         claimed = claimed_size(here)
         if claimed is None or not len(here) < claimed <= left:
             return 0
@@ -323,7 +333,7 @@ class LogFile:
         return Damage(DamageKind.TORN_TAIL, position, self.size - position, "the file was cut while it was read")
 
     def _spaces(self) -> Iterator[bytearray]:
-        return _in_turn(lambda: bytearray(min(BUFFER_SIZE, self.size)))
+        return _in_turn(lambda: bytearray(min(self._buffer_size, self.size)))
 
     def _tables(self) -> Iterator[Rows]:
         return _in_turn(lambda: new_rows(min(ROWS_CAPACITY, self.size // HEADER_WINDOW + 1)))
@@ -331,7 +341,7 @@ class LogFile:
     def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
         """Bytes of the file, in the next space of the ring if they fit into one: a space isn't taken for nothing."""
         try:
-            buffer = bytearray(size) if spaces is None or size > BUFFER_SIZE else next(spaces)
+            buffer = bytearray(size) if spaces is None or size > self._buffer_size else next(spaces)
         except MemoryError as error:
             raise OpenError(f"there's no memory for {size} bytes", self.path, position) from error
         filled = self._blocks.read_into(position, memoryview(buffer)[:size])

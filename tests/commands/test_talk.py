@@ -37,7 +37,7 @@ def test_verbose_says_what_the_run_took_and_changes_nothing_else(line: str) -> N
 
 @pytest.mark.parametrize(
     "line",
-    [f"dump {LOG}", f"verify {DAMAGED}", "protocol protocol/4.3.1/clients.pcap", f"doctor {DAMAGED}", f"ls {WHOLE}"],
+    [f"dump {LOG}", f"verify {DAMAGED}", "protocol protocol/4.3.1/clients.pcap", f"ls {WHOLE}"],
 )
 def test_quiet_json_has_no_summary(line: str) -> None:
     loud, quiet = kseg(f"{line} -o json"), kseg(f"{line} -o json -q")

@@ -123,7 +123,10 @@ def _local_zone() -> tzinfo:
         with _LOCAL_ZONE.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (KeyError, ValueError, OSError):
-        local = datetime.now(UTC).astimezone().tzinfo
+        try:
+            local = datetime.now(UTC).astimezone().tzinfo
+        except ValueError:
+            return UTC  # TZ has a distance from UTC of a day or more
         assert local is not None
         return local
 

@@ -145,6 +145,8 @@ WRITERS = [
     "verify --explain all",
     "completion bash",
     "dump --help",
+    "help",
+    "help dump",
     "--help",
     "--version",
 ]

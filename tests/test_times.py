@@ -152,6 +152,13 @@ def test_the_local_zone_has_its_summer_time(seasons: Path, monkeypatch: pytest.M
     assert ran.stdout == b"2026-01-02T00:30:00.000+01:00\n2026-07-02T01:30:00.000+02:00\n"
 
 
+@pytest.mark.parametrize("zone", ["XYZ+99:99", "XYZ-24", "Nowhere/Town", ":/etc/passwd", "", "../x"])
+def test_a_local_zone_that_means_nothing_is_utc(zone: str, seasons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    ran = run.bounded(["dump", "t-0", "--template", "{time}", "--tz", "local"], seasons)
+    assert (ran.status, ran.stdout) == (0, b"2026-01-01T23:30:00.000Z\n2026-07-01T23:30:00.000Z\n")
+
+
 def test_what_was_printed_can_be_asked_for(seasons: Path) -> None:
     asked = ["--from-time", "2026-07-02 01:30", "--to-time", "2026-07-02 01:31", "--tz", "Europe/Berlin"]
     assert run.kseg(["dump", "t-0", *asked, "--template", "{offset}"], seasons).stdout == b"1\n"

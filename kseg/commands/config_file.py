@@ -9,6 +9,8 @@ import click
 from kseg.errors import UsageError
 
 VARIABLE = "KSEG_CONFIG"
+LARGEST_FILE = 1 << 20
+"""Bytes; a file of defaults has a few lines, and what has more is none."""
 Defaults = dict[str, Any]
 
 
@@ -22,7 +24,13 @@ class ConfigFile:
         self._path = path
         self._commands = commands
         try:
-            self._content = tomllib.loads(path.read_text(encoding="utf-8"))
+            with path.open("rb") as file:
+                content = file.read(LARGEST_FILE + 1)
+            if len(content) > LARGEST_FILE:
+                raise UsageError(f"{VARIABLE}: has more than {LARGEST_FILE} bytes", path)
+            self._content = tomllib.loads(content.decode())
+        except RecursionError as error:
+            raise UsageError(f"{VARIABLE}: its values are nested too deeply", path) from error
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise UsageError(f"{VARIABLE}: {reason}", path) from error

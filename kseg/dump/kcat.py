@@ -16,7 +16,7 @@ from kseg.errors import OpenError
 from kseg.formats.names import parse_partition_directory
 from kseg.layouts.record_rows import fields_program
 from kseg.output.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
-from kseg.times import iso_time
+from kseg.times import time_text
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -57,7 +57,7 @@ def note_sent(script: KcatScript, context: "DumpContext") -> None:
         found.summaries.append(f"kseg: {script.refused} records are not sent, {script.sent} are")
     if script.last_timestamp is not None:
         zone = context.options.zone
-        first, last = iso_time(script.first_timestamp, zone), iso_time(script.last_timestamp, zone)
+        first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)
         found.summaries.append(
             f"kseg: kcat can't send times: {script.sent} records, written from {first} to {last}, get that of sending"
         )

@@ -45,9 +45,9 @@ def let_contents_through() -> None:
 
 
 def flush_stdout() -> None:
-    """Empties Python's own buffer. Raises as `write_stdout` does."""
+    """Empties Python's own buffers, of text and of bytes. Raises as `write_stdout` does."""
     try:
-        sys.stdout.buffer.flush()
+        sys.stdout.flush()
     except OSError as error:
         raise output_failure(error) from error
 

@@ -88,7 +88,16 @@ def test_a_wrong_value_is_refused_as_on_the_command_line(config: Path) -> None:
     assert b"'xml' is not one of 'text'" in ran.stderr
 
 
-@pytest.mark.parametrize(("content", "said"), [("[dump\n", "line 1"), (None, "No such file or directory")])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[dump\n", "line 1"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("#" * 2_000_000, "more than 1048576 bytes"),
+        (None, "No such file or directory"),
+    ],
+    ids=["cut", "deep", "large", "missing"],
+)
 def test_a_file_that_cant_be_read_is_an_error(content: str | None, said: str, config: Path) -> None:
     if content is None:
         config.unlink()

@@ -196,6 +196,14 @@ def test_times_are_said_to_be_lost(tmp_path: Path) -> None:
     )
 
 
+def test_times_beyond_the_calendar_are_said_to_be_lost(tmp_path: Path) -> None:
+    ran = dump(write(tmp_path, [NewRecord(b"k", b"v", 2**63 - 1)] * 2))
+    assert ran.stderr == (
+        b"kseg: kcat can't send times: 2 records, written from 9223372036854775807 to"
+        b" 9223372036854775807, get that of sending\n"
+    )
+
+
 def test_damaged_batches_are_not_sent(tmp_path: Path) -> None:
     directory = write(tmp_path, [NewRecord(b"k", b"v")])
     log = directory / f"{0:020}.log"

@@ -41,7 +41,7 @@ class CheckUpInWork:
     """Takes partitions as they are examined; at any time gives what is known so far."""
 
     def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
-        """Looks at log directories and their disks. `is_quick` is only told on; `zone`: of times in sentences."""
+        """Looks at log directories and their disks. `is_quick`: of the examination; `zone`: of times in sentences."""
         self._zone = zone
         self._is_quick = is_quick
         self._judge = FindingsJudge(plan)
@@ -165,13 +165,13 @@ class CheckUpInWork:
             if row.retention is None or not row.retention.is_deletion:
                 continue
             use.due += row.size
-            is_told = found.has_own_time or row.retention is not Retention.DELETE_TIME
+            is_known = found.has_own_time or row.retention is not Retention.DELETE_TIME
             home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
-            self._due.setdefault((home, is_told), _Due()).add(listing.topic, row.size)
+            self._due.setdefault((home, is_known), _Due()).add(listing.topic, row.size)
 
     def _due_troubles(self) -> Iterator[Trouble]:
-        for (home, is_told), due in self._due.items():
-            yield Trouble("retention-due", home, due.sentence(is_told=is_told), size=due.size)
+        for (home, is_known), due in self._due.items():
+            yield Trouble("retention-due", home, due.sentence(is_known=is_known), size=due.size)
 
     def _take_newest(self, found: Examined) -> None:
         """A partition whose newest file was written later than this machine says that it is."""
@@ -199,11 +199,11 @@ class _Due:
         self.size += size
         self._segments[topic] += 1
 
-    def sentence(self, *, is_told: bool) -> str:
-        """How much, of how many topics, and by which rule."""
+    def sentence(self, *, is_known: bool) -> str:
+        """How much, of how many topics, and by which rule; is_known: not only Kafka's default retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
         what = f"{segments} of {topics}, {self.size} bytes,"
-        if is_told:
+        if is_known:
             return f"{what} are past their topics' retention or below the log start offset"
         return f"{what} are older than Kafka's default retention; no retention of their own is known here"
 

@@ -2,6 +2,8 @@
 
 from os import PathLike, fspath
 
+_QUOTED_LENGTH = 60
+
 
 class KsegError(Exception):
     """A call can't be done: wrong use, or a file that can't be opened.
@@ -70,3 +72,9 @@ class UnreadableError(OpenError):
 
 class ClosedPipeError(KsegError):
     """Whoever read standard output has gone: the command ends quietly, as `cat` does."""
+
+
+def quoted(value: object) -> str:
+    """A value for a one-line message, shortened if it is long."""
+    text = repr(value)
+    return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"

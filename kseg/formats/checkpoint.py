@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, quoted
 
 CHECKPOINT_VERSION = 0
-_QUOTED_LENGTH = 80
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -164,7 +163,7 @@ def _fields(line: str, names: str, number: int) -> list[str]:
     # White space at the end is ignored; at the beginning it makes an empty field, as in Java's split.
     fields = _WHITE_SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(fields) != len(names.split()) or not fields[0]:
-        raise KsegError(f"line {number}: {_quoted(line)} is not `{names}`")
+        raise KsegError(f"line {number}: {quoted(line)} is not `{names}`")
     return fields
 
 
@@ -185,14 +184,14 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):
-        raise KsegError(f"line 2: {_quoted(topic_id)} isn't a topic id of 22 base64url characters")
+        raise KsegError(f"line 2: {quoted(topic_id)} isn't a topic id of 22 base64url characters")
     return PartitionMetadata(_integer(version, _INT32, 1), topic_id)
 
 
 def _named_value(line: str, name: str, number: int) -> str:
     match = re.fullmatch(rf"{name}:[ \t]+(\S+)", line)
     if match is None:
-        raise KsegError(f"line {number}: {_quoted(line)} is not `{name}: …`")
+        raise KsegError(f"line {number}: {quoted(line)} is not `{name}: …`")
     return match[1]
 
 
@@ -249,7 +248,7 @@ _QUORUM_STATE_MEMBERS: dict[int, tuple[tuple[str, str, type | tuple[type, ...]],
 
 def _voter_id(voter: object) -> int:
     if not isinstance(voter, dict):
-        raise KsegError(f"line 1: {_quoted(voter)} in currentVoters isn't an object")
+        raise KsegError(f"line 1: {quoted(voter)} in currentVoters isn't an object")
     voter_id: int = _member(voter, "voterId", int)
     return voter_id
 
@@ -290,7 +289,7 @@ def _member(fields: dict[str, Any], name: str, kind: type | tuple[type, ...]) ->
         raise KsegError(f"line 1: {name} is missing")
     value = fields[name]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise KsegError(f"line 1: {name} is {_quoted(value)}")
+        raise KsegError(f"line 1: {name} is {quoted(value)}")
     return _joined_surrogates(value) if isinstance(value, str) else value
 
 
@@ -341,7 +340,7 @@ _SPECIAL = {char: "\\" + letter for letter, char in _ESCAPED.items()} | {char: "
 def _property(line: str, number: int) -> tuple[str, str]:
     match = _PROPERTY.fullmatch(line)
     if match is None:
-        raise KsegError(f"line {number}: {_quoted(line)} isn't a property")
+        raise KsegError(f"line {number}: {quoted(line)} isn't a property")
     return _unescape(match[1], number), _unescape(match[2], number)
 
 
@@ -391,15 +390,9 @@ def _text(content: bytes) -> str:
         raise KsegError(f"line {line}: not UTF-8", position=error.start) from error
 
 
-def _quoted(value: object) -> str:
-    """A value for a one-line message, shortened if it is long."""
-    text = repr(value)
-    return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"
-
-
 def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
     """The number as Java's parseInt or parseLong reads it."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not bounds[0] <= number <= bounds[1]:
-        raise KsegError(f"line {line}: {_quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
+        raise KsegError(f"line {line}: {quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
     return number

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
+from kseg.errors import quoted
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.reading.header import NEW_HEADER
@@ -24,7 +25,6 @@ from kseg.writer.source_items import (
     decode_base64,
     integer,
     integer_or,
-    quoted,
     text_as_bytes,
 )
 

@@ -4,13 +4,12 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, quoted
 from kseg.formats.codes import ControlType
 from kseg.reading.header import BatchHeader
 from kseg.writer.record_encoding import HeaderPair
 
 INT8, INT16, INT32, INT64 = (range(-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64))
-_QUOTED_LENGTH = 60
 
 
 class SourceError(KsegError):
@@ -98,9 +97,3 @@ def decode_base64(text: str, name: str, line: int) -> bytes:
         return b64decode(text, validate=True)
     except ValueError as error:
         raise SourceError(line, f"{name} is {quoted(text)}, not base64") from error
-
-
-def quoted(value: object) -> str:
-    """A value for a one-line message, shortened if it is long."""
-    text = repr(value)
-    return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kseg.writer.source_items import INT64, SourceError, SourceRecord, decode_base64, quoted, text_as_bytes
+from kseg.errors import quoted
+from kseg.writer.source_items import INT64, SourceError, SourceRecord, decode_base64, text_as_bytes
 
 if TYPE_CHECKING:
     from kseg.writer.record_encoding import HeaderPair

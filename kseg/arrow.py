@@ -23,7 +23,7 @@ from kseg.log.select.selected_records import meeting, message_damage
 from kseg.reading.batch import OnDamage
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
-from kseg.reading.segment import batch_of, damages_of
+from kseg.reading.scan import batch_of, damages_of
 
 MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""

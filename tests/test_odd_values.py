@@ -72,6 +72,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "dump": ("t-0",),
     "ls": ("t-0",),
     "lookup": ("t-0", "--offset", "0"),
+    "doctor": ("t-0",),
     "verify": ("t-0",),
     "salvage": ("t-0", "--to", "out"),
     "get": ("t-0", "--offset", "0"),
@@ -89,6 +90,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "export": ("t-0", "out", "--dry-run"),
     "spark-export": ("t-0", "out", "--dry-run"),
     "completion": ("bash",),
+    "help": ("dump",),
 }
 """Arguments with which each command does something small."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from kseg.api.asked import asked_selection
 from kseg.api.kseg_warning import warn
-from kseg.api.logs import Logs
+from kseg.api.opened_logs import Logs
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.selection import Selection, SelectionOptions, Time

@@ -6,14 +6,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from kseg.api.kseg_warning import warn
-from kseg.api.logs import Logs
+from kseg.api.opened_logs import Logs
 from kseg.api.short_table import ShortTable
 from kseg.log.select.record_picker import SelectedLog, selected_logs
 from kseg.log.select.selector import Selector
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import scan_log
+from kseg.reading.scan import scan_log
 from kseg.selection import Selection
 
 

@@ -27,9 +27,9 @@ from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
 from kseg.views.doctor.check_up import CheckUpInWork
+from kseg.views.doctor.doctor_report import DoctorReport
 from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
 from kseg.views.doctor.kinds import KINDS
-from kseg.views.doctor.report import DoctorReport
 
 
 @click.command()

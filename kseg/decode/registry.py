@@ -15,7 +15,7 @@ from kseg.decode.topic import topic_partitions
 from kseg.decode.wire import SchemaId
 from kseg.errors import UsageError
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import intact_records
+from kseg.reading.scan import intact_records
 
 TOPIC = "_schemas"
 DEFAULT_CONTEXT = ""

@@ -56,7 +56,7 @@ def dump_merged(paths: Sequence[str], context: "DumpContext", refuse: Callable[[
         count = f"{len(directories)} partitions are more than the {MOST_PARTITIONS} that can be merged at once"
         raise UsageError(f"--merge: {count}: choose some with --topic and --partition")
     mark = os.urandom(_RANDOM_BYTES).hex().encode()
-    streams = [_Stream(directory, logs, context, mark, refuse) for directory, logs in directories.items()]
+    streams = [_MergedStream(directory, logs, context, mark, refuse) for directory, logs in directories.items()]
     names = fields_of(context.options, several_files=context.several_files)
     if context.options.output == "table":
         rows = TableRows(context.table(names), names)
@@ -68,7 +68,7 @@ def dump_merged(paths: Sequence[str], context: "DumpContext", refuse: Callable[[
         _print(streams, context.options.selection.limit, context.output.write)
 
 
-class _Stream:
+class _MergedStream:
     """The selected records of a directory's logs as they are printed, some at a time.
 
     times: by which they are merged, none less than the one before. texts: the records'. is_over: no more follow.
@@ -179,7 +179,7 @@ def _is_text(context: "DumpContext") -> bool:
     return options.output == "text" and options.template is None and not options.fields
 
 
-def _print(streams: list[_Stream], limit: int | None, write: Callable[[bytes], object]) -> None:
+def _print(streams: list[_MergedStream], limit: int | None, write: Callable[[bytes], object]) -> None:
     """Prints records by their times, of equal ones those of an earlier stream first."""
     while limit != 0:
         for stream in streams:
@@ -194,7 +194,7 @@ def _print(streams: list[_Stream], limit: int | None, write: Callable[[bytes], o
         stream.stop()
 
 
-def _first_texts(streams: Sequence[_Stream]) -> list[bytes]:
+def _first_texts(streams: Sequence[_MergedStream]) -> list[bytes]:
     """Takes out all records before which no other one can come from any stream, in order; one stream is empty then."""
     ends = [(stream.times[-1], number) for number, stream in enumerate(streams) if not stream.is_over]
     times: list[int] = []

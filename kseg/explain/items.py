@@ -24,7 +24,7 @@ from kseg.index.producer_snapshot import LARGEST_READ
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import scan_log
+from kseg.reading.scan import scan_log
 from kseg.system.regular_file import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20

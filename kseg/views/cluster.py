@@ -31,7 +31,7 @@ class SupportedFeature(NamedTuple):
     maximum: int
 
 
-class Partition(NamedTuple):
+class ClusterPartition(NamedTuple):
     """A partition: node ids of its replicas. `leader` -1 for none. `elr`: eligible leader replicas (KIP-966).
 
     `directories`: ids of the directories that hold the replicas, in their order; empty before 3.7.
@@ -59,7 +59,7 @@ class Topic(NamedTuple):
 
     name: str
     topic_id: str
-    partitions: tuple[Partition, ...]
+    partitions: tuple[ClusterPartition, ...]
 
 
 class Broker(NamedTuple):
@@ -131,7 +131,7 @@ class ClusterMetadata:
     log_dirs: tuple[Path, ...] = field(default=(), compare=False)
 
     @property
-    def partitions(self) -> tuple[Partition, ...]:
+    def partitions(self) -> tuple[ClusterPartition, ...]:
         """All partitions, by topic and number."""
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 

@@ -19,7 +19,7 @@ from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.reading.batch import Batch
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import scan_log
+from kseg.reading.scan import scan_log
 from kseg.times import parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import MetadataReplay

@@ -10,11 +10,11 @@ from kseg.output.table import TableColumn
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,
+    ClusterPartition,
     Config,
     Controller,
     Endpoint,
     Feature,
-    Partition,
     SupportedFeature,
     Topic,
 )
@@ -55,7 +55,7 @@ def _broker_state(broker: Broker) -> str:
 class PartitionRow(NamedTuple):
     """A partition, and where its replicas lie."""
 
-    partition: Partition
+    partition: ClusterPartition
     places: tuple[ReplicaPlace, ...]
 
 

@@ -12,11 +12,11 @@ from kseg.log.partition.partition_log import METADATA_TOPIC
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,
+    ClusterPartition,
     Config,
     Controller,
     Endpoint,
     Feature,
-    Partition,
     SupportedFeature,
     Topic,
 )
@@ -43,7 +43,7 @@ class MetadataReplay:
         self.controllers: dict[int, Controller] = {}
         self.names: dict[str, str] = {}
         """Topic ids to topics."""
-        self.partitions: dict[str, dict[int, Partition]] = {}
+        self.partitions: dict[str, dict[int, ClusterPartition]] = {}
         """Topic ids to partitions by number."""
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self._transaction: list[Framed] | None = None
@@ -205,7 +205,7 @@ def _add_partition(replay: MetadataReplay, fields: Fields) -> bool:
     topic_id, number = fields["topicId"], fields["partitionId"]
     if topic_id not in replay.names:
         return False
-    replay.partitions[topic_id][number] = Partition(
+    replay.partitions[topic_id][number] = ClusterPartition(
         topic=replay.names[topic_id],
         topic_id=topic_id,
         partition=number,

@@ -10,7 +10,7 @@ from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Batch, OnDamage
 from kseg.reading.damage import Damage
-from kseg.reading.segment import scan_log
+from kseg.reading.scan import scan_log
 
 
 class Unreadable(NamedTuple):

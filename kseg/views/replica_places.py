@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.names import parse_partition_directory
 from kseg.log.partition.log_dir import LogDir
-from kseg.views.cluster import Partition
+from kseg.views.cluster import ClusterPartition
 
 UNKNOWN_DIRECTORIES = {
     "AAAAAAAAAAAAAAAAAAAAAA": "",
@@ -50,7 +50,7 @@ class ReplicaPlaces:
         self._disks = list(_disks(log_dirs))
         self._are_of_now = are_of_now
 
-    def of(self, partition: Partition) -> tuple[ReplicaPlace, ...]:
+    def of(self, partition: ClusterPartition) -> tuple[ReplicaPlace, ...]:
         """The places of a partition's replicas, in the order of these."""
         ids = partition.directories
         if len(ids) != len(partition.replicas):

@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import shutil
+import struct
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -191,7 +192,7 @@ def test_what_no_selection_can_be_is_refused(options: dict[str, Any], reason: st
 def test_an_index_that_is_not_believed_is_a_warning(tmp_path: Path) -> None:
     directory = tmp_path / "test-1-0"
     shutil.copytree(SAMPLE, directory)
-    (directory / "00000000000000203000.index").write_bytes(bytes(range(64)))
+    (directory / "00000000000000203000.index").write_bytes(struct.pack(">ii", 900, 12345))
     with pytest.warns(kseg.KsegWarning, match="203000.index"):
         found = [record.offset for record in kseg.open(directory).records(from_offset=204000, limit=2)]
     assert found == [204000, 204001]

@@ -59,7 +59,7 @@ def test_ls_sums_up_what_is_selected_of_each_segment(chosen: Chosen) -> None:
     by_segment: dict[int, list[Object]] = {}
     for record in in_segments(chosen):
         by_segment.setdefault(int(Path(record["file"]).stem), []).append(record)
-    listed = objects(*LS, "-q", "--now", "0", chosen.partition, *chosen.arguments)
+    listed = objects(*LS, "--now", "0", chosen.partition, *chosen.arguments)
     found = {
         each["baseOffset"]: {name: value for name, value in each.items() if name.startswith("selected")}
         for each in listed
@@ -98,7 +98,7 @@ def test_tail_is_the_end_of_what_is_selected(chosen: Chosen, count: int) -> None
 
 
 def test_limit_of_ls_is_over_all_partitions() -> None:
-    listed = objects(*LS, "-q", "--now", "0", "logs/2.8.2", "--limit", "70")
+    listed = objects(*LS, "--now", "0", "logs/2.8.2", "--limit", "70")
     assert listed[-1]["selectedRecords"] == 70
 
 

@@ -26,7 +26,7 @@ from kseg.log.select.isolation import read_committed
 from kseg.reading.bodies import Slice
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Run
-from kseg.reading.segment import batch_of
+from kseg.reading.scan import batch_of
 from kseg.system.new_directory import copy_file
 from kseg.system.scratch import scratch_directory
 

@@ -17,7 +17,7 @@ from kseg.log.compact.slices import stretches
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Run
-from kseg.reading.segment import batch_of
+from kseg.reading.scan import batch_of
 from kseg.writer.rebuilt_batch import batch_of_rest, cleaned_batch, empty_batch
 
 _ANY_CODEC = 0

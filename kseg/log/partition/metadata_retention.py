@@ -11,7 +11,7 @@ from kseg.log.partition.partition_log import FoundFile, PartitionLog
 from kseg.log.partition.roll import RetainedSegment
 from kseg.reading.batch import Batch
 from kseg.reading.log_file import LogFile
-from kseg.reading.segment import scan_log
+from kseg.reading.scan import scan_log
 
 METADATA_RETENTION_BYTES = 100 << 20
 """`metadata.max.retention.bytes`."""

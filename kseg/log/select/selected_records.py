@@ -12,7 +12,7 @@ from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.batch import Batch, OnDamage, meet
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
-from kseg.reading.segment import batch_of, damages_of, record_lists
+from kseg.reading.scan import batch_of, damages_of, record_lists
 
 MAGIC_V2 = 2
 MeetDamage = Callable[[Damage], None]

@@ -116,7 +116,7 @@ class Logs(ABC):
         and with decoders decodedKey and decodedValue, which are null where nothing decodes. Raises as
         `decoded_records` does; damage is met while the reader is read.
         """
-        from kseg.api.tables import arrow_reader
+        from kseg.api.record_tables import arrow_reader
 
         check_on_damage(on_damage)
         logs = self._selected(asked_selection(selection, options, has_control=False))
@@ -126,7 +126,7 @@ class Logs(ABC):
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pd.DataFrame":
         """The same as a `pandas.DataFrame`, in memory as a whole."""
-        from kseg.api.tables import needed
+        from kseg.api.record_tables import needed
 
         needed("pandas", "pip install pandas")
         return self.to_arrow(selection, on_damage=on_damage, **options).read_pandas()
@@ -135,7 +135,7 @@ class Logs(ABC):
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pl.DataFrame":
         """The same as a `polars.DataFrame`, in memory as a whole."""
-        from kseg.api.tables import needed
+        from kseg.api.record_tables import needed
 
         polars = needed("polars", "pip install polars")
         table = self.to_arrow(selection, on_damage=on_damage, **options).read_all()

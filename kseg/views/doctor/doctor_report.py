@@ -5,7 +5,7 @@ from types import TracebackType
 
 from kseg.output.json_lines import write_json
 from kseg.output.styled_lines import StyledLine, write_styled_lines
-from kseg.views.doctor.objects import check_up_objects
+from kseg.views.doctor.check_up_objects import check_up_objects
 from kseg.views.doctor.page import page, serious_lines
 from kseg.views.doctor.trouble import CheckUp
 

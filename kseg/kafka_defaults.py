@@ -1,5 +1,7 @@
 """What Kafka's settings are unless a cluster has them otherwise."""
 
+BOOTSTRAP_SERVER = "localhost:9092"
+"""Where a broker listens on its own machine: `listeners`."""
 SEGMENT_BYTES = 1 << 30
 """`log.segment.bytes` / `segment.bytes`."""
 SEGMENT_MS = 604_800_000

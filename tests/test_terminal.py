@@ -132,6 +132,14 @@ def test_no_color_keeps_colours_away(old: Path) -> None:
     assert COLOR.search(in_terminal(old, *LISTING, "--color", NO_COLOR="1"))  # what is asked for now comes first
 
 
+@pytest.mark.parametrize("command", ["doctor", "verify"])
+def test_findings_have_no_colours_on_a_terminal_that_knows_none(command: str) -> None:
+    damaged = "damaged/210-wiped-batch"
+    assert COLOR.search(in_terminal(golden.ROOT, command, damaged))
+    assert not COLOR.search(in_terminal(golden.ROOT, command, damaged, TERM="dumb"))
+    assert COLOR.search(in_terminal(golden.ROOT, command, damaged, "--color", TERM="dumb"))
+
+
 def test_no_color_holds_for_explain(old: Path) -> None:
     (log, *_) = sorted((old / "roll-time-0").glob("*.log"))
     assert COLOR.search(in_terminal(old, "explain", str(log), "--batch", "0"))

@@ -110,12 +110,12 @@ class Directories(Logs):
         return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
 
     def _transaction_rows(self, now: Time | None, *, only_open: bool) -> "TransactionRows":
-        from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
+        from kseg.kafka_defaults import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
         from kseg.views.transaction_rows import TransactionRows
 
         now_ms = None if now is None else milliseconds_of(now)
         found = self._partition_logs()
-        return TransactionRows(found, now_ms, MAXIMUM_TRANSACTION_MS, "localhost:9092", only_open=only_open)
+        return TransactionRows(found, now_ms, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=only_open)
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
         """What was found; at the end warns of what wasn't."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from kseg.api.short_table import SHOWN_ROWS, ShortTable
 from kseg.errors import KsegError
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.finding_kinds import Severity
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver, plan_verification
 from kseg.selection import Selection
@@ -47,13 +46,10 @@ class Verification:
             ("severity", "id", "file", "position", "what"),
             [
                 (str(each.severity), each.id, str(each.file), each.position, each.sentence)
-                for each in sorted(self.findings, key=lambda each: _ORDER[each.severity])[:SHOWN_ROWS]
+                for each in sorted(self.findings, key=lambda each: each.severity.rank)[:SHOWN_ROWS]
             ],
             len(self.findings),
         )
-
-
-_ORDER = {severity: place for place, severity in enumerate(Severity)}
 
 
 def verification(

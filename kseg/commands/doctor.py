@@ -20,7 +20,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.findings import passed_over_line
+from kseg.output.findings import passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
@@ -28,7 +28,8 @@ from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
 from kseg.views.doctor.check_up import CheckUpInWork
 from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
-from kseg.views.doctor.page import DoctorReport, write_kinds
+from kseg.views.doctor.kinds import KINDS
+from kseg.views.doctor.report import DoctorReport
 
 
 @click.command()
@@ -86,7 +87,7 @@ def doctor(
     Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings.
     """
     if explain is not None:
-        write_kinds(explain)
+        write_explanation(explain, KINDS)
         return
     processes = processes_beside_others(processes, gentle=gentle)
     refuse, note, place = Refusals(), note_unless(quiet=quiet), parse_zone(zone)

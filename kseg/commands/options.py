@@ -9,6 +9,7 @@ import click
 
 from kseg.archive.paths import matching_paths
 from kseg.commands.parameters import int_number
+from kseg.kafka_defaults import BOOTSTRAP_SERVER
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction
@@ -170,6 +171,11 @@ def cluster_metadata_option(command: Command) -> Command:
         help="__cluster_metadata-0 or a log directory that has it, for the topic's id if the partition has lost it.  "
         "By default the one next to the partition.",
     )(command)
+
+
+def bootstrap_server_option(meaning: str) -> Callable[[Command], Command]:
+    """`--bootstrap-server`: what stands for the cluster in command lines of Kafka's tools, which kseg only prints."""
+    return click.option("--bootstrap-server", metavar="HOST:PORT", default=BOOTSTRAP_SERVER, help=meaning)
 
 
 def zone_option(command: Command) -> Command:

@@ -7,6 +7,7 @@ import click
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    bootstrap_server_option,
     new_directory_option,
     now_option,
     output_option,
@@ -39,7 +40,7 @@ from kseg.views.topic_retention import TopicRetention
 @zone_option
 @output_option("text", "json", "timeline")
 @click.option("--free", type=Size(), help="Which topics' retention to lower, and to what, to free so much in all.")
-@click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines of --free.")
+@bootstrap_server_option("For the lines of --free.")
 @quiet_option
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")

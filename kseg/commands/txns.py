@@ -6,6 +6,7 @@ import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    bootstrap_server_option,
     color_option,
     csv_safe_option,
     output_option,
@@ -38,7 +39,7 @@ from kseg.views.transaction_rows import TransactionRows
 )
 @zone_option
 @setting_options("transaction.max.timeout.ms")
-@click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For the lines that abort.")
+@bootstrap_server_option("For the lines that abort.")
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
 @raw_option

@@ -48,12 +48,12 @@ def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
         if reader.is_useless:
             files.abandon()
     return Result(
-        order.topic,
-        order.partition,
-        order.replica,
-        order.offsets,
-        tuple(reader.sources),
-        reader.tally,
-        tuple(files.files),
-        round(time.monotonic() - start, 3),
+        topic=order.topic,
+        partition=order.partition,
+        replica=order.replica,
+        wanted=order.offsets,
+        sources=tuple(reader.sources),
+        tally=reader.tally,
+        files=tuple(files.files),
+        seconds=round(time.monotonic() - start, 3),
     )

@@ -9,6 +9,7 @@ from kseg.kafka_defaults import UNLIMITED
 from kseg.log.partition.listing import ListingSettings, list_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetainedSegment, RetentionSettings, retention_of
+from kseg.log.partition.segment_listing import retained_segments
 
 _ROUND_MS = (86_400_000, 3_600_000, 60_000, 1000, 1)
 """Ages are whole days, hours, minutes or seconds, if no more goes thereby."""
@@ -122,25 +123,19 @@ def freeable_partition(
 ) -> FreeablePartition:
     """A partition as `plan_freeing` needs it; segments that can't be read are left out."""
     listing = list_partition(partition, ListingSettings(settings))
-    modified = {each.base_offset: each.log.modified_ms for each in partition.segments if each.log is not None}
-    bases = [each.base_offset for each in listing.segments]
-    segments = tuple(
-        RetainedSegment(each.size, each.largest_timestamp if each.largest_timestamp >= 0 else modified[base], end)
-        for each, base, end in zip(listing.segments, bases, [*bases[1:], listing.log_end_offset], strict=False)
-    )
     return FreeablePartition(
-        listing.topic,
-        str(partition.path),
-        tuple(bases),
-        segments,
-        settings,
-        partition.log_start_offset(),
-        partition.checkpoints().high_watermark,
-        sum(each.size for each in listing.segments_to_delete),
-        len(listing.segments_to_delete),
-        setting,
-        own_value,
-        is_known,
+        topic=listing.topic,
+        directory=str(partition.path),
+        base_offsets=tuple(each.base_offset for each in listing.segments),
+        segments=tuple(retained_segments(listing.segments, listing.log_end_offset)),
+        settings=settings,
+        log_start_offset=partition.log_start_offset(),
+        high_watermark=partition.checkpoints().high_watermark,
+        size_now=sum(each.size for each in listing.segments_to_delete),
+        segments_now=len(listing.segments_to_delete),
+        setting=setting,
+        own_value=own_value,
+        is_known=is_known,
     )
 
 
@@ -195,7 +190,16 @@ def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[Lower
             count = len(going) - sum(part.segments_now for part in parts)
             before = first.settings.retention_ms
             found.append(
-                LoweredTopic(topic, first.setting, before, age_ms, first.own_value, first.is_known, count, size)
+                LoweredTopic(
+                    topic=topic,
+                    setting=first.setting,
+                    before=before,
+                    after=age_ms,
+                    own_value=first.own_value,
+                    is_known=first.is_known,
+                    segments=count,
+                    size=size,
+                )
             )
     return sorted(found, key=lambda each: (-each.size, each.topic))
 

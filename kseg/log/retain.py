@@ -18,7 +18,6 @@ class Retained:
     """A segment, what retention does with it, and when (milliseconds) it expires by its age; None if never."""
 
     segment: SegmentListing
-    modified_ms: int
     expires_ms: int | None
 
     @property
@@ -34,15 +33,13 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     UnifiedLog.deleteOldSegments.
     """
     listing = list_partition(partition, ListingSettings(settings))
-    modified = {segment.base_offset: segment.log.modified_ms for segment in partition.segments if segment.log}
     retained, latest = [], 0
     for segment in listing.segments:
-        largest = segment.largest_timestamp if segment.largest_timestamp >= 0 else modified[segment.base_offset]
-        latest = max(latest, largest + settings.retention_ms + 1)
+        latest = max(latest, segment.age_timestamp + settings.retention_ms + 1)
         has_age = partition.topic != METADATA_TOPIC and segment.retention not in (None, Retention.COMPACTED)
         has_end = settings.retention_ms >= 0 and has_age and segment.size > 0
         expires = latest if has_end else None
-        retained.append(Retained(segment, modified[segment.base_offset], expires))
+        retained.append(Retained(segment, expires))
     return retained
 
 

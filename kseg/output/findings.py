@@ -1,38 +1,34 @@
 """Findings as lines of text, and as objects of `-o json`."""
 
-import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 
-from kseg.log.verify.finding_kinds import Severity, explained
+from kseg.log.verify.finding_kinds import FindingKind, Severity, explanation
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver
 from kseg.log.verify.verify import Verified
+from kseg.output.colors import takes_colors
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_line, write_stdout, write_styled
 
 SHOWN = 5
 """The most names of skipped files that are shown per directory."""
-
-
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "33", Severity.NOTE: "2"}
 """Parameters of a terminal's SGR sequence: bold red, yellow, faint."""
 
 
 def write_findings(findings: Iterable[Finding], *, color: bool | None) -> None:
     """Writes lines to standard output, the worst first. `color`: None lets the terminal and NO_COLOR decide."""
-    is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if color is None else color
-    for finding in sorted(findings, key=lambda finding: _ORDER[finding.severity]):
+    is_colored = takes_colors(sys.stdout, wanted=color)
+    for finding in sorted(findings, key=lambda finding: finding.severity.rank):
         if is_colored:
             write_styled(_styled_line(finding).encode() + b"\n")
         else:
             write_line(finding_line(finding))
-
-
-_ORDER = {severity: place for place, severity in enumerate(Severity)}
 
 
 def finding_line(finding: Finding) -> str:
@@ -71,9 +67,9 @@ def passed_over_line(passed_over: PassedOver) -> str:
     return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 
 
-def write_explanation(name: str) -> None:
-    """Writes what a finding means to standard output, or what `all` do. Raises UsageError if there is none."""
-    write_stdout(explained(name).encode())
+def write_explanation(name: str, kinds: Mapping[str, FindingKind]) -> None:
+    """Writes what one of some kinds means to standard output, or what `all` do. Raises UsageError if there is none."""
+    write_stdout(explanation(name, kinds).encode())
     flush_stdout()
 
 
@@ -131,11 +127,11 @@ class FindingsReport:
     def counts_line(self) -> str:
         """How many findings of each severity there were, and how to see more of them."""
         counts = self._counts
-        counted = ", ".join(f"{counts[each]} {each}{'s' * (counts[each] != 1)}" for each in Severity)
-        places = f"{self._partition_count} partition{'s' * (self._partition_count != 1)}"
+        severities = ", ".join(counted(counts[each], each) for each in Severity)
+        places = counted(self._partition_count, "partition")
         more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
         is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
-        return f"{counted} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
+        return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 
     def _summary(self, *, is_complete: bool) -> dict[str, object]:
         """The last object: whether all is well, and the counts."""

@@ -6,6 +6,7 @@ from datetime import tzinfo
 
 from kseg.kafka_defaults import UNLIMITED
 from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.sizes import human_size
 from kseg.output.stdout import flush_stdout, write_lines
@@ -71,10 +72,10 @@ def _pinned_object(pinned: PinnedSegment) -> dict[str, object]:
 
 
 def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[str]:
-    yield f"Deletable now: {_segments(plan.segments_now)}, {human_size(plan.size_now)}"
+    yield f"Deletable now: {counted(plan.segments_now, 'segment')}, {human_size(plan.size_now)}"
     if plan.lowered:
         more = human_size(sum(each.size for each in plan.lowered))
-        topics = _topics(len(plan.lowered))
+        topics = counted(len(plan.lowered), "topic")
         yield f"Lower the retention of {topics} to free {more} more, {human_size(plan.size)} in all:"
         yield from (f"  {line}" for line in aligned_lines(_COLUMNS, plan.lowered))
         yield from (_command(each, bootstrap_server) for each in plan.lowered)
@@ -114,11 +115,3 @@ def _undo(lowered: LoweredTopic, bootstrap_server: str) -> str | None:
 def _alter(lowered: LoweredTopic, bootstrap_server: str) -> str:
     server, topic = shlex.quote(bootstrap_server), shlex.quote(lowered.topic)
     return f"kafka-configs.sh --bootstrap-server {server} --alter --entity-type topics --entity-name {topic}"
-
-
-def _segments(count: int) -> str:
-    return f"{count} segment{'' if count == 1 else 's'}"
-
-
-def _topics(count: int) -> str:
-    return f"{count} topic{'' if count == 1 else 's'}"

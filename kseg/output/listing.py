@@ -5,8 +5,9 @@ from itertools import groupby
 
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.listing_rows import ListingSum, Row, Rows, SegmentRow
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
-from kseg.output.listing_columns import ListingColumns, counted, partition_line, size_words
+from kseg.output.listing_columns import ListingColumns, partition_line, size_words
 from kseg.output.pager import paged_lines
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import write_line
@@ -79,9 +80,9 @@ def _last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
 
 
 def _cut_line(rows: Rows, columns: ListingColumns) -> str:
-    nouns = {"directory": "directories"}.get(columns.by, f"{columns.by}s")
+    plural = "more directories" if columns.by == "directory" else None
     size = size_words(rows.cut.size, columns.size_text)
-    return f"Not shown: {rows.cut.rows} more {columns.by if rows.cut.rows == 1 else nouns}, {size}"
+    return f"Not shown: {counted(rows.cut.rows, f'more {columns.by}', plural)}, {size}"
 
 
 def _total_line(total: ListingSum, columns: ListingColumns) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from kseg.formats.codes import codec_name
 from kseg.log.partition.cleaning import Cleaning
-from kseg.log.partition.listing_rows import OK, ListingSum, PartitionSummary, SegmentRow, SelectedRow
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.listing_rows import ListingSum, PartitionSummary, SegmentRow, SelectedRow
+from kseg.log.partition.segment_listing import OK, SegmentListing
 from kseg.output.cleaning import cleaning_text, keys_text
+from kseg.output.counted import counted
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.sizes import exact_size, human_size
 from kseg.output.table import TableColumn, bar
@@ -381,11 +382,6 @@ def _time_text(timestamp: object, zone: tzinfo) -> str:
 def _is_shown(column: Column) -> bool:
     """Whether people see it; a bar has no title, since it belongs to the column before it."""
     return column.title != NOT_SHOWN or not column.name
-
-
-def counted(count: int, what: str) -> str:
-    """A count with its noun."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def size_words(size: int, text: Callable[[int], str]) -> str:

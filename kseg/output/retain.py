@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.retain import Retained, RetainedCopy
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines
@@ -163,10 +164,9 @@ def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
 
 def copy_line(directory: Path, copied: RetainedCopy) -> str:
     """A copy in a line."""
-    count = len(copied.base_offsets)
     if copied.rolled is not None:
         return f"{directory}: no segment is left; an empty one at the log end offset {copied.rolled} is written"
-    return f"{directory}: {count} segment{'' if count == 1 else 's'} copied"
+    return f"{directory}: {counted(len(copied.base_offsets), 'segment')} copied"
 
 
 def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:

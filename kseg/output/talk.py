@@ -1,10 +1,10 @@
 """Lines on stderr."""
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from kseg.output.colors import takes_colors
 from kseg.output.printable import printable
 
 
@@ -21,9 +21,7 @@ def talk(*lines: str) -> None:
 
 def talk_error(line: str, *, color: bool | None = None) -> None:
     """Prints what ends a command, its `kseg:` in red; `color` None lets the terminal and NO_COLOR decide."""
-    if color is None:
-        color = _takes_color()
-    if not color:
+    if not takes_colors(sys.stderr, wanted=color):
         talk(line)
         return
     name, _, text = line.partition(" ")
@@ -40,8 +38,3 @@ def note_unless(*, quiet: bool) -> Callable[[str], None]:
             talk(f"kseg: {text}")
 
     return note
-
-
-def _takes_color() -> bool:
-    is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return is_terminal and not os.environ.get("NO_COLOR")

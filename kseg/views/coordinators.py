@@ -1,6 +1,7 @@
 """Whether a partition's open transaction hangs: its coordinator's state decides, as Kafka's own tool lets it decide."""
 
 import os
+import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
@@ -49,7 +50,7 @@ def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool
     if opened.topic is None or opened.partition is None or opened.first_offset is None:
         return None
     line = (
-        f"kafka-transactions.sh --bootstrap-server {bootstrap_server} abort"
+        f"kafka-transactions.sh --bootstrap-server {shlex.quote(bootstrap_server)} abort"
         f" --topic {opened.topic} --partition {opened.partition}"
     )
     if by_offset:

@@ -217,16 +217,16 @@ def _commit(entry: _Entry) -> OffsetCommit:
     key, value = entry.key, entry.value
     topic_id = value.get("topicId", ZERO_UUID)
     return OffsetCommit(
-        key["group"],
-        key["topic"],
-        key["partition"],
-        value["offset"],
-        value.get("leaderEpoch", -1),
-        value["metadata"],
-        value["commitTimestamp"],
-        value.get("expireTimestamp", -1),
-        None if topic_id == ZERO_UUID else topic_id,
-        entry.record.offset,
+        group=key["group"],
+        topic=key["topic"],
+        partition=key["partition"],
+        offset=value["offset"],
+        leader_epoch=value.get("leaderEpoch", -1),
+        metadata=value["metadata"],
+        commit_timestamp=value["commitTimestamp"],
+        expire_timestamp=value.get("expireTimestamp", -1),
+        topic_id=None if topic_id == ZERO_UUID else topic_id,
+        record_offset=entry.record.offset,
     )
 
 
@@ -270,15 +270,15 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
             for topic in assignment["assignedPartitions"]
         )
     return GroupMember(
-        member["memberId"],
-        member.get("groupInstanceId"),
-        member["clientId"],
-        member["clientHost"],
-        None if subscription is None else subscription.get("rackId"),
-        -1,
-        () if subscription is None else tuple(subscription["topics"]),
-        None,
-        assigned,
+        member_id=member["memberId"],
+        group_instance_id=member.get("groupInstanceId"),
+        client_id=member["clientId"],
+        client_host=member["clientHost"],
+        rack=None if subscription is None else subscription.get("rackId"),
+        epoch=-1,
+        subscribed_topics=() if subscription is None else tuple(subscription["topics"]),
+        subscribed_regex=None,
+        assignment=assigned,
     )
 
 
@@ -378,19 +378,19 @@ def _assignor(kind: _NewGroup, members: tuple[GroupMember, ...]) -> str | None:
 def _new_member(member: _Entry, assigned: Fields | None, target: Fields | None) -> GroupMember:
     value = member.value
     return GroupMember(
-        member.key["memberId"],
-        value.get("instanceId"),
-        value["clientId"],
-        value["clientHost"],
-        value["rackId"],
-        -1 if assigned is None else assigned["memberEpoch"],
-        tuple(value.get("subscribedTopicNames", ())),
-        value.get("subscribedTopicRegex") or None,
-        _topics(assigned, "assignedPartitions"),
-        _topics(target, "topicPartitions"),
-        _tasks(assigned),
-        _tasks(target),
-        value.get("serverAssignor") or None,
+        member_id=member.key["memberId"],
+        group_instance_id=value.get("instanceId"),
+        client_id=value["clientId"],
+        client_host=value["clientHost"],
+        rack=value["rackId"],
+        epoch=-1 if assigned is None else assigned["memberEpoch"],
+        subscribed_topics=tuple(value.get("subscribedTopicNames", ())),
+        subscribed_regex=value.get("subscribedTopicRegex") or None,
+        assignment=_topics(assigned, "assignedPartitions"),
+        target=_topics(target, "topicPartitions"),
+        tasks=_tasks(assigned),
+        target_tasks=_tasks(target),
+        assignor=value.get("serverAssignor") or None,
     )
 
 

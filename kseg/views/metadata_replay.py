@@ -95,17 +95,17 @@ class MetadataReplay:
             for topic_id, name in self.names.items()
         )
         return ClusterMetadata(
-            self.offset,
-            self.timestamp,
-            checkpoint,
-            missing_before,
-            tuple(Feature(*feature) for feature in sorted(self.features.items())),
-            tuple(self.brokers[number] for number in sorted(self.brokers)),
-            tuple(self.controllers[number] for number in sorted(self.controllers)),
-            tuple(sorted(topics)),
-            tuple(sorted(configs)),
-            self.unapplied + len(self._transaction or ()),
-            tuple(self.unreadable),
+            offset=self.offset,
+            timestamp=self.timestamp,
+            checkpoint=checkpoint,
+            missing_before=missing_before,
+            features=tuple(Feature(*feature) for feature in sorted(self.features.items())),
+            brokers=tuple(self.brokers[number] for number in sorted(self.brokers)),
+            controllers=tuple(self.controllers[number] for number in sorted(self.controllers)),
+            topics=tuple(sorted(topics)),
+            configs=tuple(sorted(configs)),
+            unapplied=self.unapplied + len(self._transaction or ()),
+            unreadable=tuple(self.unreadable),
         )
 
 
@@ -128,15 +128,15 @@ def _features(fields: Fields) -> tuple[SupportedFeature, ...]:
 
 def _register_broker(replay: MetadataReplay, fields: Fields) -> bool:
     replay.brokers[fields["brokerId"]] = Broker(
-        fields["brokerId"],
-        fields["brokerEpoch"],
-        fields["incarnationId"],
-        _endpoints(fields),
-        _features(fields),
-        fields["rack"],
-        fields["fenced"],
-        fields.get("inControlledShutdown", False),
-        tuple(fields.get("logDirs", ())),
+        broker_id=fields["brokerId"],
+        epoch=fields["brokerEpoch"],
+        incarnation_id=fields["incarnationId"],
+        endpoints=_endpoints(fields),
+        features=_features(fields),
+        rack=fields["rack"],
+        is_fenced=fields["fenced"],
+        is_in_controlled_shutdown=fields.get("inControlledShutdown", False),
+        log_dirs=tuple(fields.get("logDirs", ())),
     )
     return True
 
@@ -206,20 +206,20 @@ def _add_partition(replay: MetadataReplay, fields: Fields) -> bool:
     if topic_id not in replay.names:
         return False
     replay.partitions[topic_id][number] = Partition(
-        replay.names[topic_id],
-        topic_id,
-        number,
-        fields["leader"],
-        fields["leaderEpoch"],
-        fields["partitionEpoch"],
-        tuple(fields["replicas"]),
-        tuple(fields["isr"]),
-        tuple(fields["addingReplicas"]),
-        tuple(fields["removingReplicas"]),
-        tuple(fields.get("eligibleLeaderReplicas") or ()),
-        tuple(fields.get("lastKnownElr") or ()),
-        bool(fields["leaderRecoveryState"]),
-        tuple(fields.get("directories") or ()),
+        topic=replay.names[topic_id],
+        topic_id=topic_id,
+        partition=number,
+        leader=fields["leader"],
+        leader_epoch=fields["leaderEpoch"],
+        partition_epoch=fields["partitionEpoch"],
+        replicas=tuple(fields["replicas"]),
+        isr=tuple(fields["isr"]),
+        adding_replicas=tuple(fields["addingReplicas"]),
+        removing_replicas=tuple(fields["removingReplicas"]),
+        elr=tuple(fields.get("eligibleLeaderReplicas") or ()),
+        last_known_elr=tuple(fields.get("lastKnownElr") or ()),
+        is_recovering=bool(fields["leaderRecoveryState"]),
+        directories=tuple(fields.get("directories") or ()),
     )
     return True
 

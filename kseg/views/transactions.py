@@ -408,19 +408,19 @@ def _coordinator_transaction(record: Record, partition: int | None) -> Coordinat
     if not 0 <= status < len(STATES):
         raise MessageError(f"unknown transaction status {status}")
     return CoordinatorTransaction(
-        parse_message(TRANSACTION_LOG_KEY, 0, key, 2).value["transactionalId"],
-        partition,
-        fields["producerId"],
-        fields["producerEpoch"],
-        STATES[status],
-        _partitions(fields),
-        fields["transactionTimeoutMs"],
-        fields["transactionStartTimestampMs"],
-        fields["transactionLastUpdateTimestampMs"],
-        fields.get("previousProducerId", -1),
-        fields.get("nextProducerId", -1),
-        fields.get("clientTransactionVersion", 0),
-        record.offset,
+        transactional_id=parse_message(TRANSACTION_LOG_KEY, 0, key, 2).value["transactionalId"],
+        coordinator_partition=partition,
+        producer_id=fields["producerId"],
+        producer_epoch=fields["producerEpoch"],
+        state=STATES[status],
+        partitions=_partitions(fields),
+        timeout_ms=fields["transactionTimeoutMs"],
+        start_timestamp=fields["transactionStartTimestampMs"],
+        last_update_timestamp=fields["transactionLastUpdateTimestampMs"],
+        previous_producer_id=fields.get("previousProducerId", -1),
+        next_producer_id=fields.get("nextProducerId", -1),
+        client_transaction_version=fields.get("clientTransactionVersion", 0),
+        record_offset=record.offset,
     )
 
 

@@ -387,6 +387,13 @@ def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path)
     assert opened(tmp_path, *server)["abortCommand"] == f"{line} --start-offset 2"
 
 
+def test_the_address_in_the_line_that_aborts_is_a_word_to_the_shell(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, IDLE)
+    command = str(opened(tmp_path, "--bootstrap-server", "[::1]:9092")["abortCommand"])
+    assert "--bootstrap-server '[::1]:9092' abort" in command
+
+
 def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> None:
     first = NewBatch([NewRecord(b"k", b"v")], 0, 8, 1, True)
     write_segment(tmp_path / "orders-4", [first, marker(COMMIT, first), first._replace(base_offset=2)])

@@ -27,9 +27,9 @@ def test_states_are_those_of_the_next_snapshot() -> None:
         for partition in find_partitions([root]):
             for base, end in spans(partition) if "remote" not in root.name else ():
                 states = partition.read_producer_states(base) or ProducerStates()
-                segment = partition.floor_segment(base)
-                assert segment is not None
-                with segment.open_log() as log_file:
+                slot = partition.floor_slot(base)
+                assert slot is not None
+                with partition.segments[slot].open_log() as log_file:
                     rebuild(log_file, states=states)
                 with ProducerSnapshot(partition.snapshots[end].path) as snapshot:
                     expected = {entry.producer_id: entry for entry in snapshot.entries()}

@@ -149,6 +149,12 @@ def test_segments_younger_than_the_lag_are_left_alone(tmp_path: Path) -> None:
     assert offsets(partition) == [0, 1]
 
 
+@pytest.mark.parametrize(("age_ms", "passes"), [(100, 0), (102, 1)])
+def test_segments_without_times_are_as_old_as_their_files(age_ms: int, passes: int, tmp_path: Path) -> None:
+    partition = make(tmp_path / "t-0", [batch(0, ("a", "0"), ("a", "1"), magic=0)], modified_ms=NOW - age_ms)
+    assert clean(partition, now_ms=NOW, min_compaction_lag_ms=101).passes == passes
+
+
 def test_cleaning_goes_on_where_the_cleaners_checkpoint_says(tmp_path: Path) -> None:
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 2\n")
     partition = make(tmp_path / "t-0", [batch(0, ("a", "0"), ("a", "1"))], [batch(2, ("b", "2"), ("b", "3"))])

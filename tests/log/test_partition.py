@@ -27,8 +27,7 @@ def test_segments_lie_in_order_of_their_base_offsets_with_floor_lookup(tmp_path:
     folder = touch(tmp_path / "t-0", *(f"{offset:020}.log" for offset in (500, 7, 120)))
     partition = PartitionLog(folder)
     assert partition.base_offsets == [7, 120, 500]
-    found = [partition.floor_segment(offset) for offset in (6, 7, 119, 120, 10**9)]
-    assert [None if segment is None else segment.base_offset for segment in found] == [None, 7, 7, 120, 500]
+    assert [partition.floor_slot(offset) for offset in (6, 7, 119, 120, 10**9)] == [None, 0, 0, 1, 2]
     assert partition.active_segment is not None
     assert partition.active_segment.base_offset == 500
 

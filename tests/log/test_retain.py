@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from kseg.log.build import BatchSettings, build_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import Retention, RetentionSettings, RollSettings
 from kseg.log.retain import copy_retained, retain_partition
 from kseg.writer.source_items import SourceRecord
+from tests.log.cleaner_logs import NOW, batch, make
 
 DAY = 86_400_000
 
@@ -29,6 +32,17 @@ def test_segments_go_by_their_age(tmp_path: Path) -> None:
     partition = build(tmp_path / "t-0")
     found = decisions(partition, now_ms=4 * DAY + 1, retention_ms=2 * DAY)
     assert found == [Retention.DELETE_TIME, Retention.DELETE_TIME, Retention.KEEP, Retention.KEEP]
+
+
+@pytest.mark.parametrize(
+    ("written_ms", "retention"), [(NOW - 2 * DAY, Retention.DELETE_TIME), (NOW - DAY // 2, Retention.KEEP)]
+)
+def test_segments_without_times_are_as_old_as_their_files(
+    written_ms: int, retention: Retention, tmp_path: Path
+) -> None:
+    partition = make(tmp_path / "t-0", [batch(0, ("a", "1"), magic=0)], modified_ms=written_ms)
+    (first, _) = retain_partition(partition, RetentionSettings(NOW, retention_ms=DAY))
+    assert (first.segment.retention, first.expires_ms) == (retention, written_ms + DAY + 1)
 
 
 def test_segments_go_by_the_size_of_all(tmp_path: Path) -> None:

@@ -105,17 +105,8 @@ def _segments(partition: PartitionLog, settings: CompactSettings) -> list[DirtyS
     """The segments; their times are read only if they matter."""
     if settings.min_compaction_lag_ms <= 0:
         return [DirtySegment(each.base_offset, each.size, NO_TIMESTAMP, NO_TIMESTAMP) for each in partition.segments]
-    modified = {segment.base_offset: segment.log.modified_ms for segment in partition.segments if segment.log}
     rows = list_partition(partition, ListingSettings(RetentionSettings(settings.now_ms))).segments
-    return [
-        DirtySegment(
-            row.base_offset,
-            row.size,
-            row.largest_timestamp if row.largest_timestamp >= 0 else modified[row.base_offset],
-            NO_TIMESTAMP,
-        )
-        for row in rows
-    ]
+    return [DirtySegment(row.base_offset, row.size, row.age_timestamp, NO_TIMESTAMP) for row in rows]
 
 
 def _is_expired(state: ProducerState, settings: CompactSettings) -> bool:

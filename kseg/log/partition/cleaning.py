@@ -150,20 +150,20 @@ def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings:
     is_overdue = any(0 < each.first_timestamp < settings.now_ms - settings.max_compaction_lag_ms for each in dirty)
     is_certain = offsets.open_transaction is not None and offsets.open_transaction.is_certain
     found = Cleaning(
-        CleanerVerdict.UNKNOWN,
-        first_dirty,
-        end_offset,
-        clean_size,
-        sum(each.size for each in to_clean),
-        settings.min_cleanable_dirty_ratio,
-        stop,
-        stop_offset,
-        is_overdue,
-        _most_records(to_clean, max(end_offset - first_dirty, 0)),
-        settings.most_keys,
-        stop is not CleanerStop.OPEN_TRANSACTION or is_certain,
-        settings.is_policy_unknown,
-        _first_damage(segments, end_offset),
+        verdict=CleanerVerdict.UNKNOWN,
+        first_dirty=first_dirty,
+        end_offset=end_offset,
+        clean_size=clean_size,
+        cleanable_size=sum(each.size for each in to_clean),
+        min_ratio=settings.min_cleanable_dirty_ratio,
+        stop=stop,
+        stop_offset=stop_offset,
+        is_overdue=is_overdue,
+        most_records=_most_records(to_clean, max(end_offset - first_dirty, 0)),
+        most_keys=settings.most_keys,
+        is_stop_certain=stop is not CleanerStop.OPEN_TRANSACTION or is_certain,
+        is_policy_unknown=settings.is_policy_unknown,
+        damage=_first_damage(segments, end_offset),
     )
     return found._replace(verdict=_verdict(found, sum(each.size for each in dirty)))
 

@@ -9,12 +9,12 @@ from kseg.log.partition.segment_listing import SegmentListing
 from kseg.reading.header import BatchHeader
 
 
-def dirty_segment(row: SegmentListing, largest_timestamp: int, first: BatchHeader | None) -> DirtySegment:
-    """A segment of a listing, with its largest time for retention, and its first batch's header."""
+def dirty_segment(row: SegmentListing, first: BatchHeader | None) -> DirtySegment:
+    """A segment of a listing, with its first batch's header."""
     return DirtySegment(
         row.base_offset,
         row.size,
-        largest_timestamp,
+        row.age_timestamp,
         NO_TIMESTAMP if first is None else first.max_timestamp,
         None if row.damage is None else row.damage.position,
         row.records,

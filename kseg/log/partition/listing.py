@@ -50,7 +50,7 @@ from kseg.log.partition.roll import (
     retention_of,
     why_rolled,
 )
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.segment_listing import OK, SegmentListing, retained_segments
 from kseg.log.select.record_picker import selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
@@ -151,36 +151,34 @@ def list_partition(
     `on_read` is called with the size of each log that was read.
     """
     problems: list[str] = []
-    listed: list[tuple[SegmentFiles, SegmentListing, BatchHeader | None]] = []
+    listed: list[tuple[SegmentListing, BatchHeader | None]] = []
     for found in _segments(partition, settings, problems):
         listed.append(found)
         if on_read is not None:
             on_read(found[0].size)
-    rows = [row for _, row, _ in listed]
+    rows = [row for row, _ in listed]
     if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
         rows[-1] = rows[-1]._replace(damage=None)
     end = rows[-1].base_offset if rows else 0
     if rows and rows[-1].last_offset is not None:
         end = rows[-1].last_offset + 1
-    firsts = [first for _, _, first in listed]
+    firsts = [first for _, first in listed]
     rolled = [_why_rolled(row, *ends, settings.roll) for row, ends in zip(rows, pairwise(firsts), strict=False)]
     rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
-    segments = [segment for segment, _, _ in listed]
     if partition.state is None and partition.topic not in COMPACTED_TOPICS:
-        rows = _with_retention(partition, segments, rows, settings.retention, end)
+        rows = _with_retention(partition, rows, settings.retention, end)
     cleaning = None
     if settings.cleaning is not None:
-        times = [_time_for_retention(*each) for each in zip(segments, rows, strict=True)]
-        dirty = [dirty_segment(*each) for each in zip(rows, times, firsts, strict=True)]
+        dirty = [dirty_segment(*each) for each in zip(rows, firsts, strict=True)]
         cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
     return PartitionListing(
-        partition,
-        tuple(rows),
-        partition.log_start_offset(),
-        end,
-        _topic_id(partition, problems),
-        _leader_epoch(partition, problems),
-        tuple(problems),
+        partition=partition,
+        segments=tuple(rows),
+        log_start_offset=partition.log_start_offset(),
+        log_end_offset=end,
+        topic_id=_topic_id(partition, problems),
+        leader_epoch=_leader_epoch(partition, problems),
+        problems=tuple(problems),
         cleaning=cleaning,
         cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
     )
@@ -210,8 +208,8 @@ def select_segments(
 
 def _segments(
     partition: PartitionLog, settings: ListingSettings, problems: list[str]
-) -> Iterator[tuple[SegmentFiles, SegmentListing, BatchHeader | None]]:
-    """Each segment with its line and its first batch's header."""
+) -> Iterator[tuple[SegmentListing, BatchHeader | None]]:
+    """The line of each segment, and its first batch's header."""
     states: ProducerStates | None = None
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
@@ -229,7 +227,7 @@ def _segments(
         except OpenError as error:
             problems.append(str(error))
             continue
-        yield segment, row if not cached else row._replace(cached_size=cached.get(segment.base_offset)), first
+        yield row if not cached else row._replace(cached_size=cached.get(segment.base_offset)), first
 
 
 def _glance(
@@ -247,11 +245,12 @@ def _glance(
         last_offset=None if tail.last is None else tail.last.last_offset,
         first_timestamp=NO_TIMESTAMP if first is None else _first_timestamp(first),
         largest_timestamp=max(largest, tail.max_timestamp, *(header.max_timestamp for header in ends), NO_TIMESTAMP),
+        modified_ms=NO_TIMESTAMP if segment.log is None else segment.log.modified_ms,
         codecs=tuple(sorted({header.codec for header in ends})),
         magics=tuple(sorted({header.magic for header in ends})),
         index_entries=index.entries,
         time_index_entries=time_entries,
-        index_health="; ".join(health) or "ok",
+        index_health="; ".join(health) or OK,
         aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
         damage=tail.damage,
     )
@@ -359,17 +358,11 @@ def _why_rolled(
 
 def _with_retention(
     partition: PartitionLog,
-    segments: list[SegmentFiles],
     rows: list[SegmentListing],
     settings: RetentionSettings,
     end: int,
 ) -> list[SegmentListing]:
-    ends = [*(row.base_offset for row in rows[1:]), end][: len(rows)]
-    retained = [
-        RetainedSegment(row.size, _time_for_retention(segment, row), end_offset)
-        for segment, row, end_offset in zip(segments, rows, ends, strict=True)
-    ]
-    decisions = _decisions(partition, retained, settings)
+    decisions = _decisions(partition, retained_segments(rows, end), settings)
     return [row._replace(retention=decision) for row, decision in zip(rows, decisions, strict=True)]
 
 
@@ -386,13 +379,6 @@ def _decisions(
         return retention_of(retained, unlimited, start)
     below_start = retention_of(retained, unlimited, start, high_watermark)
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
-
-
-def _time_for_retention(segment: SegmentFiles, row: SegmentListing) -> int:
-    """The largest time or, if no record has one, the file's modification time. Source: LogSegment.largestTimestamp."""
-    if row.largest_timestamp >= 0 or segment.log is None:
-        return row.largest_timestamp
-    return segment.log.modified_ms
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:

@@ -10,13 +10,10 @@ from kseg.log.partition.cleaning import Cleaning
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import Rolled
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.segment_listing import OK, SegmentListing
 
 if TYPE_CHECKING:
     from kseg.log.select.record_picker import SelectedSums
-
-OK = "ok"
-"""The health of indexes that have nothing wrong."""
 
 
 class SelectedRow(NamedTuple):
@@ -188,33 +185,33 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
     selected = [each.selected for each in listing.segments if each.selected is not None]
     cached = [each.cached_size for each in listing.segments if each.cached_size is not None]
     return PartitionSummary(
-        listing.topic,
-        partition.partition,
-        str(partition.path),
-        str(partition.path.parent),
-        None if partition.state is None else str(partition.state),
-        listing.topic_id,
-        len(listing.segments),
-        sum(each.index_health != OK for each in listing.segments),
-        listing.size,
-        listing.records,
-        listing.log_start_offset,
-        listing.last_offset,
-        listing.log_end_offset,
-        checkpoints.high_watermark,
-        checkpoints.recovery_point,
-        listing.leader_epoch,
-        listing.largest_timestamp,
-        len(going),
-        sum(each.size for each in going),
-        listing.cleaning,
-        listing.cleaned_by_ms,
-        listing.tier,
-        tuple(file.name for file in partition.leftovers),
-        tuple(file.name for segment in partition.orphans for file in segment.files),
-        listing.problems,
-        _sum_of_selected(selected) if selected else None,
-        sum(cached) if cached else None,
+        topic=listing.topic,
+        partition=partition.partition,
+        directory=str(partition.path),
+        log_dir=str(partition.path.parent),
+        state=None if partition.state is None else str(partition.state),
+        topic_id=listing.topic_id,
+        segments=len(listing.segments),
+        unhealthy_segments=sum(each.index_health != OK for each in listing.segments),
+        size=listing.size,
+        records=listing.records,
+        log_start_offset=listing.log_start_offset,
+        last_offset=listing.last_offset,
+        log_end_offset=listing.log_end_offset,
+        high_watermark=checkpoints.high_watermark,
+        recovery_point=checkpoints.recovery_point,
+        leader_epoch=listing.leader_epoch,
+        largest_timestamp=listing.largest_timestamp,
+        segments_to_delete=len(going),
+        size_to_delete=sum(each.size for each in going),
+        cleaning=listing.cleaning,
+        cleaned_by_ms=listing.cleaned_by_ms,
+        tier=listing.tier,
+        leftovers=tuple(file.name for file in partition.leftovers),
+        orphans=tuple(file.name for segment in partition.orphans for file in segment.files),
+        problems=listing.problems,
+        selected=_sum_of_selected(selected) if selected else None,
+        cached_size=sum(cached) if cached else None,
     )
 
 
@@ -226,13 +223,13 @@ def _segment_rows(partition: PartitionSummary, listing: PartitionListing) -> lis
 def _sum_of_selected(parts: "Sequence[SelectedRow | SelectedSums]") -> SelectedRow:
     times = [each.first_timestamp for each in parts if each.first_timestamp >= 0]
     return SelectedRow(
-        sum(each.records for each in parts),
-        sum(each.batches for each in parts),
-        sum(each.size for each in parts),
-        min((each.first_offset for each in parts if each.first_offset is not None), default=None),
-        max((each.last_offset for each in parts if each.last_offset is not None), default=None),
-        min(times, default=-1),
-        max(each.largest_timestamp for each in parts),
+        records=sum(each.records for each in parts),
+        batches=sum(each.batches for each in parts),
+        size=sum(each.size for each in parts),
+        first_offset=min((each.first_offset for each in parts if each.first_offset is not None), default=None),
+        last_offset=max((each.last_offset for each in parts if each.last_offset is not None), default=None),
+        first_timestamp=min(times, default=-1),
+        largest_timestamp=max(each.largest_timestamp for each in parts),
     )
 
 

@@ -249,14 +249,9 @@ class PartitionLog:
         return self.segments[-1] if self.segments else None
 
     def floor_slot(self, offset: int) -> int | None:
-        """Number of the segment with the largest base offset ≤ `offset`; None if all are above."""
+        """Number of the segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
         slot = bisect_right(self.base_offsets, offset) - 1
         return slot if slot >= 0 else None
-
-    def floor_segment(self, offset: int) -> SegmentFiles | None:
-        """The segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
-        slot = self.floor_slot(offset)
-        return None if slot is None else self.segments[slot]
 
     def checkpoints(self) -> Checkpoints:
         """What the checkpoints of its log directory say about it; nothing if they can't be read."""

@@ -151,16 +151,16 @@ def plan_salvage(
         duplicates, unplaced = judge_rest(rests, kept, batches)
     partition = partitions[0]
     return Salvage(
-        name,
-        partition.topic,
-        partition.partition,
-        tuple(replicas),
-        (*_segments(kept), *_empty_segment(kept, replicas)),
-        duplicates,
-        stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
-        tuple(unplaced),
-        holes,
-        tuple(_problems_inside(kept, replicas)),
+        name=name,
+        topic=partition.topic,
+        partition=partition.partition,
+        replicas=tuple(replicas),
+        segments=(*_segments(kept), *_empty_segment(kept, replicas)),
+        duplicates=duplicates,
+        reordered=stray_count - duplicates - sum(extent.batch_count for extent in unplaced),
+        unplaced=tuple(unplaced),
+        holes=holes,
+        inner_problems=tuple(_problems_inside(kept, replicas)),
     )
 
 

@@ -15,6 +15,11 @@ class Severity(StrEnum):
     WARNING = "warning"
     NOTE = "note"
 
+    @property
+    def rank(self) -> int:
+        """What to sort by, the worst first."""
+        return list(Severity).index(self)
+
 
 class FindingKind(NamedTuple):
     """One kind of finding: what it means, what may happen, and what to do."""
@@ -406,16 +411,15 @@ def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
     return str(kind) if is_last or kind not in TAIL_KINDS else "cut-segment"
 
 
-def explained(name: str) -> str:
-    """What `--explain` prints of a finding, or of `all`: meaning, risk, next step. Raises UsageError for others."""
-    if name != "all" and name not in FINDINGS:
-        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(FINDINGS)}")
-    return explanation(FINDINGS if name == "all" else {name: FINDINGS[name]})
+def explanation(name: str, kinds: Mapping[str, FindingKind]) -> str:
+    """What `--explain` prints of one of some kinds, or of `all`: meaning, risk, next step.
 
-
-def explanation(kinds: Mapping[str, FindingKind]) -> str:
-    """What people read of kinds: meaning, risk, next step."""
+    Raises UsageError if there is no such kind.
+    """
+    if name != "all" and name not in kinds:
+        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(kinds)}")
     return "\n".join(
         f"{each} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
         for each, kind in kinds.items()
+        if name in ("all", each)
     )

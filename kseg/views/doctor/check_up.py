@@ -17,6 +17,7 @@ from kseg.log.partition.roll import Retention
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified, verify_log_dirs
+from kseg.output.counted import counted
 from kseg.views.doctor.clocks import effect, suspect_sentence, time_or_year
 from kseg.views.doctor.disks import disk_troubles, disks_of
 from kseg.views.doctor.examination import Examined
@@ -40,7 +41,7 @@ class CheckUpInWork:
     """Takes partitions as they are examined; at any time gives what is known so far."""
 
     def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
-        """Looks at log directories and their disks. `is_quick` is only told on; `zone`: of times in sentences."""
+        """Looks at log directories and their disks. `is_quick`: of the examination; `zone`: of times in sentences."""
         self._zone = zone
         self._is_quick = is_quick
         self._judge = FindingsJudge(plan)
@@ -82,7 +83,13 @@ class CheckUpInWork:
         troubles = sorted([*self._troubles, *map(self._with_command, ends)], key=badness)
         topics = sorted(self._topics.values(), key=lambda use: (-use.size, use.topic))
         return CheckUp(
-            tuple(troubles), self.disks, tuple(topics), self._partitions, self._size, self._read, self._is_quick
+            troubles=tuple(troubles),
+            disks=self.disks,
+            topics=tuple(topics),
+            partitions=self._partitions,
+            size=self._size,
+            read=self._read,
+            is_quick=self._is_quick,
         )
 
     # --- findings ----------------------------------------------------------------------------------------------------
@@ -99,15 +106,15 @@ class CheckUpInWork:
         home = trouble.file if partition is None else partition.log_dir
         words = CARE[trouble.id](
             Place(
-                trouble.id,
-                trouble.file,
-                None if partition is None else partition.path,
-                self._log_dirs,
-                None if partition is None else partition.topic,
-                trouble.producer_id,
-                trouble.first_offset,
-                trouble.last_offset,
-                trouble.size,
+                id=trouble.id,
+                file=trouble.file,
+                directory=None if partition is None else partition.path,
+                log_dirs=self._log_dirs,
+                topic=None if partition is None else partition.topic,
+                producer_id=trouble.producer_id,
+                first_offset=trouble.first_offset,
+                last_offset=trouble.last_offset,
+                size=trouble.size,
                 has_log=partition is None or bool(partition.segments),
                 was_stopped_cleanly=(home / CLEAN_SHUTDOWN).exists(),
             )
@@ -134,12 +141,12 @@ class CheckUpInWork:
         does, size = effect(found, suspect, self._zone)
         self._add(
             Trouble(
-                suspect.id,
-                suspect.file,
-                suspect_sentence(suspect, self._zone) + (f"; {does}" if does else ""),
-                suspect.position,
-                suspect.first_offset,
-                suspect.last_offset,
+                id=suspect.id,
+                file=suspect.file,
+                sentence=suspect_sentence(suspect, self._zone) + (f"; {does}" if does else ""),
+                position=suspect.position,
+                first_offset=suspect.first_offset,
+                last_offset=suspect.last_offset,
                 producer_id=suspect.author.producer_id,
                 size=size,
             ),
@@ -158,13 +165,13 @@ class CheckUpInWork:
             if row.retention is None or not row.retention.is_deletion:
                 continue
             use.due += row.size
-            is_told = found.has_own_time or row.retention is not Retention.DELETE_TIME
+            is_known = found.has_own_time or row.retention is not Retention.DELETE_TIME
             home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
-            self._due.setdefault((home, is_told), _Due()).add(listing.topic, row.size)
+            self._due.setdefault((home, is_known), _Due()).add(listing.topic, row.size)
 
     def _due_troubles(self) -> Iterator[Trouble]:
-        for (home, is_told), due in self._due.items():
-            yield Trouble("retention-due", home, due.sentence(is_told=is_told), size=due.size)
+        for (home, is_known), due in self._due.items():
+            yield Trouble("retention-due", home, due.sentence(is_known=is_known), size=due.size)
 
     def _take_newest(self, found: Examined) -> None:
         """A partition whose newest file was written later than this machine says that it is."""
@@ -192,16 +199,13 @@ class _Due:
         self.size += size
         self._segments[topic] += 1
 
-    def sentence(self, *, is_told: bool) -> str:
-        """How much, of how many topics, and by which rule."""
-        count, topics = self._segments.total(), len(self._segments)
-        counted = (
-            f"{count} segment{'' if count == 1 else 's'} of {topics} topic{'' if topics == 1 else 's'},"
-            f" {self.size} bytes,"
-        )
-        if is_told:
-            return f"{counted} are past their topics' retention or below the log start offset"
-        return f"{counted} are older than Kafka's default retention; no retention of their own is known here"
+    def sentence(self, *, is_known: bool) -> str:
+        """How much, of how many topics, and by which rule; is_known: not only Kafka's default retention."""
+        segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
+        what = f"{segments} of {topics}, {self.size} bytes,"
+        if is_known:
+            return f"{what} are past their topics' retention or below the log start offset"
+        return f"{what} are older than Kafka's default retention; no retention of their own is known here"
 
 
 def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
@@ -215,12 +219,12 @@ def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
     elif listing is not None and finding.id in _WAITING and finding.first_offset is not None:
         held_back = max(listing.log_end_offset - finding.first_offset, 0)
     return Trouble(
-        finding.id,
-        finding.file,
-        finding.sentence,
-        finding.position,
-        finding.first_offset,
-        finding.last_offset,
+        id=finding.id,
+        file=finding.file,
+        sentence=finding.sentence,
+        position=finding.position,
+        first_offset=finding.first_offset,
+        last_offset=finding.last_offset,
         size=size,
         held_back=held_back,
         variant=variant,

@@ -6,6 +6,7 @@ from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.partition_log import COMPACTED_TOPICS, METADATA_TOPIC
 from kseg.log.partition.roll import Retention
 from kseg.log.partition.segment_listing import SegmentListing
+from kseg.output.counted import counted
 from kseg.times import duration_text, iso_time
 from kseg.views.doctor.examination import Examined
 from kseg.views.doctor.suspect_times import (
@@ -31,7 +32,7 @@ def suspect_sentence(suspect: SuspectTimes, zone: tzinfo = UTC) -> str:
     who = _author(suspect.author)
     first, last = suspect.first_offset, suspect.last_offset
     offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
-    batches = "" if suspect.batches is None else f", {suspect.batches} batch{'' if suspect.batches == 1 else 'es'}"
+    batches = "" if suspect.batches is None else f", {counted(suspect.batches, 'batch', 'batches')}"
     return f"{who}: {offsets}{batches}: times up to {suspect.largest}, {_reading(suspect, zone)}"
 
 

@@ -45,9 +45,8 @@ class Examined(NamedTuple):
     """What is known of a partition.
 
     listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
-    judged; has_own_time: whether the topic's own settings tell how long they
-    are kept. newest_ms: when its newest
-    log was written, 0 if it has none; began_ms: what time it was here; judged_ms: by which time all was judged.
+    judged; has_own_time: whether the topic's own settings tell how long they are kept. newest_ms: when its newest log
+    was written, 0 if it has none; began_ms: what time it was here; judged_ms: by which time all was judged.
     """
 
     verified: Verified
@@ -140,15 +139,16 @@ def _orders(
 ) -> Iterator[_ExaminationOrder]:
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
-    topics = TopicRetention(RetentionSettings(at), (), largest, on_unread, [each.path for each in plan.log_dirs])
+    log_dirs = [each.path for each in plan.log_dirs]
+    topics = TopicRetention(RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, log_dirs=log_dirs)
     for order in plan.orders:
         try:
             partition = PartitionLog(order.path, order.checkpoints)
             own = {} if partition.topic is None else topics.beside.topic_settings(partition, partition.topic)
             has_own = "retention.ms" in own or "local.retention.ms" in own
-            yield _ExaminationOrder(order, topics.of(partition), has_own)
+            yield _ExaminationOrder(order, topics.of(partition), has_own_time=has_own)
         except OpenError:  # whoever reads it says so
-            yield _ExaminationOrder(order, RetentionSettings(at), False)
+            yield _ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
 
 
 def _examined(settings: ExaminationSettings, each: _ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
@@ -158,7 +158,16 @@ def _examined(settings: ExaminationSettings, each: _ExaminationOrder, on_read: O
         if each.order.path.exists():  # else a broker deleted it meanwhile
             problem, at = UnreadableError(error.message, error.path), each.retention.now_ms
             verified = Verified(each.order.path, (), (problem,))
-            yield Examined(verified, None, (), each.retention, each.has_own_time, 0, at, at)
+            yield Examined(
+                verified=verified,
+                listing=None,
+                suspects=(),
+                retention=each.retention,
+                has_own_time=each.has_own_time,
+                newest_ms=0,
+                began_ms=at,
+                judged_ms=at,
+            )
 
 
 def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
@@ -183,7 +192,16 @@ def _examined_partition(
     # What was written while this was read isn't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
-    return Examined(verified, listing, tuple(suspects), retention, each.has_own_time, newest_ms, began_ms, at)
+    return Examined(
+        verified=verified,
+        listing=listing,
+        suspects=tuple(suspects),
+        retention=retention,
+        has_own_time=each.has_own_time,
+        newest_ms=newest_ms,
+        began_ms=began_ms,
+        judged_ms=at,
+    )
 
 
 def _without_finished_tail(verified: Verified) -> Verified:

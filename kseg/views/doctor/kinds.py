@@ -1,7 +1,6 @@
 """What `kseg doctor` can find: `verify`'s findings and its own, in the order of urgency, each with its next command."""
 
-from kseg.errors import UsageError
-from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity, explanation
+from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
 from kseg.views.doctor import next_steps
 from kseg.views.doctor.next_steps import NextStep
 from kseg.views.doctor.suspect_times import FUTURE, MICROSECONDS, NANOSECONDS, SECONDS
@@ -160,10 +159,3 @@ _ALIKE = ("bad-length", "bad-magic", "bad-crc")
 URGENCY: dict[str, int] = {name: place for place, name in enumerate(CARE)}
 URGENCY |= dict.fromkeys(_ALIKE, URGENCY[_ALIKE[0]])
 """The place of each kind among those of its severity."""
-
-
-def explained(name: str) -> str:
-    """What `--explain` prints of one kind, or of `all`: meaning, risk, next step. Raises UsageError for others."""
-    if name != "all" and name not in KINDS:
-        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(KINDS)}")
-    return explanation(KINDS if name == "all" else {name: KINDS[name]})

@@ -1,23 +1,13 @@
-"""What the doctor found: a page with the worst first, or an object a line."""
+"""What the doctor found as a page for people, the worst first."""
 
-import os
-import shutil
-import sys
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
-from types import TracebackType
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from kseg.log.verify.finding_kinds import Severity
-from kseg.output.json_lines import write_json
-from kseg.output.pager import FOLDING_OPTIONS, paged
-from kseg.output.printable import printable
+from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.styled_lines import BOLD, FAINT, Fold, StyledLine
 from kseg.output.table import bar
-from kseg.views.doctor.kinds import explained
 from kseg.views.doctor.trouble import CheckUp, Disk, TopicUse, Trouble
 
 NAMED, NAMED_LATER = 3, 1
@@ -25,122 +15,28 @@ NAMED, NAMED_LATER = 3, 1
 _FIRST_KINDS = 3
 """Kinds that are explained on the page: more are a list of what to do next."""
 _TOPICS = 5
-_WIDTH, _NARROWEST, _WIDEST = 80, 40, 140
-_BOLD, _FAINT, _GOOD = "1", "2", "1;32"
-_STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1"}
-"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold."""
+_GOOD = "1;32"
+_STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD}
+"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green if all is well."""
 
 
-class Fold(Enum):
-    """Where a long line is folded: a command never, so that it can be copied; in pipes only what is mere prose."""
-
-    NEVER = "never"
-    ON_TERMINALS = "on terminals"
-    ALWAYS = "always"
-
-
-class Line(NamedTuple):
-    """A line of text: how far it is indented, what it begins with in a style, and the rest.
-
-    fold: where the line is folded that is longer than the screen.
-    """
-
-    indent: int
-    styled: str = ""
-    text: str = ""
-    style: str = _BOLD
-    fold: Fold = Fold.ON_TERMINALS
-
-
-def write_kinds(name: str) -> None:
-    """Writes what a kind of trouble means to standard output, or what `all` do. Raises UsageError if there is none."""
-    write_stdout(explained(name).encode())
-    flush_stdout()
-
-
-class DoctorReport:
-    """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
-
-    def __init__(
-        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
-    ) -> None:
-        """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
-
-        verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
-        whether all was examined.
-        """
-        self._is_json = form == "json"
-        self._result = result
-        self._verbose = verbose
-        self._quiet = quiet
-        self._color = color
-        self.is_complete = False
-
-    def __enter__(self) -> "DoctorReport":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        found = self._result()
-        if not (found.partitions or found.troubles or self.is_complete or self._is_json):
-            return  # nothing could be opened, which was told
-        if self._is_json:
-            for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
-                write_json(each)
-            return
-        is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") if self._color is None else self._color
-        columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
-        with paged(FOLDING_OPTIONS) as out:
-            for line in self._lines(found):
-                out.write(f"{_shown(line, columns, is_colored=is_colored)}\n")
-            out.flush()
-
-    def _lines(self, found: CheckUp) -> Iterator[Line]:
-        if self._quiet:
-            return serious_lines(found, verbose=self._verbose)
-        return page(found, is_complete=self.is_complete, verbose=self._verbose)
-
-
-def _shown(line: Line, columns: int | None, *, is_colored: bool) -> str:
-    """A line as text; `columns`: of the terminal, None if there is none."""
-    styled, text = printable(line.styled), printable(line.text)
-    whole = f"{styled}{' ' if styled and text else ''}{text}"
-    is_folded = line.fold is Fold.ALWAYS or (line.fold is Fold.ON_TERMINALS and columns is not None)
-    later = line.indent if line.fold is Fold.ALWAYS else line.indent + 2
-    shown = _folded(whole, line.indent, later, columns or _WIDTH) if is_folded else f"{' ' * line.indent}{whole}"
-    return shown.replace(styled, f"\x1b[{line.style}m{styled}\x1b[0m", 1) if styled and is_colored else shown
-
-
-def _folded(text: str, indent: int, later_indent: int, columns: int) -> str:
-    """A text in lines of no more columns, unless a word is longer."""
-    width = min(max(columns, _NARROWEST), _WIDEST)
-    begin, later = " " * indent, " " * later_indent
-    return textwrap.fill(
-        text, width, initial_indent=begin, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
-
-
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[Line]:
+def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:
     """The lines of the page: the verdict, errors and warnings by kind, what fills the disk, notes."""
     yield _verdict(found, is_complete=is_complete)
-    yield Line(0, "", _extent(found), _FAINT)
+    yield StyledLine(0, "", _extent(found), FAINT)
     if not found.is_well:
-        yield Line(0)
+        yield StyledLine(0)
     yield from serious_lines(found, verbose=verbose)
     yield from _use_lines(found, verbose=verbose)
     yield from _note_lines([each for each in found.troubles if each.severity is Severity.NOTE], verbose=verbose)
 
 
-def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
+def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
     """Errors and warnings by kind."""
     serious = [each for each in found.troubles if each.severity is not Severity.NOTE]
     for place, alike in enumerate(_by_kind(serious)):
         if place:
-            yield Line(0)
+            yield StyledLine(0)
         if verbose:
             yield from _kind_lines(alike, len(alike))
         elif place < _FIRST_KINDS:
@@ -149,26 +45,21 @@ def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
             yield from _short_lines(alike)
 
 
-def _verdict(found: CheckUp, *, is_complete: bool) -> Line:
+def _verdict(found: CheckUp, *, is_complete: bool) -> StyledLine:
     errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
-    counted = [_counted(errors, "error"), _counted(warnings, "warning")]
     seen = "nothing wrong was seen" if found.is_quick else "nothing is wrong"
-    what = ", ".join(counted) if errors or warnings else seen
+    what = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else seen
     style = _STYLES[Severity.ERROR] if errors else _STYLES[Severity.WARNING] if warnings else _GOOD
     if not is_complete:
         style = style if errors else _STYLES[Severity.WARNING]
         what = f"{what} so far" if errors or warnings else "nothing wrong was found so far"
-    return Line(0, what, f"in {_counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
+    return StyledLine(0, what, f"in {counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
 
 
 def _extent(found: CheckUp) -> str:
     if found.is_quick:
         return "read: names, small files, ends of logs; not: contents, transactions, producers (without --quick)"
     return f"read: every byte of the logs, {human_size(found.read)}"
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
@@ -179,66 +70,66 @@ def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
     yield from kinds.values()
 
 
-def _kind_lines(alike: list[Trouble], named: int) -> Iterator[Line]:
+def _kind_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
     """A kind of trouble: its meaning, its risk, so many places, and the next command; each one's if all are named."""
     first = alike[0]
     yield _title(alike)
-    yield Line(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
+    yield StyledLine(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
     for each in alike[:named]:
-        yield Line(2, text=_place(each))
+        yield StyledLine(2, text=_place(each))
         if named >= len(alike) > 1 and each.command not in (None, first.command):
             yield _next(4, each)
     yield from _end_lines(alike, named)
 
 
-def _short_lines(alike: list[Trouble]) -> Iterator[Line]:
+def _short_lines(alike: list[Trouble]) -> Iterator[StyledLine]:
     """A kind of trouble without its meaning, and the worst place."""
     yield _title(alike)
-    yield Line(2, text=_place(alike[0]))
+    yield StyledLine(2, text=_place(alike[0]))
     yield from _end_lines(alike, NAMED_LATER)
 
 
-def _end_lines(alike: list[Trouble], named: int) -> Iterator[Line]:
+def _end_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
     if len(alike) > named:
-        yield Line(2, text=f"and {len(alike) - named} more: -v lists them")
+        yield StyledLine(2, text=f"and {len(alike) - named} more: -v lists them")
     if alike[0].command is not None:
         yield _next(2, alike[0])
 
 
-def _next(indent: int, trouble: Trouble) -> Line:
+def _next(indent: int, trouble: Trouble) -> StyledLine:
     """The command to run next."""
-    return Line(indent, "next:", trouble.command or "", fold=Fold.NEVER)
+    return StyledLine(indent, "next:", trouble.command or "", fold=Fold.NEVER)
 
 
-def _title(alike: list[Trouble]) -> Line:
+def _title(alike: list[Trouble]) -> StyledLine:
     """How bad, what, and in how many places."""
     first = alike[0]
     homes = {(each.topic, each.partition) if each.topic else each.file.parent for each in alike}
-    spread = "" if len(alike) == 1 else f"{len(alike)} in {_counted(len(homes), 'partition')}"
-    return Line(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
+    spread = "" if len(alike) == 1 else f"{len(alike)} in {counted(len(homes), 'partition')}"
+    return StyledLine(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
 
 
 def _place(each: Trouble) -> str:
     """Where and what, and how much it holds back."""
     position = "" if each.position is None else f" at position {each.position}:"
-    held_back = "" if not each.held_back else f"; {_counted(each.held_back, 'offset')} wait behind it"
+    held_back = "" if not each.held_back else f"; {counted(each.held_back, 'offset')} wait behind it"
     return f"{each.file}:{position} {each.sentence}{held_back}"
 
 
-def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[Line]:
+def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
     """What fills the disks: how full they are, the largest topics."""
     if not found.topics:
         return
-    yield Line(0)
-    yield Line(0, "disk")
+    yield StyledLine(0)
+    yield StyledLine(0, "disk")
     for disk in found.disks:
-        yield Line(2, text=_disk_text(disk))
+        yield StyledLine(2, text=_disk_text(disk))
     topics = found.topics if verbose else found.topics[:_TOPICS]
     for use in topics:
-        yield Line(2, text=_topic_text(use, found.topics[0].size))
+        yield StyledLine(2, text=_topic_text(use, found.topics[0].size))
     if len(found.topics) > len(topics):
         rest = found.topics[len(topics) :]
-        yield Line(2, text=f"and {_counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
+        yield StyledLine(2, text=f"and {counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
 
 
 def _disk_text(disk: Disk) -> str:
@@ -250,29 +141,29 @@ def _disk_text(disk: Disk) -> str:
 def _topic_text(use: TopicUse, largest: int) -> str:
     due = f"; {human_size(use.due)} past retention" if use.due else ""
     return (
-        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {_counted(use.partitions, 'partition')}{due}"
+        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {counted(use.partitions, 'partition')}{due}"
     )
 
 
-def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[Line]:
+def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
     """Notes with a next step by kind; the others only counted."""
     if not notes:
         return
-    yield Line(0)
+    yield StyledLine(0)
     idle = [each for each in notes if each.command is None]
     for alike in _by_kind(each for each in notes if each.command is not None):
         if verbose:
             yield from _kind_lines(alike, len(alike))
             continue
-        yield Line(0, f"note {alike[0].id}:", _note(alike), _FAINT)
+        yield StyledLine(0, f"note {alike[0].id}:", _note(alike), FAINT)
         yield _next(2, alike[0])
     if verbose:
         for alike in _by_kind(idle):
             yield from _kind_lines(alike, len(alike))
     elif idle:
         counts = Counter(each.id for each in idle)
-        counted = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield Line(0, "nothing to do:", f"{counted}; -v lists them", _FAINT)
+        named = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield StyledLine(0, "nothing to do:", f"{named}; -v lists them", FAINT)
 
 
 def _note(alike: list[Trouble]) -> str:
@@ -284,49 +175,3 @@ def _note(alike: list[Trouble]) -> str:
     size = sum(each.size or 0 for each in alike)
     of = f", {human_size(size)}" if size else ""
     return f"{len(alike)}{f' ({named})' if named else ''}{of}; the first: {_place(alike[0])}"
-
-
-# --- JSON -------------------------------------------------------------------------------------------------------------
-
-
-def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) -> Iterator[dict[str, object]]:
-    """Findings; unless it is to be quiet disks, topics, and a summary too."""
-    yield from map(trouble_object, found.troubles)
-    if quiet:
-        return
-    for disk in found.disks:
-        directories = list(map(str, disk.log_dirs))
-        yield {"type": "disk", "directories": directories, "bytes": disk.size, "availableBytes": disk.available}
-    for use in found.topics:
-        yield {
-            "type": "topic",
-            "topic": use.topic,
-            "partitions": use.partitions,
-            "segments": use.segments,
-            "bytes": use.size,
-            "bytesToDelete": use.due,
-        }
-    result = ("ok" if is_complete else "incomplete") if found.is_well else "findings"
-    counts = {f"{severity}s": found.count(severity) for severity in Severity}
-    sizes = {"partitions": found.partitions, "bytes": found.size, "bytesRead": found.read, "quick": found.is_quick}
-    yield {"type": "summary", "result": result, **sizes, **counts}
-
-
-def trouble_object(each: Trouble) -> dict[str, object]:
-    """A trouble for JSON."""
-    return {
-        "type": "finding",
-        "id": each.id,
-        "severity": str(each.severity),
-        "file": str(each.file),
-        "topic": each.topic,
-        "partition": each.partition,
-        "position": each.position,
-        "firstOffset": each.first_offset,
-        "lastOffset": each.last_offset,
-        "producerId": each.producer_id,
-        "bytes": each.size,
-        "heldBack": each.held_back,
-        "sentence": each.sentence,
-        "command": each.command,
-    }

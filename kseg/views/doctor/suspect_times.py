@@ -115,14 +115,14 @@ class TimesWatch:
         """What was found so far."""
         return [
             SuspectTimes(
-                name,
-                author,
-                tally.file,
-                tally.position,
-                tally.first_offset,
-                tally.last_offset,
-                tally.batches,
-                tally.largest,
+                id=name,
+                author=author,
+                file=tally.file,
+                position=tally.position,
+                first_offset=tally.first_offset,
+                last_offset=tally.last_offset,
+                batches=tally.batches,
+                largest=tally.largest,
             )
             for (name, author), tally in self._tallies.items()
         ]
@@ -139,13 +139,13 @@ def suspect_segments(partition: PartitionLog, rows: Iterable[SegmentListing], no
         last = row.base_offset if row.last_offset is None else row.last_offset
         known = found.get(name)
         found[name] = SuspectTimes(
-            name,
-            Author(None),
-            logs[row.base_offset] if known is None else known.file,
-            None,
-            row.base_offset if known is None else known.first_offset,
-            last,
-            None,
-            max(row.largest_timestamp, NO_TIMESTAMP if known is None else known.largest),
+            id=name,
+            author=Author(None),
+            file=logs[row.base_offset] if known is None else known.file,
+            position=None,
+            first_offset=row.base_offset if known is None else known.first_offset,
+            last_offset=last,
+            batches=None,
+            largest=max(row.largest_timestamp, NO_TIMESTAMP if known is None else known.largest),
         )
     return list(found.values())

@@ -41,14 +41,11 @@ class Trouble:
         return KINDS[self.id].severity
 
 
-_SEVERITIES = {severity: place for place, severity in enumerate(Severity)}
-
-
 def badness(trouble: Trouble) -> tuple[int, int, int, str, int]:
     """What to sort troubles by, the worst first: severity, urgency, how much it is about; then by place."""
     amount = trouble.size or trouble.held_back or 0
     place = -1 if trouble.position is None else trouble.position
-    return _SEVERITIES[trouble.severity], URGENCY[trouble.id], -amount, str(trouble.file), place
+    return trouble.severity.rank, URGENCY[trouble.id], -amount, str(trouble.file), place
 
 
 @dataclass(frozen=True, slots=True)

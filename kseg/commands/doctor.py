@@ -20,7 +20,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.findings import write_explanation
+from kseg.output.findings import passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
@@ -93,6 +93,8 @@ def doctor(
     refuse, note, place = Refusals(), note_unless(quiet=quiet), parse_zone(zone)
     settings = ExaminationSettings(time_or_none(now, place), is_quick=quick, keep_cache=keep_cache)
     plan = plan_examination(paths, refuse, choice)
+    for passed_over in plan.passed_over:
+        note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=quick, zone=place)
     report = DoctorReport(output, found.result, verbose=verbose, quiet=quiet, color=color)
     with report, ProgressBar.before_output(False if quiet else progress) as bar:

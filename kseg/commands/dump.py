@@ -129,7 +129,8 @@ def dump(
 
     -o kcat is a shell script: each record goes to the topic and partition of its directory, in order, with its key,
     value and headers, null or empty as they are. It has no control records and, unless --isolation says otherwise, only
-    what was committed. kcat can't send times, and not every record; stderr names these.
+    what was committed. kcat can't send times, and not every record; stderr names these. Of a log directory it leaves
+    out internal topics that --topic doesn't name, and what a broker put aside (-delete, -future, -stray, .deleted, …).
 
     PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
     .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into

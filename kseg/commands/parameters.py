@@ -63,6 +63,20 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         return size
 
 
+class Ratio(click.FloatRange):
+    """A number from 0 to 1; NaN, which is within any bounds to click, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails if it isn't one, or is out of bounds."""
+        ratio = float(super().convert(value, param, ctx))
+        if ratio != ratio:
+            self.fail(f"{value!r} is not in the range 0<=x<=1.", param, ctx)
+        return ratio
+
+
 def size_text(size: int) -> str:
     """A size as `Size` takes it, exactly: `1GiB`, or bytes."""
     for unit in ("TI", "GI", "MI", "KI"):

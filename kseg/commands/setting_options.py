@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import click
 
 from kseg.commands.options import Command
-from kseg.commands.parameters import LARGEST_INT, Size, long_number, size_text
+from kseg.commands.parameters import LARGEST_INT, Ratio, Size, long_number, size_text
 from kseg.kafka_defaults import (
     DEDUPE_BUFFER_SIZE,
     DELETE_RETENTION_MS,
@@ -48,7 +48,7 @@ SETTINGS = {
         long_number(1), MAX_COMPACTION_LAG_MS, "how old records become before they are cleaned at any dirty ratio"
     ),
     "min.cleanable.dirty.ratio": _Setting(
-        click.FloatRange(0, 1), MIN_CLEANABLE_DIRTY_RATIO, "the dirty ratio from which on a partition is cleaned"
+        Ratio(), MIN_CLEANABLE_DIRTY_RATIO, "the dirty ratio from which on a partition is cleaned"
     ),
     "log.cleaner.dedupe.buffer.size": _Setting(
         Size(48), size_text(DEDUPE_BUFFER_SIZE), "memory of the offset map, 24 bytes a key; more keys take more passes"

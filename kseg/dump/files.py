@@ -166,6 +166,10 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
     found = [file for file in files if parse_file_name(file).kind in LOG_KINDS]
     if files and not found:
         _refuse(OpenError("holds no logs", path), context)
+    if context.options.output == KCAT:
+        from kseg.dump.kcat import logs_to_send
+
+        return logs_to_send(path, found, context)
     return found
 
 

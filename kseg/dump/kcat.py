@@ -1,19 +1,22 @@
 """Prints records as a shell script that sends them to a cluster with kcat."""
 
 import json
+import os
 import re
 from base64 import b64decode
+from collections.abc import Collection, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kseg.decode.record_decoders import record_decoder
+from kseg.decode.record_decoders import INTERNAL_TOPICS, record_decoder
 from kseg.dump.decoders import control_json
 from kseg.dump.log import Rendering, new_output
 from kseg.dump.logs import summary_lines
 from kseg.dump.selected import note_findings, read_log
 from kseg.dump.whole_lines import WholeLines
 from kseg.errors import OpenError
-from kseg.formats.names import parse_partition_directory
+from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 from kseg.layouts.record_rows import fields_program
 from kseg.output.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
 from kseg.times import time_text
@@ -21,6 +24,8 @@ from kseg.times import time_text
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
 
+SHOWN_NAMES = 3
+"""The most names that a note lists of what isn't sent."""
 FIELDS = ("offset", "timestamp", "isValid", "key", "value", "headers")
 LARGEST_LINE = 8 * LARGEST_RECORD
 """Bytes of JSON that a record may need which is small enough: each byte takes six at most."""
@@ -47,6 +52,44 @@ def dump_log_as_kcat(path: str, context: "DumpContext") -> None:
     note_findings(path, summary, context)
     if summary.damages:
         context.found.summaries += summary_lines(path, summary)
+
+
+def logs_to_send(directory: str, logs: Iterable[str], context: "DumpContext") -> list[str]:
+    """Of the logs in a directory those whose records a cluster is to get; notes the others.
+
+    Not what a broker put aside: its records aren't the partition's any more, or are in it too. Nor internal topics, of
+    which a cluster has its own, unless one is named. What was given itself is always meant.
+    """
+    chosen: list[str] = []
+    internal: dict[str, None] = {}
+    aside: dict[str, None] = {}
+    for log in logs:
+        folder, file = os.path.dirname(log), parse_file_name(log)  # noqa: PTH120  the text as the user would write it
+        name = None if folder == directory else parse_partition_directory(folder)
+        if file.suffix is not None:
+            aside[log] = None
+        elif name is None:
+            if file.kind is FileKind.LOG or parse_partition_directory(Path(folder).absolute()) is not None:
+                chosen.append(log)  # else it is bootstrap.checkpoint
+        elif name.state is not None:
+            aside[folder] = None
+        elif name.topic in INTERNAL_TOPICS and name.topic not in context.options.choice.topics:
+            internal[name.topic] = None
+        else:
+            chosen.append(log)
+    notes = context.found.summaries
+    if internal:
+        notes.append(f"kseg: not sent: {_listed(internal)}: a cluster has its own; --topic NAME sends one")
+    if aside:
+        notes.append(f"kseg: not sent: {_listed(aside)}: a broker put them aside; a PATH of its own sends one")
+    return chosen
+
+
+def _listed(names: Collection[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - SHOWN_NAMES
+    first = ", ".join(islice(names, SHOWN_NAMES))
+    return f"{first} and {more} more" if more > 0 else first
 
 
 def note_sent(script: KcatScript, context: "DumpContext") -> None:

@@ -74,6 +74,14 @@ def test_nothing_wrong_is_said(restored: Path) -> None:
     assert ran.stdout.startswith(b"nothing is wrong in 1 partition, ")
 
 
+def test_what_is_not_examined_is_named(tmp_path: Path) -> None:
+    write_segment(tmp_path / "logs/orders-0", [batch(0, NOW)])
+    (tmp_path / "logs/orders-7").symlink_to("/nowhere/orders-7")
+    os.mkfifo(tmp_path / "logs/orders-8")
+    assert kseg(["doctor", "logs", *AT_NOW], tmp_path).stderr == b"kseg: logs: skipped: orders-7, orders-8\n"
+    assert kseg(["doctor", "logs", "-q", *AT_NOW], tmp_path).stderr == b""
+
+
 def test_current_directory_is_the_default(restored: Path) -> None:
     assert b"bad-length" in kseg(["doctor"], restored / DAMAGED).stdout
 

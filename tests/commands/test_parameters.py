@@ -16,6 +16,11 @@ def refusal(*arguments: str) -> str:
     return ran.stderr.decode()
 
 
+@pytest.mark.parametrize("value", ["nan", "-nan", "inf", "1.1", "-0.1"])
+def test_ratio_is_a_number_from_0_to_1(value: str) -> None:
+    assert "is not in the range 0<=x<=1" in refusal("ls", f"--min-cleanable-dirty-ratio={value}", "docs/test-1-0")
+
+
 @pytest.mark.parametrize(
     ("command", "option", "value", "bounds"),
     [

@@ -259,6 +259,47 @@ def test_options_that_mean_nothing_to_kcat_are_refused(options: list[str], tmp_p
     assert (ran.status, ran.stdout) == (2, b"")
 
 
+@pytest.fixture
+def log_directory(tmp_path: Path) -> Path:
+    """A broker's: a topic, internal ones, and what the broker put aside."""
+    log_dir = tmp_path / "kafka-logs"
+    aside = [f"orders-4.{'0' * 32}-{state}" for state in ("delete", "future", "stray")]
+    for name in ["orders-3", "__consumer_offsets-0", "__remote_log_metadata-1", *aside]:
+        write_segment(log_dir / name, [NewBatch([NewRecord(b"k", name.encode())])])
+    log = log_dir / "orders-3" / f"{0:020}.log"
+    shutil.copy(log, f"{log}.deleted")
+    shutil.copy(golden.ROOT / "logs/4.3.1/bootstrap.checkpoint", log_dir)
+    return log_dir
+
+
+def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_sent(log_directory: Path) -> None:
+    ran = dump(log_directory)
+    assert ran.status == 0
+    assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [b"orders-3"]
+    internal, aside = ran.stderr.decode().splitlines()[:2]
+    assert internal == (
+        "kseg: not sent: __consumer_offsets, __remote_log_metadata: a cluster has its own; --topic NAME sends one"
+    )
+    zeros = "0" * 32
+    assert aside == (
+        f"kseg: not sent: {log_directory}/orders-3/{0:020}.log.deleted, {log_directory}/orders-4.{zeros}-delete, "
+        f"{log_directory}/orders-4.{zeros}-future and 1 more: a broker put them aside; a PATH of its own sends one"
+    )
+
+
+@pytest.mark.parametrize("options", [["--topic", "__consumer_offsets"], ["--partition", "0", "--key", "k"]])
+def test_an_internal_topic_is_sent_if_it_alone_is_named(options: list[str], log_directory: Path) -> None:
+    ran = dump(log_directory, *options)
+    found = sent(ran.stdout, log_directory.parent)
+    assert [each[0] for each in found] == (["__consumer_offsets"] if "--topic" in options else [])
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets-0", f"orders-4.{'0' * 32}-delete"])
+def test_a_directory_that_is_given_is_sent_whatever_it_is(name: str, log_directory: Path) -> None:
+    ran = dump(log_directory / name)
+    assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [name.encode()]
+
+
 def test_a_log_outside_of_a_partitions_directory_is_refused(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "copies", [NewBatch([NewRecord(b"k", b"v")])])
     ran = run.kseg(["dump", "-o", "kcat", str(log)], tmp_path)

@@ -69,7 +69,10 @@ class _Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            near = [f"`kseg {name}`" for name in get_close_matches(args[0], COMMANDS)]
+            from kseg.commands.guide import OTHER_COMMANDS
+
+            meant = OTHER_COMMANDS.get(args[0])
+            near = [f"`kseg {name}`" for name in ([meant] if meant else get_close_matches(args[0], COMMANDS))]
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
         _tell_misspelt_variables(*found)
@@ -218,18 +221,29 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
     path = f"kseg {where}".rstrip()
     text = " ".join(error.format_message().split()).removesuffix(".")
     if isinstance(error, click.NoSuchOption):
-        near = sorted(error.possibilities or ())
-        near = [each for each in near if each.startswith(error.option_name)] or near
-        others = _commands_with(error.option_name)
-        text = f"no such option {error.option_name}"
-        if 0 < len(others) <= _MOST_NAMED:
-            text += f", an option of {_listed(others)}"
-        elif near:
-            text += f", did you mean {' or '.join(near)}?"
+        text = f"no such option {error.option_name}{_meant(error)}"
     if _names_new_directory(error):
         text += "; a new directory goes to --to"
     text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
     return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"
+
+
+def _meant(error: click.NoSuchOption) -> str:
+    """What somebody may have meant by an option that the command hasn't."""
+    from kseg.commands.guide import OTHER_WORDS
+
+    own = {} if error.ctx is None else {name: each for each in error.ctx.command.params for name in each.opts}
+    meant = OTHER_WORDS.get(error.option_name, "")
+    option, _, value = meant.partition(" ")
+    if option in own and value in ("", *getattr(own[option].type, "choices", ())):
+        return f", did you mean {meant}?"
+    longer = sorted(name for name in own if name.startswith(f"{error.option_name}-"))
+    others = _commands_with(error.option_name)
+    if 0 < len(others) <= _MOST_NAMED and not longer:
+        return f", an option of {_listed(others)}"
+    near = longer or sorted(error.possibilities or ())
+    near = [each for each in near if each.startswith(error.option_name)] or near
+    return f", did you mean {' or '.join(near)}?" if near else ""
 
 
 def _commands_with(option: str) -> list[str]:

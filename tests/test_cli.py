@@ -445,3 +445,20 @@ def test_a_wrong_option_is_answered_with_the_right_one(line: str, told: str) -> 
     ran = kseg(*line.split())
     assert (ran.status, ran.stdout) == (2, b"")
     assert told in ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("dump --since -1h", "did you mean --from-time?"),
+        ("dump --from 2026", "did you mean --from-offset or --from-time?"),
+        ("verify --json", "did you mean -o json?"),
+        ("get --output-file value", "did you mean --to?"),
+        ("restore", "did you mean `kseg dump -o kcat`?"),
+        ("topics", "did you mean `kseg ls --by topic`?"),
+    ],
+)
+def test_words_of_other_tools_are_answered(line: str, said: str) -> None:
+    ran = kseg(*line.split())
+    assert ran.status == 2
+    assert said in ran.stderr.decode()

@@ -310,12 +310,13 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(shared: Place, nam
             preexec_fn=interruptible,
         )
 
-    count = int(traced(0, 0).stderr.splitlines()[-1])
+    whole = traced(0, 0)
+    count = int(whole.stderr.splitlines()[-1])
     shared.clear()
     for turn in range(2 * POINTS):
         number, at = SIGNALS[turn % len(SIGNALS)], 1 + turn * (count - 1) // (2 * POINTS)
         ended = traced(at, number)
-        if turn > POINTS and ended.returncode == 0 and int(ended.stderr) < at:
+        if turn > POINTS and ended.returncode == whole.returncode and int(ended.stderr.splitlines()[-1]) < at:
             shared.clear()
             continue  # processes that report at the same time make it shorter
         assert (ended.returncode, "Traceback" in ended.stderr) == (128 + number, False), (turn, number, ended.stderr)

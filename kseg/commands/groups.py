@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -24,7 +23,7 @@ from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
-from kseg.views.chosen_commits import groups_with_commits_for
+from kseg.views.chosen_commits import ALL_GROUPS, chosen_groups
 from kseg.views.group import Group
 from kseg.views.group_columns import (
     COMMITS,
@@ -57,7 +56,9 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
 @zone_option
 @partition_options
-@click.option("--group", "pattern", metavar="GLOB", default="*", help="Only groups that match, 'ord*' for example.")
+@click.option(
+    "--group", "pattern", metavar="GLOB", default=ALL_GROUPS, help="Only groups that match, 'ord*' for example."
+)
 @click.option(
     "--show",
     type=click.Choice([*SECTIONS]),
@@ -115,8 +116,7 @@ def groups(
     if output == RESET_CSV and show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
     view = read_groups(paths, time_or_none(at, place), refuse)
-    matching = (group for group in view.groups if fnmatchcase(group.group, pattern))
-    found = list(groups_with_commits_for(choice, matching))
+    found = chosen_groups(view.groups, pattern, choice)
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
@@ -132,4 +132,5 @@ def groups(
         note(f"no {wanted or 'groups'} to show")
     if view.later_count:
         note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
-    command.exit(max(refuse.status, int(bool(view.unreadable))))
+    has_no_plan = output == RESET_CSV and not plan.lines
+    command.exit(max(refuse.status, int(bool(view.unreadable) or has_no_plan)))

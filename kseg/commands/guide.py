@@ -42,6 +42,40 @@ TASKS = (
 )
 """Every command is in one of them."""
 
+OTHER_COMMANDS = {
+    "cat": "dump",
+    "check": "verify",
+    "config": "metadata --show configs",
+    "configs": "metadata --show configs",
+    "consume": "dump",
+    "find": "lookup",
+    "lag": "groups",
+    "offsets": "groups",
+    "produce": "dump -o kcat",
+    "repair": "salvage",
+    "restore": "dump -o kcat",
+    "topics": "ls --by topic",
+    "transactions": "txns",
+}
+"""What somebody may call a command who hasn't seen the list."""
+
+OTHER_WORDS = {
+    "--csv": "-o csv",
+    "--hanging": "--open",
+    "--html": "-o html",
+    "--json": "-o json",
+    "--out": "--to",
+    "--output-dir": "--to",
+    "--output-file": "--to",
+    "--partitions": "--partition",
+    "--reset-csv": "-o reset-csv",
+    "--since": "--from-time",
+    "--table": "-o table",
+    "--topics": "--topic",
+    "--until": "--to-time",
+}
+"""The same of options."""
+
 VARIABLES = {
     "KSEG_COMMAND_OPTION": "Any option: KSEG_DUMP_OUTPUT=json is `kseg dump -o json`; the command line comes first.",
     "KSEG_CONFIG": 'A TOML file of defaults: `tz = "local"` for all commands, a table such as [dump] for one.',

@@ -23,7 +23,7 @@ from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
 from kseg.views.metadata import Until, read_cluster_metadata
-from kseg.views.metadata_columns import METADATA, cluster_sections
+from kseg.views.metadata_columns import METADATA, cluster_sections, require_topic
 from kseg.views.replica_places import ReplicaPlaces
 
 
@@ -76,6 +76,7 @@ def metadata(
     refuse = Refusals()
     place = parse_zone(zone)
     found = read_cluster_metadata(paths, Until.parse(at, place), refuse)
+    require_topic(found, choice)
     places = ReplicaPlaces(found.log_dirs, are_of_now=at is None)
     writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
     wanted = show or ("partitions" if output == "csv" else None)

@@ -10,6 +10,7 @@ from kseg.export import remote
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, partitions_at
 from kseg.log.partition.partition_log import PartitionLog, read_tail
+from kseg.log.partition.replicas import require_one_topic
 
 
 class SegmentSource(NamedTuple):
@@ -57,7 +58,8 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copie
 
     A path is a partition's directory, a log directory or a parent of such. Directories that a broker was about to
     delete are left out, unless they are given themselves. `refuse` takes the errors of paths, and of partitions below
-    them, that can't be listed; without it they are raised as OpenError.
+    them, that can't be listed; without it they are raised as OpenError. Raises UsageError for copies of different
+    topics.
     """
     copies: Copies = defaultdict(list)
     for source in sources:
@@ -67,6 +69,9 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copie
                 known = copies[replica.topic, replica.partition]
                 if replica.segments and all(other.path != replica.path for other in known):
                     known.append(replica)
+    for known in copies.values():
+        if len(known) > 1:
+            require_one_topic(copy.open() for copy in known if not copy.is_remote)
     return {key: _best_first(known) for key, known in copies.items() if known}
 
 

@@ -1,8 +1,8 @@
 """An export from end to end: plan, orders, commit, report. Who executes the orders is a parameter."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from kseg.errors import OpenError, UnreadableError
@@ -239,11 +239,17 @@ def _publish(manifest: manifests.Manifest, report: Report, export: Export, place
 
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:
     total, finished = sum(order.size for order in orders), 0
-    for result in execute(orders, job) if orders else ():
-        finished += result.size
-        if progress is not None:
-            progress(finished, total)
-        yield result
+    with closing(_each(execute(orders, job) if orders else ())) as results:  # what others do ends before it is undone
+        for result in results:
+            finished += result.size
+            if progress is not None:
+                progress(finished, total)
+            yield result
+
+
+def _each(results: Iterable[Result]) -> Generator[Result, None, None]:
+    """The results as a generator: closing it closes the one that they come from."""
+    yield from results
 
 
 def _file_count(result: Result) -> int:

@@ -86,7 +86,9 @@ def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[s
         yield f"That is enough for {human_size(plan.wanted)}: no retention needs to be lowered"
     else:
         can = f"at most {human_size(plan.most_size)} can be freed in whole closed segments"
-        yield f"Can't free {human_size(plan.wanted)}: {can}, which --free {max(plan.most_size, 1)} shows"
+        how = f", which --free {plan.most_size} shows" if plan.most_size else ""
+        yield f"Can't free {human_size(plan.wanted)}: {can}{how}"
+        yield "Left alone: topics that are internal or compacted, or whose policy isn't known"
     for pinned in plan.pinned:
         yield _pinned_line(pinned, zone)
 

@@ -1,6 +1,7 @@
 """What groups had committed, as the CSV that `kafka-consumer-groups.sh --reset-offsets --from-file` takes."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from kseg.views.group import Group, OffsetCommit
 
 LINE_END = "\n"
 """Kafka's tool takes the file apart at these before it looks for quotes."""
+_TOOL = "kafka-consumer-groups.sh --bootstrap-server localhost:9092"
 _PLAIN = re.compile("[A-Za-z0-9._-]+")
 
 
@@ -33,7 +35,9 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
     commits = [commit for group in groups for commit in group.commits]
     kept = [commit for commit in commits if LINE_END not in f"{commit.group}{commit.topic}"]
     lines = tuple(",".join(_fields(commit, names_groups=names_groups)) for commit in kept)
-    return ResetPlan(lines, (*_left_out(groups), *_lost(commits, kept)))
+    whose = "--all-groups" if names_groups else f"--group {shlex.quote(groups[0].group)}" if groups else ""
+    use = (f"try it: {_TOOL} {whose} --reset-offsets --from-file FILE --dry-run",) if lines else ()
+    return ResetPlan(lines, (*_left_out(groups), *_lost(commits, kept), *use))
 
 
 def _fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:

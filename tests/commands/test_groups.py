@@ -117,6 +117,8 @@ def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed
         "kseg: g: left out commits of transactions that haven't ended: 1",
         "kseg: the CSV has offsets alone: 1 of 2 commits have metadata, which it can't carry",
         "kseg: the CSV has offsets alone: 1 of 2 commits have leader epochs, which it can't carry",
+        "kseg: try it: kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group g --reset-offsets"
+        " --from-file FILE --dry-run",
     ]
     assert kseg(["groups", ".", "-o", "reset-csv", "--group", "g", "-q"], committed).stderr == b""
 
@@ -221,9 +223,10 @@ def test_records_that_cant_be_read_end_with_1(tmp_path: Path) -> None:
 
 
 def test_nothing_to_show_is_a_line_on_stderr() -> None:
-    run = kseg(["groups", "4.3.1/__consumer_offsets-1", "--group", "none"], LOGS)
-    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no groups to show\n")
-    assert kseg(["groups", "4.3.1/__consumer_offsets-1", "--group", "none", "-q"], LOGS).stderr == b""
+    run = kseg(["groups", "0.9.0.1", "--show", "share-partitions"], LOGS)
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no share-partitions to show\n")
+    quiet = kseg(["groups", "0.9.0.1", "--show", "share-partitions", "-q"], LOGS)
+    assert quiet.stderr == b""
 
 
 def test_a_disk_that_cant_be_read_is_refused_and_the_others_are_shown() -> None:
@@ -231,3 +234,10 @@ def test_a_disk_that_cant_be_read_is_refused_and_the_others_are_shown() -> None:
     assert run.status == 2
     assert b"g-new-live" in run.stdout
     assert b"kseg: nowhere: no such file or directory\n" in run.stderr
+
+
+@pytest.mark.parametrize("asked", [["--group", "nosuch"], ["--topic", "nosuch"], ["--group", "no*", "-o", "reset-csv"]])
+def test_a_group_that_is_not_there_is_an_error_that_names_those_there(asked: list[str]) -> None:
+    run = kseg(["groups", "4.1.0", *asked], LOGS)
+    assert (run.status, run.stdout) == (2, b"")
+    assert b" nosuch: no such group here; there are " in run.stderr or b" no*: no such group here" in run.stderr

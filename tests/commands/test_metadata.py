@@ -156,6 +156,7 @@ def test_where_a_replica_lies_counts_more_than_what_was_recorded_before_it_moved
     assert [place["path"] for place in then["directories"]] == ["disk2", None]  # type: ignore[attr-defined]
 
 
-def test_nothing_to_show_is_a_line_on_stderr() -> None:
-    run = kseg(["metadata", "4.3.1", "--topic", "none", "--show", "topics"], LOGS)
-    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no topics to show\n")
+def test_a_topic_that_is_not_there_is_an_error_that_names_those_there() -> None:
+    run = kseg(["metadata", "4.1.0", "--topic", "nosuch"], LOGS)
+    assert (run.status, run.stdout) == (2, b"")
+    assert b"--topic nosuch: no such topic here; there are " in run.stderr

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from tests import golden
 from tests.export import exports
+from tests.run import kseg
 
 
 def copies(tmp_path: Path) -> tuple[Path, Path]:
@@ -82,3 +86,13 @@ def test_gaps_that_compaction_left_are_not_filled_from_an_older_copy(tmp_path: P
     exports.write_log(first, 60, 40, value=b"first")
     exports.export([first.parent, second.parent], tmp_path / "out")
     assert sorted(values(tmp_path / "out")) == [*range(40), *range(60, 100)]
+
+
+@pytest.mark.parametrize("command", ["export {} new --dry-run", "salvage {} --dry-run"])
+def test_partitions_of_different_clusters_are_no_copies(command: str) -> None:
+    run = kseg(command.format("3.6.2 4.1.0").split(), golden.ROOT / "logs")
+    assert (run.status, run.stdout) == (2, b"")
+    assert (
+        b"__consumer_offsets-1 aren't copies of one partition: their topics' ids are 53kyPapRRs639P3gFlck3w and"
+        in run.stderr
+    )

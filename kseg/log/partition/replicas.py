@@ -1,8 +1,8 @@
-"""Chooses the most complete of several replicas of a partition."""
+"""Replicas of a partition: whether they can be, and which one is the most complete."""
 
 from collections.abc import Iterable
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, UsageError
 from kseg.log.partition.partition_log import PartitionLog
 
 
@@ -19,6 +19,27 @@ def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
         key = number if name is None or name.state is not None else (name.topic, name.partition)
         found.setdefault(key, []).append(partition)
     return [each[0] if len(each) == 1 else max(each, key=_reach) for each in found.values()]
+
+
+def require_one_topic(replicas: Iterable[PartitionLog]) -> None:
+    """Raises UsageError if some belong to different topics, of different clusters or of one that was made anew.
+
+    Topics' ids tell, where `partition.metadata` has one that can be read.
+    """
+    known: dict[str, PartitionLog] = {}
+    for replica in replicas:
+        try:
+            topic_id = replica.read_topic_id()
+        except KsegError:
+            continue
+        if topic_id is not None:
+            known.setdefault(topic_id, replica)
+    if len(known) > 1:
+        (one, first), (other, second), *_ = known.items()
+        raise UsageError(
+            f"{first.path} and {second.path} aren't copies of one partition: their topics' ids are {one} and {other}; "
+            "give those of one cluster"
+        )
 
 
 def _reach(partition: PartitionLog) -> tuple[int, int]:

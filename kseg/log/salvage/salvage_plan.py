@@ -13,6 +13,7 @@ from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import Refuse, find_partitions
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog, has_later_segment
+from kseg.log.partition.replicas import require_one_topic
 from kseg.log.salvage.extents import Extent, ExtentBatches, joined_neighbours, longest_rising
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays
 from kseg.log.salvage.inner_problems import InnerProblem
@@ -102,7 +103,8 @@ def find_replicas(
 ) -> dict[str, list[PartitionLog]]:
     """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out.
 
-    `refuse`, `choice` and what is raised are as for `find_partitions`.
+    `refuse`, `choice` and what is raised are as for `find_partitions`; also UsageError for replicas of different
+    topics.
     """
     given = set(paths := list(paths))
     found: dict[str, list[PartitionLog]] = {}
@@ -112,6 +114,8 @@ def find_replicas(
         own = partition.path.absolute().name
         name = own if partition.topic is None else f"{partition.topic}-{partition.partition}"
         found.setdefault(name, []).append(partition)
+    for partitions in found.values():
+        require_one_topic(partitions)
     return found
 
 

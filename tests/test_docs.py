@@ -106,6 +106,8 @@ def test_python_examples_print_what_is_shown(
 # --- examples that show no output ------------------------------------------------------------------------------------
 
 SHELL_SIGNS = set("|>;&")
+LARGE, SMALL = "--free 50GB", "--free 5KB"
+"""More than there is here."""
 UNENDING = "--follow"
 OF_THE_PROCESS = "--gentle"
 """Changes the process that runs it, which must not be this one."""
@@ -142,7 +144,7 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
         shutil.copytree(root / "orders-0", root / "saved/orders-0")
     if command.endswith(" --to orders-0"):
         shutil.rmtree(root / "orders-0")  # what is there already isn't written over
-    line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/")
+    line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)
     if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line:
         ran = run.kseg(shlex.split(line)[1:], root)
         status, said, printed = ran.status, ran.stderr, ran.stdout

@@ -90,7 +90,7 @@ def groups(
     Examples:
       kseg groups kafka-logs/ --group 'ord*'
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
-      kseg groups kafka-logs/ --group orders-app --at 2026-11-01T03:00 -o reset-csv >orders-app.csv
+      kseg groups kafka-logs/ --group orders-billing --at 2026-11-01T03:00 -o reset-csv >orders-billing.csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
     PATHS are partition directories of __consumer_offsets, log directories, or parents of these (such as all disks of a

@@ -31,7 +31,7 @@ TASKS = (
     Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
     Task("What compaction leaves", "kseg compact orders-0/ --dry-run"),
     Task("Records back into a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
-    Task("A group's offsets, for a reset", "kseg groups kafka-logs/ --group orders-app -o reset-csv"),
+    Task("A group's offsets, for a reset", "kseg groups kafka-logs/ --group orders-billing -o reset-csv"),
     Task("A dead cluster as Parquet", "kseg export kafka-logs/ exported"),
     Task("The same with Spark", "kseg spark-export kafka-logs/ exported"),
     Task("A dead cluster's settings", "kseg metadata kafka-logs/"),

@@ -33,6 +33,10 @@ def body_codec(codec: int, magic: int) -> BodyCodec | None:
     return found.v0 or found if magic == 0 else found
 
 
+WITHOUT_REASON = "these bytes can't be decompressed"
+"""For a library's error that says nothing."""
+
+
 def decompress(
     codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE
 ) -> Body:
@@ -57,7 +61,7 @@ def decompress(
         readable = error.readable if isinstance(error, BodyError) else None
         if readable is None:
             readable = _readable_start(known, body, most)
-        return Body(readable, f"{codec_name(codec)}: {error}")
+        return Body(readable, f"{codec_name(codec)}: {str(error) or WITHOUT_REASON}")
     except MemoryError:
         return Body(b"", f"{codec_name(codec)}: there's no memory for what comes out")
 

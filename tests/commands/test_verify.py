@@ -205,3 +205,8 @@ def test_file_alone_is_checked_whatever_its_directory_is_called(
     ran = kseg(["verify", "-v", name], tmp_path)
     assert ran.status == status
     assert ran.stdout.startswith(f"{name}: {finding}".encode())
+
+
+def test_a_body_that_a_library_refuses_without_a_word_has_a_reason(restored: Path) -> None:
+    (line,) = kseg(["verify", "075-codec-other"], restored / "damaged").stdout.decode().splitlines()
+    assert line.endswith("error bad-body: snappy: these bytes can't be decompressed")

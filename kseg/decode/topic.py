@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.errors import OpenError
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.replicas import one_of_each
+from kseg.log.partition.replicas import one_of_each, require_one_topic
 
 
 class TopicPlaces(NamedTuple):
@@ -34,6 +34,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
 
     Raises:
         OpenError: there is no such directory, or the topic isn't found.
+        UsageError: there are partitions of several clusters.
     """
     given = [paths] if isinstance(paths, Path) else list(paths)
     found: list[PartitionLog] = []
@@ -55,6 +56,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
         refuse(each)
     if not found:
         raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
+    require_one_topic(found)
     partitions = sorted(one_of_each(found), key=lambda partition: partition.partition or 0)
     return TopicPlaces(tuple(partitions), tuple(log_dirs), is_all)
 

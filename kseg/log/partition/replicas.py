@@ -21,23 +21,23 @@ def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
     return [each[0] if len(each) == 1 else max(each, key=_reach) for each in found.values()]
 
 
-def require_one_topic(replicas: Iterable[PartitionLog]) -> None:
+def require_one_topic(partitions: Iterable[PartitionLog]) -> None:
     """Raises UsageError if some belong to different topics, of different clusters or of one that was made anew.
 
     Topics' ids tell, where `partition.metadata` has one that can be read.
     """
     known: dict[str, PartitionLog] = {}
-    for replica in replicas:
+    for partition in partitions:
         try:
-            topic_id = replica.read_topic_id()
+            topic_id = partition.read_topic_id()
         except KsegError:
             continue
         if topic_id is not None:
-            known.setdefault(topic_id, replica)
+            known.setdefault(topic_id, partition)
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise UsageError(
-            f"{first.path} and {second.path} aren't copies of one partition: their topics' ids are {one} and {other}; "
+            f"{first.path} and {second.path} belong to different topics, whose ids are {one} and {other}: "
             "give those of one cluster"
         )
 

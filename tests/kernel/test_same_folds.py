@@ -19,7 +19,7 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.header import parse_header
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
+from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damaged
 
 KERNELS = (fast, twin)
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
@@ -231,3 +231,16 @@ def test_a_fold_remembers_the_last_batches(kernel: Any) -> None:
         fold.take(header._replace(base_offset=number, last_offset=number, crc=number))
     assert fold.recent() == [(number, number, number) for number in range(10, RECENT + 10)]
     assert (fold.next_offset, fold.batches) == (RECENT + 10, RECENT + 10)
+
+
+def test_a_gap_over_all_offsets_is_counted_alike() -> None:
+    content = batch(BatchHeader(base_offset=2**63 - 2), [])
+    missing = set()
+    for kernel in KERNELS:
+        rows = new_rows(1)
+        count, _, _ = fast.walk(content, 0, rows, len(content))
+        fold = kernel.HeaderFold(0)
+        fold.next_offset = -(2**63)
+        fold.fold(content, rows, 0, count, 0)
+        missing.add((count, fold.gaps, fold.missing))
+    assert missing == {(1, 1, -2)}

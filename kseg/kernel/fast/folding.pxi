@@ -212,7 +212,8 @@ cdef class TimeEntries:
         cdef int64_t largest = max(self.largest, header.max_timestamp), largest_of_records = self.largest_of_records
         if header.records_count:
             largest_of_records = max(largest_of_records, header.max_timestamp)
-        if not self.pass_entries(base_offset - 1, self.largest, self.largest_of_records):
+        if base_offset > INT64_MIN and not self.pass_entries(
+                base_offset - 1, self.largest, self.largest_of_records):
             return False
         if not self.pass_entries(last_offset, largest, largest_of_records):
             return False
@@ -401,7 +402,7 @@ cdef class HeaderFold:
                 self.note_continued(producer, header.attributes & TIMESTAMP_TYPE_MASK != 0)
         if header.base_offset > self.next_offset:
             self.gaps += 1
-            self.missing = sum_of(self.missing, header.base_offset - self.next_offset)
+            self.missing = sum_of(self.missing, difference_of(header.base_offset, self.next_offset))
         self.pass_header(&header)
         return 0
 

@@ -60,6 +60,11 @@ cdef inline int64_t sum_of(int64_t number, int64_t delta) noexcept nogil:
     return <int64_t>(<uint64_t>number + <uint64_t>delta)
 
 
+cdef inline int64_t difference_of(int64_t number, int64_t other) noexcept nogil:
+    """Wraps around likewise."""
+    return <int64_t>(<uint64_t>number - <uint64_t>other)
+
+
 cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
     """Sequences run 0 … 2³¹-1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
     if base == -1:

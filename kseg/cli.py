@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _error_color(arguments: Sequence[str]) -> bool | None:
-    """Whether an error is told in colour, as the last such option asks; None leaves it to the terminal."""
+    """Whether errors are coloured, as the last such option asks; None leaves it to the terminal."""
     asked = [argument for argument in arguments if argument in ("--color", "--no-color")]
     return asked[-1] == "--color" if asked else None
 

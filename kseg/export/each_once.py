@@ -94,7 +94,7 @@ class LeaderEpochs:
 class EachOnce:
     """Which records count: of those with one offset that of the highest leader epoch, of equal ones the first.
 
-    `note` is told all batches before the first question.
+    `note` takes all batches before the first question.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ def find_remote_parts(copies: Copies, selection: LogSelection) -> Mapping[Key, O
     """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
 
     As checkpoints beside the best copies tell, unless the cluster's metadata beside them deny the topic a tier; these
-    are read only then, if they aren't large. Nothing is told of copies in object stores.
+    are read only then, if they aren't large. Copies in object stores are not looked at.
     """
     beside = MetadataBeside(CHEAP_METADATA)
     checkpoints = cache(read_checkpoints)

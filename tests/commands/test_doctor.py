@@ -184,7 +184,7 @@ def commands(arguments: Sequence[str], directory: Path) -> set[str]:
 
 
 def test_every_printed_command_runs(restored: Path) -> None:
-    """On all golden directories: none is refused, none leaves anything behind."""
+    """On all golden directories: none is refused, none leaves a file there."""
     lone = [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-alone"))]
     lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-snapshot-*"))]
     lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-checkpoint-*"))]

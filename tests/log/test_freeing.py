@@ -1,4 +1,4 @@
-"""`retain --free`: what is advised frees what is said, if `retain` is told the same; a longer retention wouldn't do."""
+"""`retain --free`: what is advised frees what is said, if `retain` gets the same; a longer retention wouldn't do."""
 
 import json
 import os

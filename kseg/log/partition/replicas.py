@@ -22,7 +22,7 @@ def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
 
 
 def require_one_topic(partitions: Iterable[PartitionLog]) -> None:
-    """Raises UsageError if some belong to different topics, of different clusters or of one that was made anew.
+    """Raises UsageError if some belong to different topics, of different clusters, or created at different times.
 
     Topics' ids tell, where `partition.metadata` has one that can be read.
     """

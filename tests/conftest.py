@@ -1,6 +1,8 @@
 """What all tests share: the kernels, and a copy of the golden files as Kafka left them."""
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,3 +62,13 @@ def failing_disk(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
 def restored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of golden's files with their zero tails put back; tests only read it."""
     return golden.restored(tmp_path_factory)
+
+
+@pytest.fixture
+def unpacked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The temporary directory, in which nothing may be left."""
+    directory = tmp_path / "unpacked"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    yield directory
+    assert list(directory.iterdir()) == []

@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +18,8 @@ import zstandard
 
 from tests import golden, run
 from tests.processes import started
+
+pytestmark = pytest.mark.usefixtures("unpacked_into")
 
 LOGS = golden.ROOT / "logs" / "2.8.2"
 SEGMENT = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
@@ -49,16 +51,6 @@ COMMANDS = [
     "retain bundle.{form} --retention-ms 1 --now 2026-11-01",
     "export bundle.{form} new --topic broker-lz4 --dry-run",
 ]
-
-
-@pytest.fixture(autouse=True)
-def unpacked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The temporary directory, in which nothing may be left."""
-    directory = tmp_path / "unpacked"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    yield directory
-    assert list(directory.iterdir()) == []
 
 
 @pytest.fixture(scope="module")

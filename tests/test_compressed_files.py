@@ -4,8 +4,7 @@ import gzip
 import io
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ import zstandard
 
 from tests import golden
 from tests.run import kseg
+
+pytestmark = pytest.mark.usefixtures("unpacked_into")
 
 LOGS = golden.ROOT / "logs" / "2.8.2"
 PARTITION, SEGMENT = "broker-lz4-0", "00000000000000000000.log"
@@ -29,16 +30,6 @@ COMMANDS = [
     "explain {} --batch 0",
     "slice {} --to new --from-offset 3",
 ]
-
-
-@pytest.fixture(autouse=True)
-def unpacked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The temporary directory, in which nothing may be left."""
-    directory = tmp_path / "unpacked"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    yield directory
-    assert list(directory.iterdir()) == []
 
 
 @pytest.fixture(params=PACK)

@@ -4,7 +4,7 @@ Any run finishes what another one claimed; each step may be done twice, or by se
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -123,7 +123,10 @@ def commit(run: ExportRun, previous: Manifest, results: Iterable[Result], place:
 def _named(results: list[Result], taken: set[str], generation: int, place: Destination) -> Iterator[Result]:
     """Gives new files their final names: of the topic, the partition and the first offset."""
     suffix = f"-{generation}" if generation else ""
-    for result in sorted(results, key=_order):
+    ranks: dict[str | None, int] = {}
+    for result in results:
+        ranks.setdefault(result.topic_id, len(ranks))
+    for result in sorted(results, key=lambda result: _order(result, ranks)):
         files = tuple(_named_file(file, taken, suffix, place) for file in result.files)
         if result.says_something:
             yield replace(result, files=files)
@@ -143,9 +146,10 @@ def _named_file(file: ExportedFile, taken: set[str], suffix: str, place: Destina
     return file._replace(path=path)
 
 
-def _order(result: Result) -> tuple[str, int, int]:
+def _order(result: Result, ranks: Mapping[str | None, int]) -> tuple[str, int, int, int]:
+    """By partition, and in the order of topics that had the same name one after another."""
     first = result.tally.first_offset
-    return (result.topic, result.partition or 0, -1 if first is None else first)
+    return (result.topic, result.partition or 0, ranks[result.topic_id], -1 if first is None else first)
 
 
 def finish(manifest: Manifest, place: Destination) -> None:

@@ -2,15 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
 from kseg.export import remote
+from kseg.formats.checkpoint import parse_partition_metadata
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, partitions_at
 from kseg.log.partition.partition_log import PartitionLog, read_tail
-from kseg.log.partition.replicas import require_one_topic
+from kseg.log.partition.replicas import require_one_topic_id, topic_id_of
 
 
 class SegmentSource(NamedTuple):
@@ -26,7 +28,8 @@ class SegmentSource(NamedTuple):
 class PartitionCopy(NamedTuple):
     """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
 
-    is_used: False for a directory that a broker had put aside (`-future`, `-stray`).
+    is_used: False for a directory that a broker had put aside (`-future`). topic_id: of `partition.metadata`; None if
+    there is none that can be read.
     """
 
     topic: str
@@ -34,6 +37,7 @@ class PartitionCopy(NamedTuple):
     path: str
     segments: tuple[SegmentSource, ...]
     is_used: bool = True
+    topic_id: str | None = None
 
     @property
     def size(self) -> int:
@@ -51,15 +55,21 @@ class PartitionCopy(NamedTuple):
 
 
 Copies = dict[tuple[str, int | None], list[PartitionCopy]]
+NO_COPIES = (DirectoryState.DELETE, DirectoryState.STRAY)
+"""Directories that a broker keeps apart from the partition: it may have been made anew since."""
+REQUESTS = 16
+"""That are under way at a time."""
+SMALL_FILE = 4096
+"""Bytes that are read of a `partition.metadata`."""
 
 
 def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copies:
     """All copies of partitions at some paths, globs or URLs, by topic and partition; the best copy of each comes first.
 
     A path is a partition's directory, a log directory or a parent of such. Directories that a broker was about to
-    delete are left out, unless they are given themselves. `refuse` takes the errors of paths, and of partitions below
-    them, that can't be listed; without it they are raised as OpenError. Raises UsageError for copies of different
-    topics.
+    delete (`-delete`) or found to be no longer its own (`-stray`) are left out, unless they are given themselves.
+    `refuse` takes the errors of paths, and of partitions below them, that can't be listed; without it they are raised
+    as OpenError. Raises UsageError for copies of different topics.
     """
     copies: Copies = defaultdict(list)
     for source in sources:
@@ -71,7 +81,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copie
                     known.append(replica)
     for known in copies.values():
         if len(known) > 1:
-            require_one_topic(copy.open() for copy in known if not copy.is_remote)
+            require_one_topic_id((copy.path, copy.topic_id) for copy in known)
     return {key: _best_first(known) for key, known in copies.items() if known}
 
 
@@ -89,7 +99,7 @@ def _without_refused(found: Iterator[PartitionCopy], refuse: Refuse | None) -> I
 
 def _local_replicas(path: str, refuse: Refuse | None) -> Iterator[PartitionCopy]:
     for place in partitions_at(path, refuse):
-        if place.state is not DirectoryState.DELETE or place.path.samefile(path):
+        if place.state not in NO_COPIES or place.path.samefile(path):
             yield _replica(place)
 
 
@@ -121,25 +131,50 @@ def _replica(place: PartitionLog) -> PartitionCopy:
         if segment.log is not None
     )
     return PartitionCopy(
-        plain_text(place.topic or path.name), place.partition, str(path), segments, place.state is None
+        *(plain_text(place.topic or path.name), place.partition, str(path), segments),
+        is_used=place.state is None,
+        topic_id=topic_id_of(place),
     )
 
 
 def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
     directories: dict[str, dict[int, dict[FileKind, remote.RemoteFile]]] = defaultdict(lambda: defaultdict(dict))
+    metadata: dict[str, remote.RemoteFile] = {}
     for file in remote.list_files(url):
         kind, offset, _, suffix, remote_id = parse_file_name(file.url)
         if suffix is None and remote_id is None and offset is not None:
             directories[file.url.rpartition("/")[0]][offset][kind] = file
+        elif kind is FileKind.PARTITION_METADATA and suffix is None:
+            metadata[file.url.rpartition("/")[0]] = file
+    topic_ids = _remote_topic_ids(file for directory, file in metadata.items() if directory in directories)
     for directory, segments in sorted(directories.items()):
         name = parse_partition_directory(directory)
-        if name is not None and name.state is DirectoryState.DELETE and directory != url.rstrip("/"):
+        if name is not None and name.state in NO_COPIES and directory != url.rstrip("/"):
             continue
         found = tuple(
             _remote_segment(offset, files) for offset, files in sorted(segments.items()) if FileKind.LOG in files
         )
         topic, partition = (PurePosixPath(directory).name, None) if name is None else (name.topic, name.partition)
-        yield PartitionCopy(topic, partition, directory, found, name is None or name.state is None)
+        yield PartitionCopy(
+            *(topic, partition, directory, found),
+            is_used=name is None or name.state is None,
+            topic_id=topic_ids.get(directory),
+        )
+
+
+def _remote_topic_ids(files: Iterable[remote.RemoteFile]) -> dict[str, str]:
+    """The topics' ids by the directories of these `partition.metadata`; several are read at a time."""
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        found = list(pool.map(_remote_topic_id, files))
+    return {directory: topic_id for directory, topic_id in found if topic_id is not None}
+
+
+def _remote_topic_id(file: remote.RemoteFile) -> tuple[str, str | None]:
+    directory = file.url.rpartition("/")[0]
+    try:
+        return directory, parse_partition_metadata(remote.read_range(file.url, 0, min(file.size, SMALL_FILE))).topic_id
+    except KsegError:
+        return directory, None
 
 
 def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> SegmentSource:

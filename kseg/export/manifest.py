@@ -285,7 +285,8 @@ _RESULT = members(
         "tally": _TALLY,
         "files": list_of(_FILE),
         "seconds": seconds,
-    }
+    },
+    {"topicId": optional(text)},
 )
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
@@ -298,20 +299,19 @@ _STUB = members({"version": anything, "number": number(1, 99_999_999), "run": te
 
 
 def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[Result]:
-    """The results whose sources haven't changed since, or have gone, and whose files are there.
-
-    A file that a commit which was broken off hasn't moved to its place yet is there too.
-    """
+    """The results whose sources haven't changed since, or have gone, and whose files are there."""
     listed = {
         segment.log: segment for replicas in copies.values() for replica in replicas for segment in replica.segments
     }
-    there = set(place.names())
-    kept = []
-    for result in manifest.results:
-        is_there = all(file.path in there or file.attempt in there for file in result.files)
-        if is_there and all(_is_unchanged(source, listed) for source in result.sources):
-            kept.append(result)
+    with_files = with_files_there(manifest.results, place)
+    kept = [result for result in with_files if all(_is_unchanged(source, listed) for source in result.sources)]
     return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)
+
+
+def with_files_there(results: Iterable[Result], place: Destination) -> list[Result]:
+    """The results whose files are there, be it that they haven't been moved to their places yet."""
+    there = set(place.names())
+    return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
 
 
 def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:

@@ -56,4 +56,5 @@ def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
         tally=reader.tally,
         files=tuple(files.files),
         seconds=round(time.monotonic() - start, 3),
+        topic_id=order.topic_id,
     )

@@ -18,7 +18,7 @@ from kseg.export.each_once import EachOnce
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
 from kseg.export.redacted_arrow import BatchRedactor
-from kseg.export.settings import Isolation, ReadOptions, Tombstones
+from kseg.export.settings import TOPIC_ID, Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
 from kseg.index.headers import checked_headers
 from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
@@ -144,6 +144,9 @@ class OrderReader:
         self.tally.without_time += batch.column("timestamp").null_count
         if self._redactor is not None:
             batch = self._redactor.redact(batch)
+        if self.options.batch_columns:
+            topic_ids = pa.repeat(pa.scalar(self.order.topic_id, TOPIC_ID.type), batch.num_rows)
+            batch = batch.append_column(TOPIC_ID, topic_ids)
         if self._texts is None:
             return batch
         batch = self._texts.added(batch)

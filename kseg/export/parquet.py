@@ -182,6 +182,8 @@ class _ParquetFile:
         self._flush()
         order = self._order
         origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
+        if order.topic_id is not None:
+            origin["topicId"] = order.topic_id
         self._writer.add_key_value_metadata({"kseg": json.dumps(origin)})
         with self._named_on_error():
             self._writer.close()

@@ -43,7 +43,8 @@ class WorkOrder:
     offsets: those wanted of it. begins: it is the first order of these offsets. starts_at_index, ends_at_index: the
     first range's start, or the last one's end, was found by looking for an offset in an index, which may be wrong.
     missed: so many offsets, the first of those wanted, have gone from the log since the run that ended there.
-    is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once.
+    is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once. topic_id: of the
+    topic, which tells it from one of the same name before or after; None if it isn't known.
     """
 
     number: int
@@ -57,6 +58,7 @@ class WorkOrder:
     ends_at_index: bool = False
     missed: int = 0
     is_disordered: bool = False
+    topic_id: str | None = None
 
     @property
     def size(self) -> int:
@@ -77,6 +79,7 @@ class WorkOrder:
             "endsAtIndex": self.ends_at_index,
             "missed": self.missed,
             "isDisordered": self.is_disordered,
+            "topicId": self.topic_id,
         }
 
     @classmethod
@@ -94,6 +97,7 @@ class WorkOrder:
             members["endsAtIndex"],
             members["missed"],
             members["isDisordered"],
+            members["topicId"],
         )
 
 
@@ -228,6 +232,7 @@ def _orders(
             starts_at_index=place == 0 and bool(group) and group[0].start > 0,
             ends_at_index=place == len(groups) - 1 and bool(group) and group[-1].end < group[-1].size,
             missed=0 if place else missed,
+            topic_id=replica.topic_id,
         )
 
 
@@ -236,7 +241,10 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
     parts = tuple(_range(segment, 0, segment.size) for segment in replica.segments if segment.size)
     missed = _missed(replica, offsets, known)
     return WorkOrder(
-        *(number, replica.topic, replica.partition, replica.path, offsets, parts), missed=missed, is_disordered=True
+        *(number, replica.topic, replica.partition, replica.path, offsets, parts),
+        missed=missed,
+        is_disordered=True,
+        topic_id=replica.topic_id,
     )
 
 

@@ -94,6 +94,17 @@ def copy_range(url: str, target: Path, start: int, end: int) -> None:
         os.close(descriptor)
 
 
+def read_range(url: str, start: int, end: int) -> bytes:
+    """Bytes of a file. Raises OpenError if they can't be read."""
+    system, path = locate(url)
+    try:
+        with system.open_input_file(path) as file:
+            found: bytes = file.read_at(end - start, start)
+            return found
+    except OSError as error:
+        raise OpenError(f"can't be read: {error}", url, start) from error
+
+
 def put_if_absent(url: str, content: bytes) -> bool:
     """Writes an object unless one is there; False if one is. By s3fs: pyarrow's put has no conditions.
 

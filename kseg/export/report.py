@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +26,9 @@ class PartitionReport:
     missed: had gone from the log since the last run; withheld: from the start of an open transaction on; unasked: not
     in what any run was to read.
 
+    topic_id: tells topics of one name apart; None if it isn't known. is_gone: the partition isn't there any more, or
+    its topic was made anew: what was exported stays.
+
     records_out: those of records_in that were written; control, aborted, superseded, unselected: those left out.
     passed_over: records beside, whose offset another one has. disordered: records whose offset isn't above all before.
     undecoded: keys and values whose text couldn't be had. without_time: records whose time no table can hold.
@@ -40,6 +43,8 @@ class PartitionReport:
 
     topic: str
     partition: int | None
+    topic_id: str | None = None
+    is_gone: bool = False
     from_offset: int | None = None
     to_offset: int | None = None
     records_in: int = 0
@@ -148,31 +153,46 @@ class Report:
 
 
 def reconcile(
-    kept: Iterable[Result], new: Iterable[Result] = (), remote: Mapping[Key, OffsetRange] = NO_REMOTE
+    kept: Iterable[Result],
+    new: Iterable[Result] = (),
+    remote: Mapping[Key, OffsetRange] = NO_REMOTE,
+    gone: Collection[tuple[str, int | None, str | None]] = (),
 ) -> tuple[PartitionReport, ...]:
-    """The accounts of all partitions, from what orders say.
+    """The accounts of all partitions, from what orders say; those of topics that were made anew one after another.
 
     Args:
-        kept: results of earlier runs.
+        kept: results of earlier runs; of topics with one name, those of the first topic first.
         new: results of this one; what is withheld, these alone tell.
         remote: offsets that are in the remote tier alone.
+        gone: partitions that aren't there any more, by topic, partition and topic's id.
     """
-    by_partition: dict[Key, list[Result]] = defaultdict(list)
+    by_partition: dict[Key, dict[str | None, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in kept:
         if result.tally.open_from is not None:
             result = replace(result, tally=replace(result.tally, open_from=None, withheld=None))
-        by_partition[result.topic, result.partition].append(result)
+        by_partition[result.topic, result.partition][result.topic_id].append(result)
     for result in new:
         if result.says_something or result.tally.notes or result.tally.open_from is not None:
-            by_partition[result.topic, result.partition].append(result)
+            by_partition[result.topic, result.partition][result.topic_id].append(result)
     keys = sorted({*by_partition, *remote}, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
-    return tuple(_of_partition(*key, by_partition[key], remote.get(key)) for key in keys)
+    return tuple(part for key in keys for part in _of_topics(key, by_partition[key], remote.get(key), gone))
 
 
-def _of_partition(
-    topic: str, partition: int | None, results: list[Result], remote: OffsetRange | None
-) -> PartitionReport:
-    report = PartitionReport(topic, partition)
+def _of_topics(
+    key: Key,
+    results: dict[str | None, list[Result]],
+    remote: OffsetRange | None,
+    gone: Collection[tuple[str, int | None, str | None]],
+) -> Iterator[PartitionReport]:
+    """The accounts of a partition, for each topic that had the name in turn; the last one has what is remote."""
+    ids = list(results) or [None]
+    for topic_id in ids:
+        is_last = topic_id == ids[-1]
+        report = PartitionReport(*key, topic_id, is_gone=not is_last or (*key, topic_id) in gone)
+        yield _filled(report, results.get(topic_id, []), remote if is_last else None)
+
+
+def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> PartitionReport:
     tallies = [result.tally for result in results]
     for result, tally in zip(results, tallies, strict=True):
         report.records_in += tally.read

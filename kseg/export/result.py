@@ -65,7 +65,11 @@ _JSON_NAMES = {"modified_ms": "modifiedMs", "first_offset": "firstOffset", "last
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an order did. replica: the copy of the partition that it read; seconds: how long it took."""
+    """What an order did.
+
+    replica: the copy of the partition that it read. seconds: how long it took. topic_id: the topic's, None if it isn't
+    known: a topic that was deleted and made anew has the same name and offsets, and another id.
+    """
 
     topic: str
     partition: int | None
@@ -75,6 +79,7 @@ class Result:
     tally: Tally
     files: tuple[ExportedFile, ...]
     seconds: float
+    topic_id: str | None = None
 
     @property
     def size(self) -> int:
@@ -97,6 +102,7 @@ class Result:
             "tally": self.tally.to_json(),
             "files": [file.to_json() for file in self.files],
             "seconds": self.seconds,
+            "topicId": self.topic_id,
         }
 
     @classmethod
@@ -111,4 +117,5 @@ class Result:
             Tally.from_json(members["tally"]),
             tuple(map(ExportedFile.from_json, members["files"])),
             members["seconds"],
+            members.get("topicId"),
         )

@@ -14,6 +14,7 @@ from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_csv
 from kseg.export.destination import Destination, open_destination
+from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.manifest import Key
 from kseg.export.order import Job, execute_order
 from kseg.export.outside_sources import check_destination
@@ -59,11 +60,13 @@ class Export:
 class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
-    refused: sources that can't be opened or listed; the rest is exported.
+    kept: results of what is there; absent: of partitions that have gone, or were made anew since. refused: sources that
+    can't be opened or listed; the rest is exported.
     """
 
     orders: tuple[WorkOrder, ...]
     kept: tuple[Result, ...]
+    absent: tuple[Result, ...]
     previous: manifests.Manifest
     copies: Copies
     refused: tuple[OpenError, ...] = ()
@@ -92,12 +95,17 @@ def _plan(export: Export, place: Destination) -> ExportPlan:
     require_replicas(copies, export.sources)
     check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     previous = commits.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
-    kept = tuple(manifests.still_valid(previous, copies, place))
+    copies = with_known_ids(copies, previous.results)
+    present, absent = told_apart(previous.results, copies)
+    kept = tuple(manifests.still_valid(replace(previous, results=tuple(present)), copies, place))
     choice = export.selection.partitions
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
-    return ExportPlan(tuple(orders), kept, previous, copies, tuple(each for each in refused if _is_meant(each, choice)))
+    return ExportPlan(
+        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, place)), previous, copies),
+        refused=tuple(each for each in refused if _is_meant(each, choice)),
+    )
 
 
 def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
@@ -134,7 +142,7 @@ def export_into(
             seconds = time.monotonic() - start
             report = Report(
                 place.url,
-                reconcile(kept, new, remote),
+                reconcile([*plan.absent, *kept], new, remote, gone_topics(plan.absent, plan.copies, export.sources)),
                 new_files,
                 seconds,
                 plan.refused,
@@ -155,9 +163,10 @@ def _committed(
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
     telling = [result for result in new if result.says_something]
-    is_same = not telling and len(kept) == len(plan.previous.results) and plan.previous.number > 0
+    old = [*plan.absent, *kept]
+    is_same = not telling and len(old) == len(plan.previous.results) and plan.previous.number > 0
     is_kept = is_same and not export.overwrite
-    committed = plan.previous if is_kept else commits.commit(run, plan.previous, [*kept, *new], place)
+    committed = plan.previous if is_kept else commits.commit(run, plan.previous, [*old, *new], place)
     return committed, sum(map(_file_count, telling))
 
 

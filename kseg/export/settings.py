@@ -15,6 +15,8 @@ from kseg.redaction import Redaction
 from kseg.selection import EVERYTHING, Selection
 
 MIB = 1 << 20
+TOPIC_ID = pa.field("topicId", pa.string())
+"""One of the batch columns: it tells topics of one name apart, of which one was deleted before the other was made."""
 
 
 class Isolation(StrEnum):
@@ -103,7 +105,8 @@ class ReadOptions:
 
     def schema(self) -> pa.Schema:
         """The columns of the records that are given."""
-        return pa.schema([*schema_of(self.arrow()), *self.decode.fields()])
+        of_topic = [TOPIC_ID] if self.batch_columns else []
+        return pa.schema([*schema_of(self.arrow()), *of_topic, *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:
         """The columns for kseg.arrow."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -54,6 +55,8 @@ _RARE_COLUMNS = (
     _column("unselected", "unselected"),
 )
 """In a report only if one of its partitions has some."""
+_TOPIC_ID = _column("topic id", "topic_id", -1)
+"""In a report only if a topic was made anew."""
 
 
 class _OrderShape(Protocol):
@@ -154,6 +157,8 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
 def report_lines(report: _ReportShape) -> Iterator[str]:
     """A report as a table, with damages and notes below it, and with the lines that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
+    remade = _remade(report.partitions)
+    rare += [_TOPIC_ID] if remade else []
     yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
@@ -161,6 +166,7 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
     yield from (note for partition in report.partitions for note in partition.notes)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
+    yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
     sums = _sums(report)
     yield (
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
@@ -170,9 +176,26 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
+def _name(partition: Any) -> str:
+    return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
+
+
+def _remade(partitions: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Accounts of partitions with one name, of topics that followed one another."""
+    return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
+
+
+def _lines_about_remade(earlier: Any, later: Any) -> Iterator[str]:
+    first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
+    then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
+    yield f"{_name(later)}: the topic was made anew: {first}, {then}; both are exported"
+
+
 def _lines_about(partition: Any) -> Iterator[str]:
     """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
-    name = partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
+    name = _name(partition)
+    if partition.is_gone:
+        yield f"{name}: is gone; its {partition.records_out} exported records stay"
     for first, end in partition.missed_offsets:
         yield f"{name}: offsets {first} to {end} had gone from the log since the run before: missed"
     if partition.open_from is not None:

@@ -1,5 +1,6 @@
 """Replicas of a partition: whether they can be, and which one is the most complete."""
 
+import os
 from collections.abc import Iterable
 
 from kseg.errors import KsegError, UsageError
@@ -21,23 +22,32 @@ def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
     return [each[0] if len(each) == 1 else max(each, key=_reach) for each in found.values()]
 
 
+def topic_id_of(partition: PartitionLog) -> str | None:
+    """The id of a partition's topic; None if `partition.metadata` has none that can be read."""
+    try:
+        return partition.read_topic_id()
+    except KsegError:
+        return None
+
+
 def require_one_topic(partitions: Iterable[PartitionLog]) -> None:
     """Raises UsageError if some belong to different topics, of different clusters, or created at different times.
 
     Topics' ids tell, where `partition.metadata` has one that can be read.
     """
-    known: dict[str, PartitionLog] = {}
-    for partition in partitions:
-        try:
-            topic_id = partition.read_topic_id()
-        except KsegError:
-            continue
+    require_one_topic_id((partition.path, topic_id_of(partition)) for partition in partitions)
+
+
+def require_one_topic_id(topic_ids: Iterable[tuple[str | os.PathLike[str], str | None]]) -> None:
+    """As `require_one_topic`, of paths and the topics' ids there; None for one that isn't known."""
+    known: dict[str, str | os.PathLike[str]] = {}
+    for path, topic_id in topic_ids:
         if topic_id is not None:
-            known.setdefault(topic_id, partition)
+            known.setdefault(topic_id, path)
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise UsageError(
-            f"{first.path} and {second.path} belong to different topics, whose ids are {one} and {other}: "
+            f"{first} and {second} belong to different topics, whose ids are {one} and {other}: "
             "give those of one cluster"
         )
 

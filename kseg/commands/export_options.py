@@ -60,6 +60,7 @@ _OPTIONS = (
         show_default=True,
         help="delta: the same files, and the log of a Delta table that lists them.",
     ),
+    click.option("--merge-files", is_flag=True, help="Join small files, those of earlier runs too."),
     click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(

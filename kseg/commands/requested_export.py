@@ -40,6 +40,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
         parallelism,
         options["overwrite"],
         TableFormat(options["table_format"]),
+        options["merge_files"],
     )
 
 

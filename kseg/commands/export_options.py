@@ -53,6 +53,11 @@ _OPTIONS = (
         help="Compression of the Parquet files.",
     ),
     click.option(
+        "--bloom-filter",
+        type=click.Choice(["key"]),
+        help="Write bloom filters, so that queries by this column read less.",
+    ),
+    click.option(
         "--format",
         "table_format",
         type=click.Choice(["parquet", "delta"]),

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from inspect import signature
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, UsageError
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
@@ -29,6 +30,8 @@ DIGEST = 12
 """Hexadecimal digits that stand for the rest."""
 SORTED_BY = ("topic", "partition", "offset")
 """The order of the rows of a file."""
+MOST_FALSE = 0.01
+"""Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
 _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
@@ -125,6 +128,7 @@ class NewFile:
         self._folder, self._attempt, self._stem, self._origin = folder, attempt, stem, origin
         self._layout, self._place = layout, place
         self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_size = 0
         self._rows = 0
@@ -144,7 +148,6 @@ class NewFile:
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
-        self._writer = self._stack.enter_context(_writer(self._sink, self._layout))
 
     @property
     def size(self) -> int:
@@ -172,6 +175,8 @@ class NewFile:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._layout.schema)
             with self._named_on_error():
+                if self._writer is None:  # the first row group tells how large filters are to be
+                    self._writer = self._stack.enter_context(_writer(self._sink, self._layout, table.num_rows))
                 self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
 
@@ -193,8 +198,9 @@ class NewFile:
 
     def close(self) -> ExportedFile:
         """Ends the file, which was begun; gives what the manifest holds of it."""
-        assert self._first is not None
         self._flush()
+        assert self._first is not None
+        assert self._writer is not None
         self._writer.add_key_value_metadata({"kseg": json.dumps(self._origin)})
         with self._named_on_error():
             self._writer.close()
@@ -227,8 +233,17 @@ def _short(topic: str) -> str:
     return f"{start}~{sha256(os.fsencode(topic)).hexdigest()[:DIGEST]}"
 
 
-def _writer(sink: Any, layout: Layout) -> pq.ParquetWriter:
+def check_options(options: FileOptions) -> None:
+    """Raises UsageError if the pyarrow that is installed can't write such files."""
+    if options.bloom_filter is not None and "bloom_filter_options" not in signature(pq.ParquetWriter).parameters:
+        raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters: update it, or leave --bloom-filter out")
+
+
+def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
+    """A writer of row groups of about so many records."""
     names = layout.schema.names
+    column = layout.options.bloom_filter
+    filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
         sink,
         layout.schema,
@@ -237,6 +252,7 @@ def _writer(sink: Any, layout: Layout) -> pq.ParquetWriter:
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
         sorting_columns=_sorting(names) if layout.is_sorted else None,
+        **filters,
     )
 
 

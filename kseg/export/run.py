@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kseg.errors import OpenError, UnreadableError
 from kseg.export import commit as commits
-from kseg.export import delta
+from kseg.export import delta, parquet
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
@@ -87,6 +87,7 @@ def plan_export(export: Export) -> ExportPlan:
 
 
 def _plan(export: Export, place: Destination) -> ExportPlan:
+    parquet.check_options(export.files)
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     refused: list[OpenError] = []
     copies = find_replicas(export.sources, refused.append)

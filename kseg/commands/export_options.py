@@ -53,6 +53,11 @@ _OPTIONS = (
         help="Compression of the Parquet files.",
     ),
     click.option(
+        "--bloom-filter",
+        type=click.Choice(["key"]),
+        help="Write bloom filters, so that queries by this column read less.",
+    ),
+    click.option(
         "--format",
         "table_format",
         type=click.Choice(["parquet", "delta"]),
@@ -60,6 +65,7 @@ _OPTIONS = (
         show_default=True,
         help="delta: the same files, and the log of a Delta table that lists them.",
     ),
+    click.option("--merge-files", is_flag=True, help="Join small files, those of earlier runs too."),
     click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(

@@ -36,10 +36,12 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             partition_by=options["partition_by"],
             target_size=options["target_file_size"],
             compression=options["compression"],
+            bloom_filter=options["bloom_filter"],
         ),
         parallelism,
         options["overwrite"],
         TableFormat(options["table_format"]),
+        options["merge_files"],
     )
 
 

@@ -45,9 +45,11 @@ def previous_manifest(place: Destination, read: ReadOptions, files: FileOptions,
     overwritten; KsegError if its manifest can't be believed.
     """
     found = read_manifest(place)
-    if found is None:
-        if _foreign_names(place) & _foreign_names(place):  # a first run may come or go while names are listed
+    if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may go while names are listed
+        found = read_manifest(place)  # or it may have come
+        if found is None:
             raise UsageError("is not empty, and no export: choose another place", place.url)
+    if found is None:
         return Manifest(0, read, files)
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation
@@ -126,24 +128,25 @@ def _named(results: list[Result], taken: set[str], generation: int, place: Desti
     ranks: dict[str | None, int] = {}
     for result in results:
         ranks.setdefault(result.topic_id, len(ranks))
+    names: dict[str, str] = {}  # results may share a file
     for result in sorted(results, key=lambda result: _order(result, ranks)):
-        files = tuple(_named_file(file, taken, suffix, place) for file in result.files)
+        for file in result.files:
+            if file.attempt not in names:
+                names[file.attempt] = file.path or _free_name(file, taken, suffix, place)
+                taken.add(names[file.attempt])
         if result.says_something:
-            yield replace(result, files=files)
+            yield replace(result, files=tuple(file._replace(path=names[file.attempt]) for file in result.files))
 
 
-def _named_file(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> ExportedFile:
-    """The file with a final name that isn't taken, which it then takes; one that has a name keeps it."""
-    if file.path is not None:
-        return file
+def _free_name(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> str:
+    """A final name that isn't taken."""
     folder = f"{file.folder}/" if file.folder else ""
     path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
     number = 1
     while path in taken:
         number += 1
         path = f"{folder}{file.name}{suffix}.{number}.parquet"
-    taken.add(path)
-    return file._replace(path=path)
+    return path
 
 
 def _order(result: Result, ranks: Mapping[str | None, int]) -> tuple[str, int, int, int]:
@@ -167,10 +170,10 @@ def finish(manifest: Manifest, place: Destination) -> None:
             place.rename(name, moves[name])
         except KsegError as error:
             failures.append(error)
+    if failures:  # what is to be removed may hold the rows of a file that isn't in its place
+        raise failures[0]
     for path in sorted(left_out & there):
         place.delete(path)
-    if failures:
-        raise failures[0]
 
 
 def settle(manifest: Manifest, place: Destination, publish: Callable[[Manifest], object]) -> None:

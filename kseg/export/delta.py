@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kseg.errors import KsegError, UsageError, missing_library
 from kseg.export.manifest import Manifest
-from kseg.export.result import ExportedFile
+from kseg.export.result import ExportedFile, whole_files
 
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
@@ -34,7 +34,7 @@ def publish(manifest: Manifest, url: str) -> None:
     deltalake = library()
     from deltalake.exceptions import DeltaError
 
-    wanted = {file.path: file for result in manifest.results for file in result.files}
+    wanted = {file.path: file for file in whole_files(manifest.results).values()}
     folders = list(manifest.files.partition_by)
     dates = [DATE] if DATE.name in folders else []
     schema = deltalake.Schema.from_arrow(pa.schema([*manifest.read.schema(), *dates]))

@@ -40,6 +40,9 @@ class Destination(Protocol):
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file, or the first `most` bytes of it; None if it isn't there."""
 
+    def open(self, name: str) -> Any:
+        """A context manager: a file to read from any position. Raises OpenError if it can't be opened."""
+
     def claim(self, name: str, content: bytes) -> bool:
         """Writes a whole small file unless one of that name is there; tells whether it is there with that content."""
 
@@ -109,6 +112,13 @@ class LocalDestination:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        """A file to read from any position."""
+        path = self._path(name)
+        with _opened(lambda: path.open("rb"), path) as file:
+            yield file
 
     def claim(self, name: str, content: bytes) -> bool:
         """A link appears with the whole content or not at all, and never in the place of another file.
@@ -185,6 +195,13 @@ class LocalDestination:
 def _raise_unless_gone(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise OpenError(f"can't be listed: {error.strerror}", error.filename) from error
+
+
+def _opened(opening: Callable[[], Any], where: str | Path) -> Any:
+    try:
+        return opening()
+    except OSError as error:
+        raise OpenError(f"can't be read: {error.strerror or error}", where) from error
 
 
 @contextmanager
@@ -266,6 +283,13 @@ class RemoteDestination:
             return None
         except OSError as error:
             raise OpenError(f"can't be read: {error}", f"{self.url}/{name}") from error
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        """An object to read from any position."""
+        path = self._path(name)
+        with _opened(lambda: self._system.open_input_file(path), f"{self.url}/{name}") as file:
+            yield file
 
     def claim(self, name: str, content: bytes) -> bool:
         """A put on the condition that nothing is there. Where that can't be had, a claim looks and then writes."""

@@ -199,17 +199,25 @@ def _attempt(value: Any) -> None:
 
 
 def _results(value: Any) -> None:
-    """A list of results, none of whose files is named twice."""
+    """A list of results. A file of theirs is named once, or is shared: then each of them has rows of its own in it."""
     list_of(_RESULT)(value)
-    seen: set[str] = set()
+    whole: dict[str, tuple[Any, ...]] = {}
+    rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for result in value:
         for file in result["files"]:
-            for name in {file["path"], file["attempt"]}:
-                if name in seen:
-                    raise UnfitError("named once only", name)
-                seen.add(name)
             if file["folder"] != file["path"].rpartition("/")[0]:
                 raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
+            facts = tuple(file[name] for name in _OF_WHOLE)
+            for name in (file["path"], file["attempt"]):
+                if whole.setdefault(name, facts) != facts:
+                    raise UnfitError("named once only", name)
+            rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
+    for path, parts in rows.items():
+        end = 0
+        for first, count in sorted(parts):
+            if first != end or (count == 0 and len(parts) > 1):
+                raise UnfitError("named once only, or once for each part of its rows", path)
+            end = first + count
 
 
 def _source(value: Any) -> None:
@@ -273,8 +281,11 @@ _FILE = members(
         "lastOffset": _OFFSET,
         "rows": _SIZE,
         "size": _SIZE,
-    }
+    },
+    {"firstRow": _SIZE},
 )
+_OF_WHOLE = ("path", "attempt", "name", "size")
+"""What all parts of a file say of it."""
 _RESULT = members(
     {
         "topic": text,

@@ -2,17 +2,18 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from typing import Any
+from inspect import signature
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, UsageError
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
@@ -27,6 +28,10 @@ MOST_OF_A_TOPIC = 160
 """Bytes of a topic's name in names of files. File systems take 255 for one; Kafka's topics may have 249."""
 DIGEST = 12
 """Hexadecimal digits that stand for the rest."""
+SORTED_BY = ("topic", "partition", "offset")
+"""The order of the rows of a file."""
+MOST_FALSE = 0.01
+"""Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
 _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
@@ -41,12 +46,11 @@ class ParquetFiles:
     def __init__(self, order: WorkOrder, job: str, read: ReadOptions, options: FileOptions, place: Destination) -> None:
         self.files: list[ExportedFile] = []
         self._order = order
-        self._attempt = f"{job}-{order.number}-{uuid4().hex[:12]}"
+        self._attempt = new_attempt(job, order.number)
         self._options = options
         self._place = place
-        schema = read.schema()
-        self._schema = pa.schema([field for field in schema if field.name not in options.partition_by])
-        self._open: dict[str, _ParquetFile] = {}
+        self._schema = file_schema(read, options)
+        self._open: dict[str, NewFile] = {}
 
     def __enter__(self) -> "ParquetFiles":
         return self
@@ -93,27 +97,40 @@ class ParquetFiles:
         parts = [(name, values[name]) for name in self._options.partition_by]
         return "/".join(f"{name}={'__HIVE_DEFAULT_PARTITION__' if value is None else value}" for name, value in parts)
 
-    def _new_file(self, folder: str) -> "_ParquetFile":
+    def _new_file(self, folder: str) -> "NewFile":
+        order = self._order
         attempt = f"{self._attempt}-{len(self.files) + len(self._open)}"
-        return _ParquetFile(folder, attempt, self._order, self._options, self._schema, self._place)
+        layout = Layout(self._schema, self._options, is_sorted=not order.is_disordered)
+        origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
+        if order.topic_id is not None:
+            origin["topicId"] = order.topic_id
+        return NewFile(folder, attempt, stem_of(order.topic, order.partition), origin, layout, self._place)
 
     def _close(self, folder: str) -> None:
         self.files.append(self._open.pop(folder).close())
 
 
-class _ParquetFile:
+class Layout(NamedTuple):
+    """How a file is written. schema: its columns. is_sorted: whether its rows rise by topic, partition and offset."""
+
+    schema: pa.Schema
+    options: FileOptions
+    is_sorted: bool
+
+
+class NewFile:
+    """A Parquet file under an attempt's name, which is there from its first record on.
+
+    stem: what its final name begins with, before the first offset. origin: for programs, into the file's metadata.
+    """
+
     def __init__(
-        self,
-        folder: str,
-        attempt: str,
-        order: WorkOrder,
-        options: FileOptions,
-        schema: pa.Schema,
-        place: Destination,
+        self, folder: str, attempt: str, stem: str, origin: Mapping[str, Any], layout: Layout, place: Destination
     ) -> None:
-        self._folder, self._attempt, self._order, self._options = folder, attempt, order, options
-        self._schema, self._place = schema, place
+        self._folder, self._attempt, self._stem, self._origin = folder, attempt, stem, origin
+        self._layout, self._place = layout, place
         self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_size = 0
         self._rows = 0
@@ -122,11 +139,10 @@ class _ParquetFile:
         self._path = self._name = ""
 
     def _start(self, first: int) -> None:
-        order = self._order
         self._first = first
-        topic = _short(order.topic)
-        stem = f"{topic}-{order.partition}" if order.partition is not None else topic
-        self._name = f"part-{stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
+        self._name = (
+            f"part-{self._stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
+        )
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
@@ -134,12 +150,16 @@ class _ParquetFile:
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
-        self._writer = self._stack.enter_context(_writer(self._sink, self._schema, self._options))
 
     @property
     def size(self) -> int:
         """Bytes written, and those that wait as they are in memory."""
         return self._waiting_size if self._first is None else self._sink.tell() + self._waiting_size
+
+    @property
+    def rows(self) -> int:
+        """Records so far."""
+        return self._rows
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds records to the row group that is being collected."""
@@ -150,13 +170,15 @@ class _ParquetFile:
         self._waiting.append(batch)
         self._waiting_size += batch.nbytes
         self._rows += batch.num_rows
-        if self._waiting_size >= self._options.row_group_size:
+        if self._waiting_size >= self._layout.options.row_group_size:
             self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
-            table = pa.Table.from_batches(self._waiting, self._schema)
+            table = pa.Table.from_batches(self._waiting, self._layout.schema)
             with self._named_on_error():
+                if self._writer is None:  # the first row group tells how large filters are to be
+                    self._writer = self._stack.enter_context(_writer(self._sink, self._layout, table.num_rows))
                 self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
 
@@ -178,18 +200,31 @@ class _ParquetFile:
 
     def close(self) -> ExportedFile:
         """Ends the file, which was begun; gives what the manifest holds of it."""
-        assert self._first is not None
         self._flush()
-        order = self._order
-        origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
-        if order.topic_id is not None:
-            origin["topicId"] = order.topic_id
-        self._writer.add_key_value_metadata({"kseg": json.dumps(origin)})
+        assert self._first is not None
+        assert self._writer is not None
+        self._writer.add_key_value_metadata({"kseg": json.dumps(self._origin)})
         with self._named_on_error():
             self._writer.close()
             size = self._sink.tell()
         self._stack.close()
         return ExportedFile(self._path, self._folder, self._name, self._first, self._last, self._rows, size)
+
+
+def new_attempt(job: str, number: int) -> str:
+    """The beginning of the names of an attempt's files: of the run, of the order, and of no other attempt at it."""
+    return f"{job}-{number}-{uuid4().hex[:12]}"
+
+
+def file_schema(read: ReadOptions, options: FileOptions) -> pa.Schema:
+    """The columns of a file: those that aren't in its folders' names."""
+    return pa.schema([field for field in read.schema() if field.name not in options.partition_by])
+
+
+def stem_of(topic: str, *partitions: int | None) -> str:
+    """What files' names have of a topic and the partitions that are in them."""
+    known = sorted({partition for partition in partitions if partition is not None})
+    return "-".join((_short(topic), "_".join(map(str, {known[0]: 0, known[-1]: 0})))) if known else _short(topic)
 
 
 def _short(topic: str) -> str:
@@ -200,13 +235,29 @@ def _short(topic: str) -> str:
     return f"{start}~{sha256(os.fsencode(topic)).hexdigest()[:DIGEST]}"
 
 
-def _writer(sink: Any, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:
-    names = set(schema.names)
+def check_options(options: FileOptions) -> None:
+    """Raises UsageError if the pyarrow that is installed can't write such files."""
+    if options.bloom_filter is not None and "bloom_filter_options" not in signature(pq.ParquetWriter).parameters:
+        raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters: update it, or leave --bloom-filter out")
+
+
+def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
+    """A writer of row groups of about so many records."""
+    names = layout.schema.names
+    column = layout.options.bloom_filter
+    filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
         sink,
-        schema,
-        compression=options.compression,
+        layout.schema,
+        compression=layout.options.compression,
         use_dictionary=[name for name in _FEW_VALUES if name in names] + ["headers.list.element.key"],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
+        sorting_columns=_sorting(names) if layout.is_sorted else None,
+        **filters,
     )
+
+
+def _sorting(names: list[str]) -> list[pq.SortingColumn]:
+    """Columns are numbered by leaves; those before the headers have one each."""
+    return [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]

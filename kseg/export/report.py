@@ -106,7 +106,7 @@ class Report:
 
     refused: sources that couldn't be opened or listed; nothing is known about them.
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format: how the
-    files are to be read.
+    files are to be read. merged: how many files there would be, and are, if small ones were joined.
     """
 
     destination: str
@@ -117,6 +117,7 @@ class Report:
     left_alone: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     table_format: TableFormat = TableFormat.PARQUET
+    merged: tuple[int, int] | None = None
 
     @property
     def has_files(self) -> bool:
@@ -208,10 +209,10 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()
         report.bytes += result.size
-        report.file_count += len(result.files)
         report.seconds = round(report.seconds + result.seconds, 3)
         if result.replica not in report.copies:
             report.copies.append(result.replica)
+    report.file_count = len({file.attempt for result in results for file in result.files})
     report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
     _account_for_offsets(report, results, remote)
     return report

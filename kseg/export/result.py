@@ -1,6 +1,6 @@
 """What a work order did: files read, files written, accounts. As values, and as JSON for manifests and for Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -32,10 +32,11 @@ class SourceFile(NamedTuple):
 
 
 class ExportedFile(NamedTuple):
-    """A Parquet file that is whole.
+    """A Parquet file that is whole, or a part of one that several results share.
 
     attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
-    that are in its path; name: what its final name begins with.
+    that are in its path; name: what its final name begins with. size: the whole file's. Offsets and rows are the
+    part's, which begins at the file's row `first_row`.
     """
 
     attempt: str
@@ -46,21 +47,48 @@ class ExportedFile(NamedTuple):
     rows: int
     size: int
     path: str | None = None
+    first_row: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The file as JSON's values; without a path that it hasn't got yet."""
+        """The file as JSON's values; without a path that it hasn't got yet, and where its rows begin at the start."""
         members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
         if self.path is None:
             del members["path"]
+        if self.first_row == 0:
+            del members["firstRow"]
         return members
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ExportedFile":
         """The file of `to_json`."""
-        return cls(*(members.get(_JSON_NAMES.get(name, name)) for name in cls._fields))  # type: ignore[arg-type]
+        defaults = cls._field_defaults
+        return cls(*(members.get(_JSON_NAMES.get(name, name), defaults.get(name)) for name in cls._fields))
 
 
-_JSON_NAMES = {"modified_ms": "modifiedMs", "first_offset": "firstOffset", "last_offset": "lastOffset"}
+def whole_files(results: Iterable["Result"]) -> dict[str, ExportedFile]:
+    """The files of results by their attempts' names; of one that several share, with the rows of all."""
+    files: dict[str, ExportedFile] = {}
+    for part in (file for result in results for file in result.files):
+        known = files.get(part.attempt)
+        files[part.attempt] = (
+            part
+            if known is None
+            else known._replace(
+                first_offset=min(known.first_offset, part.first_offset),
+                last_offset=max(known.last_offset, part.last_offset),
+                rows=known.rows + part.rows,
+                first_row=0,
+            )
+        )
+    return files
+
+
+_JSON_NAMES = {
+    "modified_ms": "modifiedMs",
+    "first_offset": "firstOffset",
+    "last_offset": "lastOffset",
+    "first_row": "firstRow",
+}
 
 
 @dataclass(frozen=True, slots=True)

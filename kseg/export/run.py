@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kseg.errors import OpenError, UnreadableError
 from kseg.export import commit as commits
-from kseg.export import delta
+from kseg.export import delta, parquet
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
@@ -16,6 +16,7 @@ from kseg.export.damages import damage_rows, to_csv
 from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.manifest import Key
+from kseg.export.merge import Joined, join_files
 from kseg.export.order import Job, execute_order
 from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
@@ -40,6 +41,7 @@ class Export:
     """What is to be exported, from where to where, and how.
 
     overwrite: in the place of an export that is there. table_format: whether a log of a table format names the files.
+    merge_files: joins small files, those of earlier runs too.
     """
 
     sources: tuple[str, ...]
@@ -50,6 +52,7 @@ class Export:
     parallelism: int = 1
     overwrite: bool = False
     table_format: TableFormat = TableFormat.PARQUET
+    merge_files: bool = False
 
     def splitting(self) -> Splitting:
         """How large its orders are."""
@@ -87,6 +90,7 @@ def plan_export(export: Export) -> ExportPlan:
 
 
 def _plan(export: Export, place: Destination) -> ExportPlan:
+    parquet.check_options(export.files)
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     refused: list[OpenError] = []
     copies = find_replicas(export.sources, refused.append)
@@ -137,8 +141,9 @@ def export_into(
         job = Job(run.id, place.url, export.read, export.files)
         kept, new = _results(plan, export, job, execute, progress)
         remote = find_remote_parts(plan.copies, export.selection)
+        joined = _joined(plan, kept, new, job, place, merges=export.merge_files)
         with Uninterrupted():  # all of it, or nothing
-            committed, new_files = _committed(run, plan, kept, new, export, place)
+            committed, new_files = _committed(run, plan, joined, export, place)
             seconds = time.monotonic() - start
             report = Report(
                 place.url,
@@ -148,6 +153,7 @@ def export_into(
                 plan.refused,
                 folders=committed.files.partition_by,
                 table_format=export.table_format,
+                merged=joined.counts if export.merge_files else None,
             )
 
             def publish(manifest: manifests.Manifest) -> None:
@@ -158,16 +164,29 @@ def export_into(
     return replace(report, left_alone=tuple(map(str, left)))
 
 
-def _committed(
-    run: ExportRun, plan: ExportPlan, kept: list[Result], new: list[Result], export: Export, place: Destination
-) -> tuple[manifests.Manifest, int]:
-    """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
+def _joined(
+    plan: ExportPlan, kept: list[Result], new: list[Result], job: Job, place: Destination, *, merges: bool
+) -> Joined:
+    """The results that are to be committed, in the files that they are to have. Raises LostError if these go away."""
     telling = [result for result in new if result.says_something]
     old = [*plan.absent, *kept]
     is_same = not telling and len(old) == len(plan.previous.results) and plan.previous.number > 0
-    is_kept = is_same and not export.overwrite
-    committed = plan.previous if is_kept else commits.commit(run, plan.previous, [*old, *new], place)
-    return committed, sum(map(_file_count, telling))
+    try:
+        joined = join_files([*old, *telling], plan.previous.results, job, place, merges=merges)
+    except OpenError as error:
+        if manifests.latest_number(place) != plan.previous.number:
+            raise commits.LostError(place.url) from error
+        raise
+    return joined._replace(is_changed=joined.is_changed or not is_same)
+
+
+def _committed(
+    run: ExportRun, plan: ExportPlan, joined: Joined, export: Export, place: Destination
+) -> tuple[manifests.Manifest, int]:
+    """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
+    is_kept = not joined.is_changed and not export.overwrite
+    committed = plan.previous if is_kept else commits.commit(run, plan.previous, joined.results, place)
+    return committed, 0 if is_kept else committed.new_files
 
 
 @contextmanager
@@ -259,10 +278,6 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
 def _each(results: Iterable[Result]) -> Generator[Result, None, None]:
     """The results as a generator: closing it closes the one that they come from."""
     yield from results
-
-
-def _file_count(result: Result) -> int:
-    return len(result.files)
 
 
 def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key, Done]:

@@ -141,13 +141,15 @@ class FileOptions:
 
     partition_by: folders, of `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
     names and not in the files. target_size: bytes of log that a file is made of, and of a file. row_group_size: bytes
-    of records in memory. compression: a codec that pyarrow's Parquet writer knows.
+    of records in memory. compression: a codec that pyarrow's Parquet writer knows. bloom_filter: a column that gets one
+    in each row group.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
     target_size: int = 256 * MIB
     row_group_size: int = 64 * MIB
     compression: str = "zstd"
+    bloom_filter: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values."""

@@ -99,6 +99,9 @@ class _ReportShape(Protocol):
     def folders(self) -> tuple[str, ...]: ...
 
     @property
+    def merged(self) -> tuple[int, int] | None: ...
+
+    @property
     def has_files(self) -> bool: ...
 
     @property
@@ -151,7 +154,8 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
         place = {"topic": partition.topic, "partition": partition.partition}
         yield from ({"type": "damage", **place, **damage} for damage in damages)
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
-    yield {"type": "summary", **_sums(report), **left_alone, **_readers(report)}
+    merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
+    yield {"type": "summary", **_sums(report), **merged, **left_alone, **_readers(report)}
 
 
 def report_lines(report: _ReportShape) -> Iterator[str]:
@@ -172,6 +176,8 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
         f"{sums['damages']} damages; {sums['newFiles']} new files in {report.destination}"
     )
+    if report.merged is not None:
+        yield "merged: {} files became {}".format(*report.merged)
     yield from (f"left alone: {run}" for run in report.left_alone)
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 

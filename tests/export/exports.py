@@ -43,7 +43,8 @@ def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
     for result in manifest.results:
         for file in result.files:
             assert file.path is not None
-            yield result.topic, result.partition, pq.ParquetFile(destination / file.path).read()
+            table = pq.ParquetFile(destination / file.path).read()
+            yield result.topic, result.partition, table.slice(file.first_row, file.rows)
 
 
 def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[int]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.export.manifest import ATTEMPT
 from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
+from kseg.export.result import ExportedFile, Result
 from kseg.export.run import Export, export_into
 from kseg.export.runs import RUNS, Processes
 
@@ -38,10 +38,14 @@ class Store:
     claims: list["Exporter"] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def rows(self, path: str) -> list[tuple[int, bytes]]:
-        """Offsets and values of a Parquet file."""
-        table = pq.ParquetFile(io.BytesIO(self.files[path])).read()
+    def rows(self, file: ExportedFile) -> list[tuple[int, bytes]]:
+        """Offsets and values of a result's part of a Parquet file."""
+        table = pq.ParquetFile(io.BytesIO(self.files[file.path or ""])).read().slice(file.first_row, file.rows)
         return list(zip(table.column("offset").to_pylist(), table.column("value").to_pylist(), strict=True))
+
+    def row_count(self, path: str) -> int:
+        """How many rows a Parquet file has."""
+        return int(pq.ParquetFile(io.BytesIO(self.files[path])).metadata.num_rows)
 
     def judge_deletion(self, name: str, exporter: "Exporter") -> None:
         """Nobody removes what another run wrote that is known to be at work, unless it was committed and replaced."""
@@ -79,6 +83,13 @@ class SteppedDestination:
         self._exporter.wait("read")
         content = self._store.files.get(name)
         return None if content is None else content[:most]
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        self._exporter.wait("open")
+        if name not in self._store.files:
+            raise OpenError("has gone", name)
+        yield io.BytesIO(self._store.files[name])
 
     def claim(self, name: str, content: bytes) -> bool:
         self._exporter.wait("claim")

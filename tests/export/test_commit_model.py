@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from kseg.export.manifest import Manifest, Stub, manifest_name
 from kseg.export.report import reconcile
 from kseg.export.run import Export
+from kseg.export.settings import FileOptions
 from tests.export import exports
 from tests.export.stepped import Exporter, Store
 
@@ -23,6 +24,13 @@ TOPICS = 3
 RECORDS = 4
 EXPECTED = (None, "done", "crashed", "failed: a fault")
 LOST = ("failed: another export was here at the same time", "failed: takes one export at a time")
+ONE_FOLDER = FileOptions(partition_by=())
+OTHERS: dict[str, tuple[tuple[int, dict[str, bool]], ...]] = {
+    "adding": ((2, {"overwrite": True}), (0, {})),
+    "overwriting": ((2, {"overwrite": True}), (0, {})),
+    "merging": ((2, {"merge_files": True}), (0, {"overwrite": True}), (1, {"merge_files": True})),
+}
+"""Those that come while a run of a kind pauses: their topics, and what they are asked for."""
 SLOTS = st.integers(0, 2)
 STEPS = ("create", "claim", "rename", "delete", "replace", "read", "names")
 PLACES = {
@@ -48,9 +56,14 @@ class Histories:
         self.sources = sources
         self.store = Store(renames, claims_safely)
 
-    def come(self, topic: int, *, overwrite: bool = False, is_known: bool = True) -> Exporter:
-        """An exporter of one topic."""
-        return Exporter(self.store, Export((self.sources[topic],), "memory", overwrite=overwrite), is_known=is_known)
+    def come(
+        self, topic: int, *, overwrite: bool = False, merge_files: bool = False, is_known: bool = True
+    ) -> Exporter:
+        """An exporter of one topic, into the folder of all."""
+        export = Export(
+            (self.sources[topic],), "memory", files=ONE_FOLDER, overwrite=overwrite, merge_files=merge_files
+        )
+        return Exporter(self.store, export, is_known=is_known)
 
     def end(self) -> None:
         """Lets all that are left end, in turns, and one come after them."""
@@ -87,9 +100,12 @@ class Histories:
         for exporter in self.store.claims:
             expected = (set() if exporter.export.overwrite else expected) | {*exporter.export.sources}
         found = {}
-        for result in self.counting().results:
-            rows = [row for file in result.files for row in self.store.rows(file.path or "")]
+        manifest = self.counting()
+        for result in manifest.results:
+            rows = [row for file in result.files for row in self.store.rows(file)]
             found[result.replica] = rows
+        in_files = sum(map(self.store.row_count, set(manifest.paths())))
+        assert in_files == sum(map(len, found.values()))  # a reader of whole files sees the same
         assert set(found) == expected
         assert "_SUCCESS" in self.store.files
         for path, rows in found.items():
@@ -137,10 +153,11 @@ class Commits(RuleBasedStateMachine):
         self.histories = Histories(self.sources, renames=renames, claims_safely=claims_safely)
         self.slots: list[Exporter | None] = [None, None, None]
 
-    @rule(slot=SLOTS, topic=st.integers(0, TOPICS - 1), overwrite=st.booleans(), is_known=st.booleans())
-    def come(self, slot: int, topic: int, overwrite: bool, is_known: bool) -> None:
+    @rule(slot=SLOTS, topic=st.integers(0, TOPICS - 1), **dict.fromkeys(("overwrite", "merge", "known"), st.booleans()))
+    def come(self, slot: int, topic: int, overwrite: bool, merge: bool, known: bool) -> None:
         if self.slots[slot] is None or self.slots[slot].outcome is not None:
-            self.slots[slot] = self.histories.come(topic, overwrite=overwrite, is_known=is_known)
+            come = self.histories.come
+            self.slots[slot] = come(topic, overwrite=overwrite, merge_files=merge, is_known=known)
 
     @precondition(lambda self: any(self.slots))
     @rule(slot=SLOTS, count=st.integers(1, 8))
@@ -185,13 +202,13 @@ def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
 
 
 @pytest.mark.parametrize("ends", ["goes on", "crashes", "fails"])
-@pytest.mark.parametrize("overwrite", [False, True], ids=["adding", "overwriting"])
+@pytest.mark.parametrize("kind", ["adding", "overwriting", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, overwrite: bool, ends: str) -> None:
+def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str, ends: str) -> None:
     """Before each of its steps in turn: there others come and end, and then it goes on, or never does."""
-    for pausing, histories in paused_runs(sources, place, overwrite=overwrite):
-        for topic, overwrites in ((2, True), (0, False)):
-            if histories.come(topic, overwrite=overwrites).finish() == "done":
+    for pausing, histories in paused_runs(sources, place, kind):
+        for topic, options in OTHERS[kind]:
+            if histories.come(topic, **options).finish() == "done":
                 histories.check_whole()
             histories.check()
         end_as(pausing, ends)
@@ -199,11 +216,14 @@ def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: s
 
 
 @pytest.mark.parametrize("another", ["is about to commit", "dies of its commit"])
+@pytest.mark.parametrize("kind", ["adding", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, another: str) -> None:
+def test_a_run_may_pause_anywhere_while_another_pauses_too(
+    sources: list[str], place: str, kind: str, another: str
+) -> None:
     """The other has written its files, or has claimed a number too and moved no file of its own."""
-    for pausing, histories in paused_runs(sources, place, overwrite=False):
-        other = histories.come(2, overwrite=True)
+    for pausing, histories in paused_runs(sources, place, kind):
+        other = histories.come(2, overwrite=kind != "merging", merge_files=kind == "merging")
         other.go_to("claim", 2 if PLACES[place][1] else 4)
         if another == "dies of its commit":
             other.go(1)
@@ -212,14 +232,14 @@ def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], p
         histories.end()
 
 
-def paused_runs(sources: list[str], place: str, *, overwrite: bool) -> Iterator[tuple[Exporter, Histories]]:
+def paused_runs(sources: list[str], place: str, kind: str) -> Iterator[tuple[Exporter, Histories]]:
     """A run that pauses before each of its steps in turn, after another one that has ended."""
     renames, claims_safely = PLACES[place]
     steps, outcome = 0, None
     while outcome is None:
         histories = Histories(sources, renames=renames, claims_safely=claims_safely)
         histories.come(0).finish()
-        pausing = histories.come(1, overwrite=overwrite)
+        pausing = histories.come(1, overwrite=kind == "overwriting", merge_files=kind == "merging")
         pausing.go(steps)
         outcome = pausing.outcome
         histories.check_what_readers_see()

@@ -11,7 +11,8 @@ from kseg.export.tally import Tally
 class SourceFile(NamedTuple):
     """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
 
-    crc: CRC-32C of these bytes; None if it wasn't asked for.
+    crc: CRC-32C of these bytes; None if it wasn't asked for. is_cleaned: the log cleaner has rewritten the file since:
+    size and time are those of what it left.
     """
 
     path: str
@@ -20,6 +21,7 @@ class SourceFile(NamedTuple):
     start: int
     end: int
     crc: int | None
+    is_cleaned: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The file as JSON's values."""
@@ -28,7 +30,8 @@ class SourceFile(NamedTuple):
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "SourceFile":
         """The file of `to_json`."""
-        return cls(*(members[_JSON_NAMES.get(name, name)] for name in cls._fields))
+        named = {name: _JSON_NAMES.get(name, name) for name in cls._fields}
+        return cls(**{name: members[own] for name, own in named.items() if own in members})
 
 
 class ExportedFile(NamedTuple):
@@ -60,7 +63,12 @@ class ExportedFile(NamedTuple):
         return cls(*(members.get(_JSON_NAMES.get(name, name)) for name in cls._fields))  # type: ignore[arg-type]
 
 
-_JSON_NAMES = {"modified_ms": "modifiedMs", "first_offset": "firstOffset", "last_offset": "lastOffset"}
+_JSON_NAMES = {
+    "is_cleaned": "isCleaned",
+    "modified_ms": "modifiedMs",
+    "first_offset": "firstOffset",
+    "last_offset": "lastOffset",
+}
 
 
 @dataclass(frozen=True, slots=True)

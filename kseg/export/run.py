@@ -164,7 +164,7 @@ def _committed(
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
     telling = [result for result in new if result.says_something]
     old = [*plan.absent, *kept]
-    is_same = not telling and len(old) == len(plan.previous.results) and plan.previous.number > 0
+    is_same = not telling and plan.previous.number > 0 and _are_those_of(old, plan.previous)
     is_kept = is_same and not export.overwrite
     committed = plan.previous if is_kept else commits.commit(run, plan.previous, [*old, *new], place)
     return committed, sum(map(_file_count, telling))
@@ -230,6 +230,14 @@ def _is_read_again(result: Result, disordered: frozenset[Key], copies: Copies) -
         return False
     there = {segment.log for replica in copies[key] for segment in replica.segments}
     return all(source.path in there for source in result.sources)
+
+
+def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:
+    """Whether results are those of a manifest, whatever their order."""
+    old = {id(result): result for result in manifest.results}
+    changed = [result for result in results if old.pop(id(result), None) is None]
+    left = list(old.values())
+    return len(changed) == len(left) and all(result in left for result in changed)
 
 
 def _report_of(manifest: manifests.Manifest, own: Report) -> Report:

@@ -273,7 +273,8 @@ _FILE = members(
         "lastOffset": _OFFSET,
         "rows": _SIZE,
         "size": _SIZE,
-    }
+    },
+    {"firstTime": optional(number(-INT64, INT64)), "lastTime": optional(number(-INT64, INT64))},
 )
 _RESULT = members(
     {
@@ -285,7 +286,8 @@ _RESULT = members(
         "tally": _TALLY,
         "files": list_of(_FILE),
         "seconds": seconds,
-    }
+    },
+    {"earlierFiles": _COUNT},
 )
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
@@ -302,16 +304,22 @@ def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[
 
     A file that a commit which was broken off hasn't moved to its place yet is there too.
     """
+    there = set(place.names())
+    whole = [
+        result
+        for result in manifest.results
+        if all(file.path in there or file.attempt in there for file in result.files)
+    ]
+    return unchanged(whole, manifest.read, copies)
+
+
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources haven't changed since, or have gone."""
     listed = {
         segment.log: segment for replicas in copies.values() for replica in replicas for segment in replica.segments
     }
-    there = set(place.names())
-    kept = []
-    for result in manifest.results:
-        is_there = all(file.path in there or file.attempt in there for file in result.files)
-        if is_there and all(_is_unchanged(source, listed) for source in result.sources):
-            kept.append(result)
-    return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)
+    kept = [result for result in results if all(_is_unchanged(source, listed) for source in result.sources)]
+    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
 
 
 def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:

@@ -11,7 +11,8 @@ from kseg.errors import UsageError
 
 if TYPE_CHECKING:
     from kseg.export.run import Export
-    from kseg.export.settings import ReadOptions
+    from kseg.export.ledgers import TableName
+    from kseg.export.settings import ReadOptions, TableFormat
     from kseg.selection import Selection
 
 
@@ -21,6 +22,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
 
     sources, destination = sources_and_destination(options)
+    table_format = TableFormat(options["table_format"])
     selected = selection_of(dict(options))
     is_remote = any("://" in source for source in sources)
     return Export(
@@ -36,11 +38,21 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             partition_by=options["partition_by"],
             target_size=options["target_file_size"],
             compression=options["compression"],
+            table_format=table_format,
         ),
         parallelism,
         options["overwrite"],
-        TableFormat(options["table_format"]),
+        _table_of(options, table_format),
     )
+
+
+def _table_of(options: dict[str, Any], table_format: "TableFormat") -> "TableName":
+    from kseg.export.ledgers import TableName
+
+    given = {name: options[name] for name in ("catalog", "table") if options[name] is not None}
+    if given and table_format != "iceberg":
+        raise UsageError(f"--{next(iter(given))} is for --format iceberg: other formats have no catalog")
+    return TableName(given.get("catalog"), given.get("table", TableName().name))
 
 
 def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], str]:

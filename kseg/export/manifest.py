@@ -277,7 +277,8 @@ _FILE = members(
         "lastOffset": _OFFSET,
         "rows": _SIZE,
         "size": _SIZE,
-    }
+    },
+    {"firstTime": optional(number(-INT64, INT64)), "lastTime": optional(number(-INT64, INT64))},
 )
 _RESULT = members(
     {
@@ -290,7 +291,7 @@ _RESULT = members(
         "files": list_of(_FILE),
         "seconds": seconds,
     },
-    {"topicId": optional(text)},
+    {"topicId": optional(text), "earlierFiles": _COUNT},
 )
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
@@ -307,15 +308,20 @@ def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[
 
     What was exported stays, also where compaction has taken it from the log since.
     """
+    return unchanged(with_files_there(manifest.results, place), manifest.read, copies)
+
+
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it."""
     listed = {
         segment.log: (segment, replica)
         for replicas in copies.values()
         for replica in replicas
         for segment in replica.segments
     }
-    found = (_as_it_is(result, listed) for result in with_files_there(manifest.results, place))
+    found = (_as_it_is(result, listed) for result in results)
     kept = [result for result in found if result is not None]
-    return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)
+    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
 
 
 def with_files_there(results: Iterable[Result], place: Destination) -> list[Result]:

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
 from kseg.export.destination import Destination
+from kseg.export.field_ids import with_field_ids
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
-from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.settings import FileOptions, ReadOptions, TableFormat
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
@@ -29,6 +30,14 @@ DIGEST = 12
 """Hexadecimal digits that stand for the rest."""
 _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
+
+
+def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
+    """The columns of the Parquet files: those that aren't in folders' names; Iceberg's have their ids."""
+    schema = read.schema()
+    if options.table_format is TableFormat.ICEBERG:
+        schema = with_field_ids(schema)
+    return pa.schema([field for field in schema if field.name not in options.columns_of_folders])
 
 
 class ParquetFiles:
@@ -44,8 +53,7 @@ class ParquetFiles:
         self._attempt = f"{job}-{order.number}-{uuid4().hex[:12]}"
         self._options = options
         self._place = place
-        schema = read.schema()
-        self._schema = pa.schema([field for field in schema if field.name not in options.partition_by])
+        self._schema = schema_of_files(read, options)
         self._open: dict[str, _ParquetFile] = {}
 
     def __enter__(self) -> "ParquetFiles":
@@ -119,6 +127,8 @@ class _ParquetFile:
         self._rows = 0
         self._first: int | None = None
         self._last = 0
+        self._first_time: int | None = None
+        self._last_time: int | None = None
         self._path = self._name = ""
 
     def _start(self, first: int) -> None:
@@ -130,7 +140,7 @@ class _ParquetFile:
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
-            if self._place.renames
+            if self._place.renames and self._options.table_format is TableFormat.PARQUET
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
@@ -147,11 +157,19 @@ class _ParquetFile:
         if self._first is None:
             self._start(offsets["min"].as_py())
         self._last = max(self._last, offsets["max"].as_py())
+        self._note_times(batch.column("timestamp"))
         self._waiting.append(batch)
         self._waiting_size += batch.nbytes
         self._rows += batch.num_rows
         if self._waiting_size >= self._options.row_group_size:
             self._flush()
+
+    def _note_times(self, times: pa.Array) -> None:
+        found = pc.min_max(times.cast(pa.int64()))
+        first, last = found["min"].as_py(), found["max"].as_py()
+        if first is not None:
+            self._first_time = first if self._first_time is None else min(self._first_time, first)
+            self._last_time = last if self._last_time is None else max(self._last_time, last)
 
     def _flush(self) -> None:
         if self._waiting:
@@ -189,7 +207,9 @@ class _ParquetFile:
             self._writer.close()
             size = self._sink.tell()
         self._stack.close()
-        return ExportedFile(self._path, self._folder, self._name, self._first, self._last, self._rows, size)
+        bounds = self._first, self._last, self._rows, size
+        times = self._first_time, self._last_time
+        return ExportedFile(self._path, self._folder, self._name, *bounds, None, *times)
 
 
 def _short(topic: str) -> str:

@@ -105,8 +105,8 @@ class Report:
     """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
 
     refused: sources that couldn't be opened or listed; nothing is known about them.
-    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format: how the
-    files are to be read.
+    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
+    the files are to be read, by the path or URL of the table.
     """
 
     destination: str
@@ -117,16 +117,12 @@ class Report:
     left_alone: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     table_format: TableFormat = TableFormat.PARQUET
+    table: str = ""
 
     @property
     def has_files(self) -> bool:
         """Whether there is anything to read in the destination."""
         return any(partition.file_count for partition in self.partitions)
-
-    @property
-    def is_delta(self) -> bool:
-        """Whether a Delta table's log names the files."""
-        return self.table_format is TableFormat.DELTA
 
     @property
     def is_whole(self) -> bool:
@@ -208,7 +204,7 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()
         report.bytes += result.size
-        report.file_count += len(result.files)
+        report.file_count += len(result.files) + result.earlier_files
         report.seconds = round(report.seconds + result.seconds, 3)
         if result.replica not in report.copies:
             report.copies.append(result.replica)

@@ -38,7 +38,8 @@ class ExportedFile(NamedTuple):
     """A Parquet file that is whole.
 
     attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
-    that are in its path; name: what its final name begins with.
+    that are in its path; name: what its final name begins with. first_time, last_time: the lowest and highest
+    timestamp, in microseconds; None if no record has one.
     """
 
     attempt: str
@@ -49,13 +50,12 @@ class ExportedFile(NamedTuple):
     rows: int
     size: int
     path: str | None = None
+    first_time: int | None = None
+    last_time: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The file as JSON's values; without a path that it hasn't got yet."""
-        members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
-        if self.path is None:
-            del members["path"]
-        return members
+        """The file as JSON's values; without a path that it hasn't got yet, and times that it hasn't."""
+        return {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ExportedFile":
@@ -68,15 +68,18 @@ _JSON_NAMES = {
     "modified_ms": "modifiedMs",
     "first_offset": "firstOffset",
     "last_offset": "lastOffset",
+    "first_time": "firstTime",
+    "last_time": "lastTime",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an order did.
+    """What an order did, or several whose results were joined.
 
-    replica: the copy of the partition that it read. seconds: how long it took. topic_id: the topic's, None if it isn't
-    known: a topic that was deleted and made anew has the same name and offsets, and another id.
+    replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
+    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a topic
+    that was deleted and made anew has the same name and offsets, and another id.
     """
 
     topic: str
@@ -87,6 +90,7 @@ class Result:
     tally: Tally
     files: tuple[ExportedFile, ...]
     seconds: float
+    earlier_files: int = 0
     topic_id: str | None = None
 
     @property
@@ -101,6 +105,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON's values."""
+        earlier = {"earlierFiles": self.earlier_files} if self.earlier_files else {}
         return {
             "topic": self.topic,
             "partition": self.partition,
@@ -111,6 +116,7 @@ class Result:
             "files": [file.to_json() for file in self.files],
             "seconds": self.seconds,
             "topicId": self.topic_id,
+            **earlier,
         }
 
     @classmethod
@@ -125,5 +131,6 @@ class Result:
             Tally.from_json(members["tally"]),
             tuple(map(ExportedFile.from_json, members["files"])),
             members["seconds"],
+            members.get("earlierFiles", 0),
             members.get("topicId"),
         )

@@ -60,12 +60,18 @@ _OPTIONS = (
     click.option(
         "--format",
         "table_format",
-        type=click.Choice(["parquet", "delta"]),
+        type=click.Choice(["parquet", "delta", "iceberg"]),
         default="parquet",
         show_default=True,
-        help="delta: the same files, and the log of a Delta table that lists them.",
+        help="Parquet files with a manifest beside them, or a table with a log of its own.",
     ),
     click.option("--merge-files", is_flag=True, help="Join small files, those of earlier runs too."),
+    click.option(
+        "--catalog",
+        metavar="NAME",
+        help="With iceberg: a catalog of pyiceberg's configuration. Without: an SQLite file in DEST.",
+    ),
+    click.option("--table", metavar="NAME", help="With iceberg: the table in the catalog.  [default: kafka.records]"),
     click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(

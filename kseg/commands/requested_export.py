@@ -10,8 +10,9 @@ from kseg.commands.selection_options import selection_of
 from kseg.errors import UsageError
 
 if TYPE_CHECKING:
+    from kseg.export.ledgers import TableName
     from kseg.export.run import Export
-    from kseg.export.settings import ReadOptions
+    from kseg.export.settings import ReadOptions, TableFormat
     from kseg.selection import Selection
 
 
@@ -21,6 +22,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
     from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
 
     sources, destination = sources_and_destination(options)
+    table_format = TableFormat(options["table_format"])
     selected = selection_of(dict(options))
     is_remote = any("://" in source for source in sources)
     return Export(
@@ -37,12 +39,22 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             target_size=options["target_file_size"],
             compression=options["compression"],
             bloom_filter=options["bloom_filter"],
+            table_format=table_format,
         ),
         parallelism,
         options["overwrite"],
-        TableFormat(options["table_format"]),
+        _table_of(options, table_format),
         options["merge_files"],
     )
+
+
+def _table_of(options: dict[str, Any], table_format: "TableFormat") -> "TableName":
+    from kseg.export.ledgers import TableName
+
+    given = {name: options[name] for name in ("catalog", "table") if options[name] is not None}
+    if given and table_format != "iceberg":
+        raise UsageError(f"--{next(iter(given))} is for --format iceberg: other formats have no catalog")
+    return TableName(given.get("catalog"), given.get("table", TableName().name))
 
 
 def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], str]:

@@ -91,6 +91,7 @@ class Accounts:
 
     def finish(self) -> None:
         """Accounts for damage that nothing followed, as far as its header tells; sums up where offsets don't rise."""
+        self.tally.check_epochs()
         if self._claimed is not None:
             self._settle(self._claimed)
         if self._each_once is not None:
@@ -136,7 +137,8 @@ class Accounts:
             return False
         count = columns.count
         offsets = numbers(columns.offsets, pa.int64(), count)
-        last_offset = _header(piece, piece.last - 1).last_offset
+        last = _header(piece, piece.last - 1)
+        last_offset = last.last_offset
         if last_offset >= self.end:
             return False
         first = offsets[0].as_py()
@@ -144,7 +146,12 @@ class Accounts:
             return False
         if count > 1 and not pc.all(pc.greater(offsets[1:], offsets[:-1])).as_py():
             return False
-        self._begin_batch(_header(piece, piece.first), first)
+        header = _header(piece, piece.first)
+        self._begin_batch(header, first)
+        self.tally.note_epoch(header.partition_leader_epoch, first)
+        if last.partition_leader_epoch != header.partition_leader_epoch:
+            for each in (_header(piece, row) for row in range(piece.first, piece.last)):
+                self.tally.note_epoch(each.partition_leader_epoch, each.first_offset)
         self.tally.read += count
         self.tally.gaps += last_offset + 1 - self._next - count
         self.tally.next_offset = last_offset + 1
@@ -189,6 +196,8 @@ class Accounts:
             if self._each_once is not None:
                 self._order.add(header, is_damaged=bool(self._pending))
             self._begin_batch(header, offsets[first] if last > first else None)
+            if header.first_offset < self.end and header.last_offset >= self.first:
+                self.tally.note_epoch(header.partition_leader_epoch, header.first_offset)
             mask += self._add_records(header, offsets[first:last], valid[first:last])
             problem = problems.get(piece.run.position + start)
             if row in damages:

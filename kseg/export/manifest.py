@@ -7,12 +7,14 @@ a stub in it. Files that no manifest names are leftovers of attempts that failed
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kseg.errors import KsegError
-from kseg.export.copies import Copies, SegmentSource
+from kseg.errors import KsegError, OpenError
+from kseg.export.cleaned import is_cleaned
+from kseg.export.copies import Copies, PartitionCopy, SegmentSource
 from kseg.export.coverage import missing
 from kseg.export.destination import Destination
 from kseg.export.parquet import ATTEMPT_SUFFIX, ATTEMPTS
@@ -258,6 +260,7 @@ _TALLY = members(
         "withheld": optional(_WITHHELD),
         "notes": list_of(text),
         "holes": list_of(list_of(_OFFSET, 2)),
+        "epochs": list_of(list_of(_OFFSET, 2)),
         **dict.fromkeys(_COUNTS, _COUNT),
     },
 )
@@ -269,7 +272,8 @@ _SOURCE = members(
         "start": _SIZE,
         "end": _SIZE,
         "crc": optional(number(0, (1 << 32) - 1)),
-    }
+    },
+    {"isCleaned": flag},
 )
 _FILE = members(
     {
@@ -282,7 +286,11 @@ _FILE = members(
         "rows": _SIZE,
         "size": _SIZE,
     },
-    {"firstRow": _SIZE},
+    {
+        "firstRow": _SIZE,
+        "firstTime": optional(number(-INT64, INT64)),
+        "lastTime": optional(number(-INT64, INT64)),
+    },
 )
 _OF_WHOLE = ("path", "attempt", "name", "size")
 """What all parts of a file say of it."""
@@ -297,7 +305,7 @@ _RESULT = members(
         "files": list_of(_FILE),
         "seconds": seconds,
     },
-    {"topicId": optional(text)},
+    {"topicId": optional(text), "earlierFiles": _COUNT},
 )
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
@@ -310,13 +318,24 @@ _STUB = members({"version": anything, "number": number(1, 99_999_999), "run": te
 
 
 def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[Result]:
-    """The results whose sources haven't changed since, or have gone, and whose files are there."""
+    """The results whose sources have gone, or hold what was read or compaction left of it, and whose files are there.
+
+    What was exported stays, also where compaction has taken it from the log since.
+    """
+    return unchanged(with_files_there(manifest.results, place), manifest.read, copies)
+
+
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it."""
     listed = {
-        segment.log: segment for replicas in copies.values() for replica in replicas for segment in replica.segments
+        segment.log: (segment, replica)
+        for replicas in copies.values()
+        for replica in replicas
+        for segment in replica.segments
     }
-    with_files = with_files_there(manifest.results, place)
-    kept = [result for result in with_files if all(_is_unchanged(source, listed) for source in result.sources)]
-    return kept if manifest.read.latest_per_key is None else _up_to_date(kept, copies)
+    found = (_as_it_is(result, listed) for result in results)
+    kept = [result for result in found if result is not None]
+    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
 
 
 def with_files_there(results: Iterable[Result], place: Destination) -> list[Result]:
@@ -335,14 +354,39 @@ def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
     ]
 
 
-def _is_unchanged(source: SourceFile, listed: dict[str, SegmentSource]) -> bool:
-    """Whether the bytes that were read are still the same; those of a log that has gone can't have changed."""
-    segment = listed.get(source.path)
-    if segment is None or (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
+def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
+    """The result, if its sources still hold what was read, or what compaction left of it; None if they don't."""
+    sources = []
+    for source in result.sources:
+        known = listed.get(source.path)
+        if known is None or _is_unchanged(source, known[0]):
+            sources.append(source)
+        elif _is_cleaned(result, *known):
+            segment = known[0]
+            sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
+        else:
+            return None
+    return result if sources == [*result.sources] else replace(result, sources=tuple(sources))
+
+
+def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
+    """Whether the bytes that were read are still the same."""
+    if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
         return True
-    if source.crc is None or segment.size < source.end:
+    if source.crc is None or source.is_cleaned or segment.size < source.end:
         return False
-    return crc_of_range(source.path, source.start, source.end) == source.crc
+    with suppress(OpenError):  # it has gone since it was listed
+        return crc_of_range(source.path, source.start, source.end) == source.crc
+    return True
+
+
+def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
+    """Whether a changed log is what compaction left: of the same topic, and not the one that is appended to."""
+    if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
+        return False
+    with suppress(OpenError):
+        return is_cleaned(result, segment)
+    return True
 
 
 def done(results: Iterable[Result]) -> dict[Key, Done]:
@@ -357,6 +401,8 @@ def _done(results: list[Result]) -> Done:
     files, ends = set(), dict[str, int]()
     for result in results:
         for source in result.sources:
+            if source.is_cleaned:
+                continue  # positions mean something else in it now
             ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files.add((source.path, source.size, source.modified_ms))

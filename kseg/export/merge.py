@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kseg.export.destination import Destination
 from kseg.export.exported_rows import ExportedFiles
 from kseg.export.order import Job
-from kseg.export.parquet import Layout, NewFile, file_schema, new_attempt, stem_of
+from kseg.export.parquet import Layout, NewFile, new_attempt, schema_of_files, stem_of
 from kseg.export.result import ExportedFile, Result, whole_files
 
 MOST_TIMES_LARGER = 2
@@ -45,21 +45,31 @@ Joining = tuple[FilePart, ...]
 
 
 class Joined(NamedTuple):
-    """What became of results. counts: how many files the export would have had, and how many it has."""
+    """What became of results: of those that were kept, and of new ones.
 
-    results: list[Result]
-    counts: tuple[int, int]
-    is_changed: bool
+    counts: how many files the export would have had, and how many it has. is_changed: whether any file was made.
+    """
+
+    kept: list[Result]
+    new: list[Result]
+    counts: tuple[int, int] = (0, 0)
+    is_changed: bool = False
+
+    @property
+    def new_files(self) -> int:
+        """How many files have no final name yet."""
+        return len({file.attempt for result in (*self.kept, *self.new) for file in result.files if file.path is None})
 
 
 def join_files(
-    results: Sequence[Result], previous: Iterable[Result], job: Job, place: Destination, *, merges: bool
+    kept: list[Result], new: list[Result], previous: Iterable[Result], job: Job, place: Destination, *, merges: bool
 ) -> Joined:
     """The results with their rows in other files, which count when the results are committed; the accounts stay.
 
     previous: results of the manifest that is there. merges: whether small files are joined; what shares a file with a
     result that has gone is always written anew. Raises KsegError if a file can't be read or written.
     """
+    results = [*kept, *new]
     files = [list(result.files) for result in results]
     joinings = _plan(
         _parts(results),
@@ -71,7 +81,10 @@ def join_files(
         for part, file in zip(joining, _write(joining, number, job, place), strict=True):
             files[part.result][part.place] = file
     joined = [replace(result, files=tuple(own)) for result, own in zip(results, files, strict=True)]
-    return Joined(joined, (len(whole_files(results)), len(whole_files(joined))), bool(joinings))
+    counts = len(whole_files(results)), len(whole_files(joined))
+    if not joinings:
+        return Joined(kept, new, counts)
+    return Joined(joined[: len(kept)], joined[len(kept) :], counts, is_changed=True)
 
 
 # --- which ------------------------------------------------------------------------------------------------------------
@@ -149,7 +162,7 @@ def _packed(pieces: Iterable[tuple[FilePart, int]], target_size: int) -> Iterato
 
 def _write(joining: Joining, number: int, job: Job, place: Destination) -> Iterator[ExportedFile]:
     """Writes a file; gives what each part is in it."""
-    layout = Layout(file_schema(job.read, job.files), job.files, _is_sorted(joining))
+    layout = Layout(schema_of_files(job.read, job.files), job.files, _is_sorted(joining))
     topics = sorted({part.topic for part in joining})
     stem = stem_of(topics[0], *(part.partition for part in joining)) if len(topics) == 1 else f"{len(topics)}-topics"
     origins = sorted({(part.topic, -1 if part.partition is None else part.partition) for part in joining})

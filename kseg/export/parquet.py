@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, UsageError
 from kseg.export.destination import Destination
+from kseg.export.field_ids import with_field_ids
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
-from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.settings import FileOptions, ReadOptions, TableFormat
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
@@ -36,6 +37,14 @@ _DELTAS = ("offset", "timestamp", "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
 
+def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
+    """The columns of the Parquet files: those that aren't in folders' names; Iceberg's have their ids."""
+    schema = read.schema()
+    if options.table_format is TableFormat.ICEBERG:
+        schema = with_field_ids(schema)
+    return pa.schema([field for field in schema if field.name not in options.columns_of_folders])
+
+
 class ParquetFiles:
     """The output files of one attempt at an order; a context manager.
 
@@ -49,7 +58,7 @@ class ParquetFiles:
         self._attempt = new_attempt(job, order.number)
         self._options = options
         self._place = place
-        self._schema = file_schema(read, options)
+        self._schema = schema_of_files(read, options)
         self._open: dict[str, NewFile] = {}
 
     def __enter__(self) -> "ParquetFiles":
@@ -136,6 +145,8 @@ class NewFile:
         self._rows = 0
         self._first: int | None = None
         self._last = 0
+        self._first_time: int | None = None
+        self._last_time: int | None = None
         self._path = self._name = ""
 
     def _start(self, first: int) -> None:
@@ -146,7 +157,7 @@ class NewFile:
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
-            if self._place.renames
+            if self._place.renames and self._options.table_format is TableFormat.PARQUET
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
@@ -167,11 +178,19 @@ class NewFile:
         if self._first is None:
             self._start(offsets["min"].as_py())
         self._last = max(self._last, offsets["max"].as_py())
+        self._note_times(batch.column("timestamp"))
         self._waiting.append(batch)
         self._waiting_size += batch.nbytes
         self._rows += batch.num_rows
         if self._waiting_size >= self._layout.options.row_group_size:
             self._flush()
+
+    def _note_times(self, times: pa.Array) -> None:
+        found = pc.min_max(times.cast(pa.int64()))
+        first, last = found["min"].as_py(), found["max"].as_py()
+        if first is not None:
+            self._first_time = first if self._first_time is None else min(self._first_time, first)
+            self._last_time = last if self._last_time is None else max(self._last_time, last)
 
     def _flush(self) -> None:
         if self._waiting:
@@ -208,17 +227,14 @@ class NewFile:
             self._writer.close()
             size = self._sink.tell()
         self._stack.close()
-        return ExportedFile(self._path, self._folder, self._name, self._first, self._last, self._rows, size)
+        bounds = self._first, self._last, self._rows, size
+        times = self._first_time, self._last_time
+        return ExportedFile(self._path, self._folder, self._name, *bounds, None, 0, *times)
 
 
 def new_attempt(job: str, number: int) -> str:
     """The beginning of the names of an attempt's files: of the run, of the order, and of no other attempt at it."""
     return f"{job}-{number}-{uuid4().hex[:12]}"
-
-
-def file_schema(read: ReadOptions, options: FileOptions) -> pa.Schema:
-    """The columns of a file: those that aren't in its folders' names."""
-    return pa.schema([field for field in read.schema() if field.name not in options.partition_by])
 
 
 def stem_of(topic: str, *partitions: int | None) -> str:

@@ -67,7 +67,14 @@ class RangeReader:
     def source(self) -> SourceFile:
         """What was read, for the manifest."""
         part = self.part
-        return SourceFile(part.path, part.size, part.modified_ms, self.start, self.end, self.crc)
+        start = self.start if self.crc is None else self._new_from
+        return SourceFile(part.path, part.size, part.modified_ms, min(start, self.end), self.end, self.crc)
+
+    @property
+    def _new_from(self) -> int:
+        """Where the bytes begin that no earlier run has read: an index leads to a place somewhat before it."""
+        read_to = self.part.read_to
+        return self.start if read_to is None else max(self.start, read_to)
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
         """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it has gone."""
@@ -104,10 +111,11 @@ class RangeReader:
             return item
         last = (item.row_count - 1) * ROW
         end = item.rows[last + START] + item.rows[last + SIZE]
-        if self.crc is not None:
+        start = max(item.rows[START], self._new_from - item.position)
+        if self.crc is not None and start < end:
             from crc32c import crc32c
 
-            self.crc = crc32c(item.buffer[item.rows[START] : end], self.crc)
+            self.crc = crc32c(item.buffer[start:end], self.crc)
         self.end = item.position + end
         return item
 

@@ -105,8 +105,9 @@ class Report:
     """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
 
     refused: sources that couldn't be opened or listed; nothing is known about them.
-    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format: how the
-    files are to be read. merged: how many files there would be, and are, if small ones were joined.
+    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
+    the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
+    ones were joined.
     """
 
     destination: str
@@ -118,16 +119,12 @@ class Report:
     folders: tuple[str, ...] = ()
     table_format: TableFormat = TableFormat.PARQUET
     merged: tuple[int, int] | None = None
+    table: str = ""
 
     @property
     def has_files(self) -> bool:
         """Whether there is anything to read in the destination."""
         return any(partition.file_count for partition in self.partitions)
-
-    @property
-    def is_delta(self) -> bool:
-        """Whether a Delta table's log names the files."""
-        return self.table_format is TableFormat.DELTA
 
     @property
     def is_whole(self) -> bool:
@@ -213,6 +210,7 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
         if result.replica not in report.copies:
             report.copies.append(result.replica)
     report.file_count = len({file.attempt for result in results for file in result.files})
+    report.file_count += sum(result.earlier_files for result in results)
     report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
     _account_for_offsets(report, results, remote)
     return report

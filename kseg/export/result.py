@@ -11,7 +11,8 @@ from kseg.export.tally import Tally
 class SourceFile(NamedTuple):
     """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
 
-    crc: CRC-32C of these bytes; None if it wasn't asked for.
+    crc: CRC-32C of these bytes; None if it wasn't asked for. is_cleaned: the log cleaner has rewritten the file since:
+    size and time are those of what it left.
     """
 
     path: str
@@ -20,6 +21,7 @@ class SourceFile(NamedTuple):
     start: int
     end: int
     crc: int | None
+    is_cleaned: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The file as JSON's values."""
@@ -28,7 +30,8 @@ class SourceFile(NamedTuple):
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "SourceFile":
         """The file of `to_json`."""
-        return cls(*(members[_JSON_NAMES.get(name, name)] for name in cls._fields))
+        named = {name: _JSON_NAMES.get(name, name) for name in cls._fields}
+        return cls(**{name: members[own] for name, own in named.items() if own in members})
 
 
 class ExportedFile(NamedTuple):
@@ -36,7 +39,8 @@ class ExportedFile(NamedTuple):
 
     attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
     that are in its path; name: what its final name begins with. size: the whole file's. Offsets and rows are the
-    part's, which begins at the file's row `first_row`.
+    part's, which begins at the file's row `first_row`. first_time, last_time: the lowest and highest timestamp, in
+    microseconds; None if no record has one.
     """
 
     attempt: str
@@ -48,12 +52,12 @@ class ExportedFile(NamedTuple):
     size: int
     path: str | None = None
     first_row: int = 0
+    first_time: int | None = None
+    last_time: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The file as JSON's values; without a path that it hasn't got yet, and where its rows begin at the start."""
-        members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
-        if self.path is None:
-            del members["path"]
+        """The file as JSON's values; without a path that it hasn't got yet, and what is as always."""
+        members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
         if self.first_row == 0:
             del members["firstRow"]
         return members
@@ -84,19 +88,23 @@ def whole_files(results: Iterable["Result"]) -> dict[str, ExportedFile]:
 
 
 _JSON_NAMES = {
+    "is_cleaned": "isCleaned",
     "modified_ms": "modifiedMs",
     "first_offset": "firstOffset",
     "last_offset": "lastOffset",
     "first_row": "firstRow",
+    "first_time": "firstTime",
+    "last_time": "lastTime",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an order did.
+    """What an order did, or several whose results were joined.
 
-    replica: the copy of the partition that it read. seconds: how long it took. topic_id: the topic's, None if it isn't
-    known: a topic that was deleted and made anew has the same name and offsets, and another id.
+    replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
+    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a topic
+    that was deleted and made anew has the same name and offsets, and another id.
     """
 
     topic: str
@@ -107,6 +115,7 @@ class Result:
     tally: Tally
     files: tuple[ExportedFile, ...]
     seconds: float
+    earlier_files: int = 0
     topic_id: str | None = None
 
     @property
@@ -121,6 +130,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON's values."""
+        earlier = {"earlierFiles": self.earlier_files} if self.earlier_files else {}
         return {
             "topic": self.topic,
             "partition": self.partition,
@@ -131,6 +141,7 @@ class Result:
             "files": [file.to_json() for file in self.files],
             "seconds": self.seconds,
             "topicId": self.topic_id,
+            **earlier,
         }
 
     @classmethod
@@ -145,5 +156,6 @@ class Result:
             Tally.from_json(members["tally"]),
             tuple(map(ExportedFile.from_json, members["files"])),
             members["seconds"],
+            members.get("earlierFiles", 0),
             members.get("topicId"),
         )

@@ -4,27 +4,30 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kseg.errors import OpenError, UnreadableError
-from kseg.export import commit as commits
-from kseg.export import delta, parquet
 from kseg.export import manifest as manifests
+from kseg.export import parquet
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
 from kseg.export.damages import damage_rows, to_csv
 from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
+from kseg.export.ledger import Ledger, OvertakenError
+from kseg.export.ledgers import NO_TABLE, TableName, ledger_of
 from kseg.export.manifest import Key
-from kseg.export.merge import Joined, join_files
+from kseg.export.merge import Joined
 from kseg.export.order import Job, execute_order
 from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
 from kseg.export.result import Result
-from kseg.export.runs import HERE, ExportRun, Processes
+from kseg.export.runs import HERE, ExportRun, Marker, Processes
 from kseg.export.seams import disordered_keys, joined_at_seams
-from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
+from kseg.export.table_ledger import changed_keys
 from kseg.export.tiers import find_remote_parts
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.interrupts import Uninterrupted
@@ -34,13 +37,15 @@ Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
+MOST_ATTEMPTS = 100
+"""How often a run commits to a table in vain, since another one was quicker each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
     """What is to be exported, from where to where, and how.
 
-    overwrite: in the place of an export that is there. table_format: whether a log of a table format names the files.
+    overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
     merge_files: joins small files, those of earlier runs too.
     """
 
@@ -51,7 +56,7 @@ class Export:
     files: FileOptions = field(default_factory=FileOptions)
     parallelism: int = 1
     overwrite: bool = False
-    table_format: TableFormat = TableFormat.PARQUET
+    table: TableName = NO_TABLE
     merge_files: bool = False
 
     def splitting(self) -> Splitting:
@@ -80,16 +85,27 @@ class ExportPlan:
         return sum(order.size for order in self.orders)
 
 
+class Outcome(NamedTuple):
+    """The results of earlier runs that stay, and those of this one."""
+
+    kept: list[Result]
+    new: list[Result]
+
+
 def plan_export(export: Export) -> ExportPlan:
     """Plans a run, and changes nothing.
 
     Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
     OpenError; KsegError if the destination's manifest can't be believed.
     """
-    return _plan(export, open_destination(export.destination))
+    return _plan(export, _ledger(export, open_destination(export.destination), HERE))
 
 
-def _plan(export: Export, place: Destination) -> ExportPlan:
+def _ledger(export: Export, place: Destination, processes: Processes) -> Ledger:
+    return ledger_of(place, processes, export.table, export.read, export.files, overwrite=export.overwrite)
+
+
+def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     parquet.check_options(export.files)
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
     refused: list[OpenError] = []
@@ -98,16 +114,16 @@ def _plan(export: Export, place: Destination) -> ExportPlan:
         raise refused[0]
     require_replicas(copies, export.sources)
     check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
-    previous = commits.previous_manifest(place, export.read, export.files, overwrite=export.overwrite)
+    previous = ledger.previous(export.read, export.files, overwrite=export.overwrite)
     copies = with_known_ids(copies, previous.results)
     present, absent = told_apart(previous.results, copies)
-    kept = tuple(manifests.still_valid(replace(previous, results=tuple(present)), copies, place))
+    kept = tuple(ledger.kept(replace(previous, results=tuple(present)), copies))
     choice = export.selection.partitions
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     return ExportPlan(
-        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, place)), previous, copies),
+        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, ledger.place)), previous, copies),
         refused=tuple(each for each in refused if _is_meant(each, choice)),
     )
 
@@ -122,6 +138,7 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
 
     Where copies of a partition are there, what the best one lost or hasn't got is taken from the next. Raises what
     `plan_export` and `execute` raise, LostError if another run was quicker; then nothing is changed in the destination.
+    Where a table's log tells what the other run has done, this one goes on from there.
     """
     return export_into(open_destination(export.destination), export, execute, progress)
 
@@ -135,90 +152,122 @@ def export_into(
 ) -> Report:
     """Exports to a destination that is open; `processes` knows which runs of others are over."""
     start = time.monotonic()
-    if export.table_format is TableFormat.DELTA:
-        delta.library()
-    with _under_way(place, export, processes) as (run, plan):
+    ledger = _ledger(export, place, processes)
+    with _under_way(ledger, export) as (run, plan):
         job = Job(run.id, place.url, export.read, export.files)
-        kept, new = _results(plan, export, job, execute, progress)
+
+        def results_of(wanted: ExportPlan) -> Outcome:
+            return _results(wanted, export, job, execute, progress)
+
+        outcome = results_of(plan)
         remote = find_remote_parts(plan.copies, export.selection)
-        joined = _joined(plan, kept, new, job, place, merges=export.merge_files)
-        with Uninterrupted():  # all of it, or nothing
-            committed, new_files = _committed(run, plan, joined, export, place)
-            seconds = time.monotonic() - start
-            report = Report(
-                place.url,
-                reconcile([*plan.absent, *kept], new, remote, gone_topics(plan.absent, plan.copies, export.sources)),
-                new_files,
-                seconds,
-                plan.refused,
-                folders=committed.files.partition_by,
-                table_format=export.table_format,
-                merged=joined.counts if export.merge_files else None,
-            )
+        for attempt in range(MOST_ATTEMPTS):
+            try:
+                gone = gone_topics(plan.absent, plan.copies, export.sources)
+                joined = _joined(plan, outcome, job, ledger, merges=export.merge_files)
+                with Uninterrupted():  # all of it, or nothing
+                    committed, new_files = _committed(run, plan, joined, export, ledger)
+                    report = Report(
+                        place.url,
+                        reconcile([*plan.absent, *outcome.kept], outcome.new, remote, gone),
+                        new_files,
+                        time.monotonic() - start,
+                        plan.refused,
+                        folders=export.files.partition_by,
+                        table_format=export.files.table_format,
+                        table=ledger.table,
+                        merged=joined.counts if export.merge_files else None,
+                    )
+                    left = _settled(run, committed, report, ledger)
+                break
+            except OvertakenError:
+                if attempt == MOST_ATTEMPTS - 1:
+                    raise
+                plan, outcome = _after_others(plan, outcome, export, ledger, results_of)
+    report = replace(report, left_alone=tuple(map(str, left)))
+    merged = ledger.merge_files(export.files.target_size) if export.merge_files else None
+    return report if merged is None else replace(report, merged=merged)
 
-            def publish(manifest: manifests.Manifest) -> None:
-                _publish(manifest, report if manifest is committed else _report_of(manifest, report), export, place)
 
-            commits.settle(committed, place, publish)
-            left = commits.sweep(committed.number, place, processes, run)
-    return replace(report, left_alone=tuple(map(str, left)))
-
-
-def _joined(
-    plan: ExportPlan, kept: list[Result], new: list[Result], job: Job, place: Destination, *, merges: bool
-) -> Joined:
-    """The results that are to be committed, in the files that they are to have. Raises LostError if these go away."""
-    telling = [result for result in new if result.says_something]
-    old = [*plan.absent, *kept]
-    is_same = not telling and len(old) == len(plan.previous.results) and plan.previous.number > 0
-    try:
-        joined = join_files([*old, *telling], plan.previous.results, job, place, merges=merges)
-    except OpenError as error:
-        if manifests.latest_number(place) != plan.previous.number:
-            raise commits.LostError(place.url) from error
-        raise
-    return joined._replace(is_changed=joined.is_changed or not is_same)
+def _joined(plan: ExportPlan, outcome: Outcome, job: Job, ledger: Ledger, *, merges: bool) -> Joined:
+    """The results that are to be committed, in the files that they are to have."""
+    telling = [result for result in outcome.new if result.says_something]
+    return ledger.joined([*plan.absent, *outcome.kept], telling, plan.previous, job, merges=merges)
 
 
 def _committed(
-    run: ExportRun, plan: ExportPlan, joined: Joined, export: Export, place: Destination
+    run: ExportRun, plan: ExportPlan, joined: Joined, export: Export, ledger: Ledger
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
-    is_kept = not joined.is_changed and not export.overwrite
-    committed = plan.previous if is_kept else commits.commit(run, plan.previous, joined.results, place)
-    return committed, 0 if is_kept else committed.new_files
+    previous = plan.previous
+    is_same = not joined.is_changed and not joined.new and previous.number > 0 and _are_those_of(joined.kept, previous)
+    is_kept = is_same and not export.overwrite and not ledger.needs_renewal(previous)
+    committed = previous if is_kept else ledger.commit(run, previous, joined.kept, joined.new)
+    return committed, joined.new_files
+
+
+def _settled(run: ExportRun, committed: manifests.Manifest, report: Report, ledger: Ledger) -> list[Marker]:
+    """Describes what counts, and tidies up; gives the runs whose files are left alone."""
+
+    def publish(manifest: manifests.Manifest) -> None:
+        _publish(report if manifest is committed else _report_of(manifest, report), ledger.place)
+
+    ledger.settle(committed, publish)
+    return ledger.sweep(committed, run)
+
+
+def _after_others(
+    plan: ExportPlan, outcome: Outcome, export: Export, ledger: Ledger, results_of: Callable[[ExportPlan], Outcome]
+) -> tuple[ExportPlan, Outcome]:
+    """The plan and the results after what others have committed meanwhile.
+
+    What this run has read stays, but for the partitions of which others have committed something: these are planned
+    again.
+    """
+    again = _plan(export, ledger)
+    touched = changed_keys(plan.previous, again.previous)
+    lost, new = _split(outcome.new, touched)
+    ledger.drop(lost)
+    _, kept = _split(outcome.kept, touched)
+    theirs, _ = _split(again.kept, touched)
+    orders = tuple(order for order in again.orders if (order.topic, order.partition) in touched)
+    copies = {key: known for key, known in again.copies.items() if key in touched}
+    more = results_of(replace(again, orders=orders, kept=tuple(theirs), copies=copies))
+    return again, Outcome([*kept, *more.kept], [*new, *more.new])
+
+
+def _split(results: Iterable[Result], keys: frozenset[Key]) -> tuple[list[Result], list[Result]]:
+    """The results of some partitions, and those of others."""
+    results = list(results)
+    own = [result for result in results if (result.topic, result.partition) in keys]
+    return own, [result for result in results if (result.topic, result.partition) not in keys]
 
 
 @contextmanager
-def _under_way(place: Destination, export: Export, processes: Processes) -> Iterator[tuple[ExportRun, ExportPlan]]:
+def _under_way(ledger: Ledger, export: Export) -> Iterator[tuple[ExportRun, ExportPlan]]:
     """A run, marked as under way until it ends, and its plan; what a broken commit left undone is done first."""
     while True:
-        plan = _plan(export, place)
-        run = commits.begin(plan.previous.number, place, processes)
+        plan = _plan(export, ledger)
+        run = ledger.begin(plan.previous.number)
         if run is not None:
             break
     try:
-        if plan.previous.number:
-            current = manifests.read_manifest(place)
-            if current is not None:
-                commits.finish(current, place)
+        ledger.take_up(plan.previous)
         yield run, plan
     except BaseException:
         with Uninterrupted():
-            commits.give_up(run, place)
+            ledger.give_up(run)
         raise
 
 
-def _results(
-    plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None
-) -> tuple[list[Result], list[Result]]:
+def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> Outcome:
     """The results of earlier runs that stay, and new ones: of the best copies, then of the next for what these lack.
 
     A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
     """
     kept, new = list(plan.kept), list[Result]()
     orders: Sequence[WorkOrder] = plan.orders
-    for copy in range(max(map(len, plan.copies.values()))):
+    for copy in range(max(map(len, plan.copies.values()), default=0)):
         if copy:
             orders = plan_orders(plan.copies, export.selection, export.splitting(), _known(plan, kept, new, copy), copy)
         found = list(_executed(orders, job, execute, progress))
@@ -234,7 +283,7 @@ def _results(
             found += _executed(orders, job, execute, progress)
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
-    return kept, new
+    return Outcome(kept, new)
 
 
 def _known(plan: ExportPlan, kept: list[Result], new: list[Result], copy: int) -> Mapping[Key, Done]:
@@ -251,15 +300,21 @@ def _is_read_again(result: Result, disordered: frozenset[Key], copies: Copies) -
     return all(source.path in there for source in result.sources)
 
 
+def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:
+    """Whether results are those of a manifest, whatever their order."""
+    old = {id(result): result for result in manifest.results}
+    changed = [result for result in results if old.pop(id(result), None) is None]
+    left = list(old.values())
+    return len(changed) == len(left) and all(result in left for result in changed)
+
+
 def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
     """The report of a manifest that another run has built on this one's meanwhile."""
     return replace(own, partitions=reconcile(manifest.results), new_files=manifest.new_files)
 
 
-def _publish(manifest: manifests.Manifest, report: Report, export: Export, place: Destination) -> None:
-    """Writes the files that describe a manifest."""
-    if export.table_format is TableFormat.DELTA:
-        delta.publish(manifest, place.url)
+def _publish(report: Report, place: Destination) -> None:
+    """Writes the files that describe what counts."""
     place.replace(f"{manifests.FOLDER}/report.json", report.to_bytes())
     damages = (damage_rows(part.topic, part.partition, part.damages) for part in report.partitions)
     place.replace(NAME_OF_DAMAGES, to_csv(damages))

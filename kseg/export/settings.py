@@ -41,10 +41,11 @@ class Tombstones(StrEnum):
 
 
 class TableFormat(StrEnum):
-    """What lists a table's files: only the manifest, or the log of a Delta table too."""
+    """What lists the files, and says what went into them: the manifest, or a table's own log."""
 
     PARQUET = "parquet"
     DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class FileOptions:
     partition_by: folders, of `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
     names and not in the files. target_size: bytes of log that a file is made of, and of a file. row_group_size: bytes
     of records in memory. compression: a codec that pyarrow's Parquet writer knows. bloom_filter: a column that gets one
-    in each row group.
+    in each row group. table_format: whose files they are.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
@@ -150,6 +151,12 @@ class FileOptions:
     row_group_size: int = 64 * MIB
     compression: str = "zstd"
     bloom_filter: str | None = None
+    table_format: TableFormat = TableFormat.PARQUET
+
+    @property
+    def columns_of_folders(self) -> tuple[str, ...]:
+        """The columns that are in the folders' names alone; Iceberg's files have all, its folders mean nothing."""
+        return () if self.table_format is TableFormat.ICEBERG else self.partition_by
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values."""
@@ -158,4 +165,5 @@ class FileOptions:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "FileOptions":
         """The options of `to_json`."""
-        return cls(**{**members, "partition_by": tuple(members["partition_by"])})
+        table_format = TableFormat(members.get("table_format", TableFormat.PARQUET))
+        return cls(**{**members, "partition_by": tuple(members["partition_by"]), "table_format": table_format})

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from kseg.export.settings import OffsetRange
@@ -32,6 +33,10 @@ class LostOffsets:
         return not status_of(self.kind)
 
 
+MOST_EPOCHS = 1000
+"""Leader epochs that are noted of an order."""
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of records and offsets.
@@ -44,7 +49,8 @@ class Tally:
     values written whose text couldn't be had. without_time: records written whose time a table can't hold.
     first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
     oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
-    partition wasn't believed about its transactions, and what isn't committed yet.
+    partition wasn't believed about its transactions, and what isn't committed yet. epochs: leader epochs of the batches
+    that were met, each with the offset from which on; empty if there were many, or if they don't rise.
     """
 
     read: int = 0
@@ -67,6 +73,7 @@ class Tally:
     losses: list[LostOffsets] = field(default_factory=list)
     holes: list[OffsetRange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
 
     def unexplained(self) -> int:
         """Offsets and records that the counts don't account for; 0 if all is well."""
@@ -76,6 +83,16 @@ class Tally:
         left_out = self.control + self.aborted + self.superseded + self.unselected
         records = self.read - self.written - left_out
         return abs(offsets) + abs(records)
+
+    def note_epoch(self, epoch: int, offset: int) -> None:
+        """Takes the leader epoch of the next batch, and its first offset."""
+        if not self.epochs or self.epochs[-1][0] != epoch:
+            self.epochs.append((epoch, offset))
+
+    def check_epochs(self) -> None:
+        """Forgets leader epochs that tell nothing: too many, or not as those of one log that was only appended to."""
+        if len(self.epochs) > MOST_EPOCHS or any(later <= earlier for earlier, later in pairwise(self.epochs)):
+            self.epochs.clear()
 
     def pass_to(self, offset: int, *, is_lost: bool = False) -> None:
         """Accounts for the offsets before `offset` that no record had."""
@@ -91,6 +108,7 @@ class Tally:
     def to_json(self) -> dict[str, Any]:
         """The counts as JSON's values."""
         members = asdict(self)
+        members["epochs"] = list(map(list, self.epochs))
         members["holes"] = [[hole.first, hole.end] for hole in self.holes]
         if self.withheld is not None:
             members["withheld"] = self.withheld._asdict()
@@ -103,6 +121,7 @@ class Tally:
         values = {
             "losses": [LostOffsets(**loss) for loss in members["losses"]],
             "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
+            "epochs": [(epoch, first) for epoch, first in members.get("epochs", ())],
             "withheld": None if withheld is None else Withheld(**withheld),
         }
         return cls(**{**members, **values})

@@ -105,7 +105,10 @@ class _ReportShape(Protocol):
     def has_files(self) -> bool: ...
 
     @property
-    def is_delta(self) -> bool: ...
+    def table_format(self) -> str: ...
+
+    @property
+    def table(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -230,11 +233,8 @@ def _readers(report: _ReportShape) -> dict[str, str]:
     """What reads the export, by the reader's name; nothing if there is nothing to read."""
     if not report.has_files:
         return {}
-    place = report.destination, report.folders
-    return {
-        "duckdb": duckdb_query(*place, is_delta=report.is_delta),
-        "polars": polars_expression(*place, is_delta=report.is_delta),
-    }
+    place = report.table or report.destination, report.folders, report.table_format
+    return {"duckdb": duckdb_query(*place), "polars": polars_expression(*place)}
 
 
 def _sums(report: _ReportShape) -> dict[str, Any]:

@@ -18,19 +18,23 @@ _FOLDER_TYPES = {
 """Named, since both would take a topic whose name has only digits for a number."""
 
 
-def duckdb_query(url: str, folders: Sequence[str], *, is_delta: bool) -> str:
+_SCANS = {"delta": ("delta_scan", "pl.scan_delta"), "iceberg": ("iceberg_scan", "pl.scan_iceberg")}
+"""What reads tables, by their format: in DuckDB, whose extension of that name is needed, and in Polars."""
+
+
+def duckdb_query(url: str, folders: Sequence[str], table_format: str) -> str:
     """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names."""
-    if is_delta:
-        return f"FROM delta_scan({_sql_text(url)})"
+    if table_format in _SCANS:
+        return f"FROM {_SCANS[table_format][0]}({_sql_text(url)})"
     types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
     hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
     return f"FROM read_parquet({_sql_text(_files(url))}{hive})"
 
 
-def polars_expression(url: str, folders: Sequence[str], *, is_delta: bool) -> str:
+def polars_expression(url: str, folders: Sequence[str], table_format: str) -> str:
     """The Python expression with which Polars, imported as `pl`, does."""
-    if is_delta:
-        return f"pl.scan_delta({url!r})"
+    if table_format in _SCANS:
+        return f"{_SCANS[table_format][1]}({url!r})"
     types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
     hive = f", hive_schema={{{types}}}" if folders else ""
     return f"pl.scan_parquet({_files(url)!r}{hive})"

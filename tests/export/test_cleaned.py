@@ -1,0 +1,119 @@
+"""Logs that are cleaned, retained and made anew between runs: what was exported stays, each record once."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kseg.export.report import Report
+from kseg.export.settings import MIB, Isolation
+from tests.export import exports
+from tests.export.changing_log import ChangingLog, Row
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ChangingLog:
+    """Three segments of a topic, the last one active."""
+    made = ChangingLog(tmp_path / "disk" / "orders-0", Random(7))
+    for _ in range(2):
+        made.append(20)
+        made.roll()
+    made.append(20)
+    return made
+
+
+def rows(destination: Path) -> list[Row]:
+    """The table's rows."""
+    found = []
+    for _, _, table in exports.tables(destination):
+        topic_id = json.loads(table.schema.metadata[b"kseg"]).get("topicId")
+        pairs = zip(table["offset"].to_pylist(), table["value"].to_pylist(), strict=True)
+        found += [(topic_id, offset, value) for offset, value in pairs]
+    assert len(set(found)) == len(found)
+    return found
+
+
+def export(tmp_path: Path, expected: set[Row], **options: Any) -> Report:
+    report = exports.export([tmp_path / "disk"], tmp_path / "out", **options)
+    assert set(rows(tmp_path / "out")) == expected
+    for part in report.partitions:
+        assert part.unexplained == 0
+    assert sum(part.records_out for part in report.partitions) == len(expected)
+    return report
+
+
+@pytest.mark.parametrize("size", [300, MIB])
+def test_what_compaction_took_stays_exported(size: int, log: ChangingLog, tmp_path: Path) -> None:
+    before = log.rows()
+    export(tmp_path, before, target_size=size)
+    log.clean()
+    assert log.rows() < before
+    report = export(tmp_path, before, target_size=size)
+    part = exports.of_partition(report, "orders")
+    assert (report.new_files, part.lost, part.missed, part.disordered, report.status) == (0, 0, 0, 0, 0)
+    log.append(10)
+    export(tmp_path, before | log.rows(), target_size=size)
+
+
+def test_a_cleaned_log_is_looked_at_once(log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, before := log.rows())
+    log.clean()
+    export(tmp_path, before)
+    names = sorted((tmp_path / "out" / "_kseg").glob("manifest-*"))
+    export(tmp_path, before)
+    assert sorted((tmp_path / "out" / "_kseg").glob("manifest-*")) == names
+
+
+def test_what_compaction_took_before_a_run_is_a_gap(log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, before := log.rows())
+    log.append(20)
+    log.clean()
+    report = export(tmp_path, before | log.rows())
+    part = exports.of_partition(report, "orders")
+    assert part.gaps > 0
+    assert (part.lost, part.missed, part.disordered, report.is_whole, report.status) == (0, 0, 0, True, 0)
+
+
+def test_a_log_that_was_truncated_and_written_anew_is_exported_anew(log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, log.rows())
+    topic_id = log.topic_id
+    log.make()
+    log.topic_id, log.epoch = topic_id, 1
+    (log.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")
+    for _ in range(3):
+        log.append(30)
+        log.roll()
+    export(tmp_path, log.rows())
+
+
+STEPS = ("append", "append", "append", "roll", "roll", "clean", "retain", "make", "export", "export", "export")
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("seed", range(8))
+def test_each_record_that_was_there_at_a_run_is_in_the_table_once(
+    seed: int, isolation: Isolation, tmp_path: Path
+) -> None:
+    random = Random(seed)
+    logs = [ChangingLog(tmp_path / "disk" / f"orders-{partition}", random) for partition in range(2)]
+    seen, ends, missed = set[Row](), dict[str, int](), dict[str, int]()
+    for _ in range(60):
+        log, step = random.choice(logs), random.choice(STEPS)
+        if step == "append":
+            log.append(random.randint(1, 20))
+        elif step != "export":
+            getattr(log, step)()
+        else:
+            for each in logs:
+                seen |= each.rows()
+                first = each.bases()[0]
+                if each.topic_id in ends:
+                    missed[each.topic_id] = missed.get(each.topic_id, 0) + max(first - ends[each.topic_id], 0)
+                last = max((offset + 1 for _, offset, _ in each.rows()), default=0)
+                ends[each.topic_id] = max(last, first if each.topic_id in ends else 0)
+            report = export(tmp_path, seen, target_size=700, isolation=isolation)
+            assert all((part.lost, part.disordered, part.passed_over) == (0, 0, 0) for part in report.partitions)
+    told = {part.topic_id: part.missed for part in report.partitions}
+    assert {key: count for key, count in told.items() if count} == {k: v for k, v in missed.items() if v}

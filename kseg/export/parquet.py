@@ -157,7 +157,7 @@ class NewFile:
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
-            if self._place.renames and self._options.table_format is TableFormat.PARQUET
+            if self._place.renames and self._layout.options.table_format is TableFormat.PARQUET
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))

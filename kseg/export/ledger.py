@@ -54,7 +54,7 @@ class Ledger(Protocol):
         """The results in the files that are to be committed: of small ones, if asked, and where it is done before."""
 
     def commit(self, run: ExportRun, previous: Manifest, kept: list[Result], new: list[Result]) -> Manifest:
-        """Makes the results count. Raises LostError or OvertakenError, and nothing has changed, if another was there."""
+        """Makes the results count. Raises LostError or OvertakenError, with nothing changed, if another was there."""
 
     def drop(self, results: Iterable[Result]) -> None:
         """Removes the files of results that don't count."""

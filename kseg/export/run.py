@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
@@ -16,6 +16,7 @@ from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.ledger import Ledger, OvertakenError
 from kseg.export.ledgers import NO_TABLE, TableName, ledger_of
+from kseg.export.listed_again import list_again
 from kseg.export.manifest import Key
 from kseg.export.order import Job, execute_order
 from kseg.export.outside_sources import check_destination
@@ -35,6 +36,8 @@ Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
+MOST_LISTINGS = 10
+"""How often logs are listed that change while they are read."""
 MOST_ATTEMPTS = 100
 """How often a run commits to a table in vain, since another one was quicker each time."""
 
@@ -249,43 +252,67 @@ def _under_way(ledger: Ledger, export: Export) -> Iterator[tuple[ExportRun, Expo
 
 
 def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> Outcome:
-    """The results of earlier runs that stay, and new ones: of the best copies, then of the next for what these lack.
+    """The results of earlier runs that stay, and new ones; logs that changed while they were read are listed again."""
+    outcome = Outcome(list(plan.kept), [])
+    copies, orders = plan.copies, plan.orders
+    for _ in range(MOST_LISTINGS):
+        outcome = _results_of_listing(
+            copies, orders, outcome, export, lambda each: _executed(each, job, execute, progress)
+        )
+        changed = {(result.topic, result.partition) for result in outcome.new if result.has_changed}
+        if not changed:
+            return outcome
+        new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
+        listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
+        outcome = Outcome(outcome.kept, [*new, *listed.missed])
+        copies = listed.copies
+        orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
+    raise KsegError("logs change faster than they can be read: run it again", export.destination)
+
+
+def _results_of_listing(
+    copies: Copies,
+    orders: Sequence[WorkOrder],
+    outcome: Outcome,
+    export: Export,
+    executed: Callable[[Sequence[WorkOrder]], Iterable[Result]],
+) -> Outcome:
+    """The results with those of orders: of the best copies, then of the next for what these lack.
 
     A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
     """
-    kept, new = list(plan.kept), list[Result]()
-    orders: Sequence[WorkOrder] = plan.orders
-    for copy in range(max(map(len, plan.copies.values()), default=0)):
+    kept, new = outcome
+    for copy in range(max(map(len, copies.values()), default=0)):
         if copy:
-            orders = plan_orders(plan.copies, export.selection, export.splitting(), _known(plan, kept, new, copy), copy)
-        found = list(_executed(orders, job, execute, progress))
+            orders = plan_orders(
+                copies, export.selection, export.splitting(), _known(copies, [*kept, *new], copy), copy
+            )
+        found = list(executed(orders))
         disordered = disordered_keys(found)
         if disordered:
+            again = {key: copies[key] for key in disordered}
             if not copy:
-                kept = [result for result in kept if not _is_read_again(result, disordered, plan.copies)]
+                kept, new = ([each for each in some if not _is_read_again(each, again)] for some in (kept, new))
             found = [result for result in found if (result.topic, result.partition) not in disordered]
-            copies = {key: plan.copies[key] for key in disordered}
             splitting = replace(export.splitting(), disordered=disordered)
-            known = _known(plan, kept, new, copy)
-            orders = plan_orders(copies, export.selection, splitting, known, copy)
-            found += _executed(orders, job, execute, progress)
+            orders = plan_orders(again, export.selection, splitting, _known(copies, [*kept, *new], copy), copy)
+            found += executed(orders)
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
     return Outcome(kept, new)
 
 
-def _known(plan: ExportPlan, kept: list[Result], new: list[Result], copy: int) -> Mapping[Key, Done]:
+def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
     """What needn't be read of the copies of a rank."""
-    return _explained([*kept, *new], plan.copies, copy) if copy else manifests.done(kept)
+    present, _ = told_apart(results, copies)
+    return _explained(present, copies, copy) if copy else manifests.done(present)
 
 
-def _is_read_again(result: Result, disordered: frozenset[Key], copies: Copies) -> bool:
-    """Whether a result is of a partition that is to be read again, and its sources are all there."""
-    key = (result.topic, result.partition)
-    if key not in disordered:
-        return False
-    there = {segment.log for replica in copies[key] for segment in replica.segments}
-    return all(source.path in there for source in result.sources)
+def _is_read_again(result: Result, copies: Copies) -> bool:
+    """Whether a result is of one of these partitions, which are to be read again, and its sources are all there."""
+    present, _ = told_apart([result], copies)
+    there = {each.log for known in copies.values() for replica in known for each in replica.segments}
+    return bool(present) and all(source.path in there for source in result.sources)
 
 
 def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:

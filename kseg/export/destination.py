@@ -6,6 +6,7 @@ written under the name they keep. Names come out of manifests too, which anybody
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +40,9 @@ class Destination(Protocol):
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file, or the first `most` bytes of it; None if it isn't there."""
+
+    def size(self, name: str) -> int | None:
+        """A file's bytes; None if it isn't there."""
 
     def claim(self, name: str, content: bytes) -> bool:
         """Writes a whole small file unless one of that name is there; tells whether it is there with that content."""
@@ -109,6 +113,15 @@ class LocalDestination:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
+
+    def size(self, name: str) -> int | None:
+        """A file's bytes; None if it isn't there, or is no regular file."""
+        path = self._path(name)
+        try:
+            status = path.lstat()
+        except OSError:
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def claim(self, name: str, content: bytes) -> bool:
         """A link appears with the whole content or not at all, and never in the place of another file.
@@ -267,6 +280,15 @@ class RemoteDestination:
         except OSError as error:
             raise OpenError(f"can't be read: {error}", f"{self.url}/{name}") from error
 
+    def size(self, name: str) -> int | None:
+        """An object's bytes; None if it isn't there."""
+        try:
+            info = self._system.get_file_info(self._path(name))
+        except OSError as error:
+            raise OpenError(f"can't be looked at: {error}", f"{self.url}/{name}") from error
+        size: int | None = info.size
+        return size
+
     def claim(self, name: str, content: bytes) -> bool:
         """A put on the condition that nothing is there. Where that can't be had, a claim looks and then writes."""
         if not self._is_tried:
@@ -302,8 +324,13 @@ class RemoteDestination:
             file.write(content)
 
     def rename(self, name: str, target: str) -> None:
-        """Not needed: files are written where they stay."""
-        raise NotImplementedError
+        """Copies an object and removes it, without reading it here; does nothing if it has gone."""
+        try:
+            self._system.move(self._path(name), self._path(target))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise KsegError(f"can't be moved: {error}", f"{self.url}/{name}") from error
 
     def delete(self, name: str) -> None:
         """Removes an object."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export import manifest as manifests
+from kseg.export.commit import LostError
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
@@ -68,7 +69,8 @@ class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
     kept: results of what is there; absent: of partitions that have gone, or were made anew since. refused: sources that
-    can't be opened or listed; the rest is exported.
+    can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
+    among those kept.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -77,6 +79,7 @@ class ExportPlan:
     previous: manifests.Manifest
     copies: Copies
     refused: tuple[OpenError, ...] = ()
+    taken_up: int = 0
 
     @property
     def size(self) -> int:
@@ -173,6 +176,7 @@ def export_into(
                         folders=export.files.partition_by,
                         table_format=export.files.table_format,
                         table=ledger.table,
+                        taken_up=plan.taken_up,
                     )
                     left = _settled(run, committed, report, ledger)
                 break
@@ -194,7 +198,7 @@ def _committed(
     is_same = not telling and previous.number > 0 and _are_those_of(old, previous)
     is_kept = is_same and not export.overwrite and not ledger.needs_renewal(previous)
     committed = previous if is_kept else ledger.commit(run, previous, old, new)
-    return committed, sum(map(_file_count, telling))
+    return committed, sum(map(_file_count, telling)) + plan.taken_up
 
 
 def _settled(run: ExportRun, committed: manifests.Manifest, report: Report, ledger: Ledger) -> list[Marker]:
@@ -244,11 +248,23 @@ def _under_way(ledger: Ledger, export: Export) -> Iterator[tuple[ExportRun, Expo
             break
     try:
         ledger.take_up(plan.previous)
-        yield run, plan
-    except BaseException:
+        yield run, _resumed(run, plan, export, ledger)
+    except BaseException as error:
+        has_finished = isinstance(error, Exception) and not isinstance(error, LostError)
         with Uninterrupted():
-            ledger.give_up(run)
+            (ledger.leave if has_finished else ledger.give_up)(run)
         raise
+
+
+def _resumed(run: ExportRun, plan: ExportPlan, export: Export, ledger: Ledger) -> ExportPlan:
+    """The plan without what runs have finished that are over: their results are taken up."""
+    finished = ledger.finished_orders(export.read, export.files)
+    taken = [] if finished is None else finished.take_up(run, plan.kept, plan.copies, plan.orders)
+    if not taken:
+        return plan
+    kept = (*plan.kept, *taken)
+    orders = plan_orders(plan.copies, export.selection, export.splitting(), manifests.done(kept))
+    return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(map(_file_count, taken)))
 
 
 def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> Outcome:

@@ -80,6 +80,11 @@ class SteppedDestination:
         content = self._store.files.get(name)
         return None if content is None else content[:most]
 
+    def size(self, name: str) -> int | None:
+        self._exporter.wait("read")
+        content = self._store.files.get(name)
+        return None if content is None else len(content)
+
     def claim(self, name: str, content: bytes) -> bool:
         self._exporter.wait("claim")
         if name in self._store.files:

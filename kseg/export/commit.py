@@ -4,7 +4,7 @@ Any run finishes what another one claimed; each step may be done twice, or by se
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -240,13 +240,16 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
         place.replace(manifest_name(manifest.number), Stub(manifest.number, manifest.run).to_bytes())
 
 
-def give_up(run: ExportRun, place: Destination) -> None:
-    """Removes what a run wrote that failed, but for what a manifest names; what can't be removed is left."""
+def give_up(run: ExportRun, place: Destination, finished: Collection[str] = ()) -> None:
+    """Removes what a run wrote that failed, but for what a manifest names, and for the files of finished orders.
+
+    What can't be removed is left.
+    """
     with suppress(KsegError, OSError):
         names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]
         manifest = read_manifest(place)
         kept = set() if manifest is None else {*manifest.paths(), *manifest.attempts()}
         for name in names:
-            if name not in kept:
+            if name not in kept and name not in finished:
                 place.delete(name)
         place.delete(marker_name(run.id))

@@ -16,13 +16,17 @@ from kseg.log.partition.replicas import require_one_topic_id, topic_id_of
 
 
 class SegmentSource(NamedTuple):
-    """A segment as it was listed: log and offset index by path or URL, bytes, milliseconds since 1970 of the change."""
+    """A segment as it was listed: log and offset index by path or URL, bytes, milliseconds since 1970 of the change.
+
+    inode: the log's, 0 if it isn't known.
+    """
 
     base_offset: int
     log: str
     size: int
     modified_ms: int
     offset_index: str | None
+    inode: int = 0
 
 
 class PartitionCopy(NamedTuple):
@@ -126,6 +130,7 @@ def _replica(place: PartitionLog) -> PartitionCopy:
             segment.log.size,
             segment.log.modified_ms,
             None if segment.offset_index is None else str(path / segment.offset_index.path.name),
+            segment.log.inode,
         )
         for segment in place.segments
         if segment.log is not None
@@ -198,7 +203,10 @@ def leader_epoch(replica: PartitionCopy) -> int:
     if replica.is_remote:
         with remote.local_directory(replica.path, remote.SMALL_FILES) as directory:
             return _leader_epoch(PartitionLog(directory))
-    return _leader_epoch(replica.open())
+    try:
+        return _leader_epoch(replica.open())
+    except OpenError:
+        return -1  # it has gone since it was listed
 
 
 def _leader_epoch(place: PartitionLog) -> int:

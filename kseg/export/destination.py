@@ -6,6 +6,7 @@ written under the name they keep. Names come out of manifests too, which anybody
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,6 +43,9 @@ class Destination(Protocol):
 
     def open(self, name: str) -> Any:
         """A context manager: a file to read from any position. Raises OpenError if it can't be opened."""
+
+    def size(self, name: str) -> int | None:
+        """A file's bytes; None if it isn't there."""
 
     def claim(self, name: str, content: bytes) -> bool:
         """Writes a whole small file unless one of that name is there; tells whether it is there with that content."""
@@ -119,6 +123,15 @@ class LocalDestination:
         path = self._path(name)
         with _opened(lambda: path.open("rb"), path) as file:
             yield file
+
+    def size(self, name: str) -> int | None:
+        """A file's bytes; None if it isn't there, or is no regular file."""
+        path = self._path(name)
+        try:
+            status = path.lstat()
+        except OSError:
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def claim(self, name: str, content: bytes) -> bool:
         """A link appears with the whole content or not at all, and never in the place of another file.
@@ -291,6 +304,15 @@ class RemoteDestination:
         with _opened(lambda: self._system.open_input_file(path), f"{self.url}/{name}") as file:
             yield file
 
+    def size(self, name: str) -> int | None:
+        """An object's bytes; None if it isn't there."""
+        try:
+            info = self._system.get_file_info(self._path(name))
+        except OSError as error:
+            raise OpenError(f"can't be looked at: {error}", f"{self.url}/{name}") from error
+        size: int | None = info.size
+        return size
+
     def claim(self, name: str, content: bytes) -> bool:
         """A put on the condition that nothing is there. Where that can't be had, a claim looks and then writes."""
         if not self._is_tried:
@@ -326,8 +348,13 @@ class RemoteDestination:
             file.write(content)
 
     def rename(self, name: str, target: str) -> None:
-        """Not needed: files are written where they stay."""
-        raise NotImplementedError
+        """Copies an object and removes it, without reading it here; does nothing if it has gone."""
+        try:
+            self._system.move(self._path(name), self._path(target))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise KsegError(f"can't be moved: {error}", f"{self.url}/{name}") from error
 
     def delete(self, name: str) -> None:
         """Removes an object."""

@@ -4,6 +4,7 @@ A run asks it what is there, says what it has added, and is told if another one 
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from kseg.errors import KsegError, OpenError
@@ -11,6 +12,7 @@ from kseg.export import commit as commits
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies
 from kseg.export.destination import Destination
+from kseg.export.finished import FinishedOrders, files_of_finished
 from kseg.export.manifest import Manifest
 from kseg.export.merge import Joined, join_files
 from kseg.export.order import Job
@@ -68,8 +70,14 @@ class Ledger(Protocol):
     def sweep(self, manifest: Manifest, run: ExportRun) -> list[Marker]:
         """Removes what runs have left that are over; gives those whose files it leaves alone."""
 
+    def finished_orders(self, read: ReadOptions, files: FileOptions) -> FinishedOrders | None:
+        """What dead runs have finished that a later run may take up; None if that isn't kept."""
+
     def give_up(self, run: ExportRun) -> None:
-        """Removes what a run has written that failed."""
+        """Removes what a run has written."""
+
+    def leave(self, run: ExportRun) -> None:
+        """Ends a run that failed: a later one may take up what it has finished, the rest is removed."""
 
 
 class ManifestLedger:
@@ -132,9 +140,18 @@ class ManifestLedger:
         """Removes attempts, old manifests and markers."""
         return commits.sweep(manifest.number, self.place, self._processes, run)
 
+    def finished_orders(self, read: ReadOptions, files: FileOptions) -> FinishedOrders:
+        """Those whose results are there."""
+        return FinishedOrders(self.place, self._processes, read, files)
+
     def give_up(self, run: ExportRun) -> None:
         """Removes the run's attempts."""
         commits.give_up(run, self.place)
+
+    def leave(self, run: ExportRun) -> None:
+        """Removes the run's marker, and attempts without a result."""
+        with suppress(KsegError, OSError):
+            commits.give_up(run, self.place, files_of_finished(run.id, self.place))
 
 
 def drop_files(results: Iterable[Result], place: Destination) -> None:

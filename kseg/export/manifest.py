@@ -100,10 +100,7 @@ class Manifest:
             raise KsegError(f"is named so, but its number is {checked['number']}", name)
         if "superseded" in checked:
             return Stub(checked["number"], checked["run"])
-        try:
-            read, files = ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
-        except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
-            raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
+        read, files = _options_of(checked, name)
         results = tuple(map(Result.from_json, checked["results"]))
         return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
 
@@ -275,43 +272,63 @@ _SOURCE = members(
     },
     {"isCleaned": flag},
 )
-_FILE = members(
-    {
-        "attempt": _attempt,
-        "path": _path_of_a_file,
-        "folder": text,
-        "name": text,
-        "firstOffset": _OFFSET,
-        "lastOffset": _OFFSET,
-        "rows": _SIZE,
-        "size": _SIZE,
-    },
-    {
-        "firstRow": _SIZE,
-        "firstTime": optional(number(-INT64, INT64)),
-        "lastTime": optional(number(-INT64, INT64)),
-    },
-)
+_FILE_MEMBERS = {
+    "attempt": _attempt,
+    "folder": text,
+    "name": text,
+    "firstOffset": _OFFSET,
+    "lastOffset": _OFFSET,
+    "rows": _SIZE,
+    "size": _SIZE,
+}
+_MAYBE_OF_A_FILE = {
+    "firstRow": _SIZE,
+    "firstTime": optional(number(-INT64, INT64)),
+    "lastTime": optional(number(-INT64, INT64)),
+}
 _OF_WHOLE = ("path", "attempt", "name", "size")
 """What all parts of a file say of it."""
-_RESULT = members(
-    {
-        "topic": text,
-        "partition": optional(number(0, INT32)),
-        "replica": text,
-        "wanted": list_of(_MAYBE_OFFSET, 2),
-        "sources": list_of(_source),
-        "tally": _TALLY,
-        "files": list_of(_FILE),
-        "seconds": seconds,
-    },
-    {"topicId": optional(text), "earlierFiles": _COUNT},
-)
+_FILE = members({**_FILE_MEMBERS, "path": _path_of_a_file}, _MAYBE_OF_A_FILE)
+_UNNAMED_FILE = members(_FILE_MEMBERS, _MAYBE_OF_A_FILE)
+
+
+def _unnamed_file(value: Any) -> None:
+    """A file that hasn't got its name yet, but what it is made of."""
+    _UNNAMED_FILE(value)
+    folder = f"{value['folder']}/" if value["folder"] else ""
+    _path_of_a_file(f"{folder}{value['name']}.parquet")
+
+
+_RESULT_MEMBERS = {
+    "topic": text,
+    "partition": optional(number(0, INT32)),
+    "replica": text,
+    "wanted": list_of(_MAYBE_OFFSET, 2),
+    "sources": list_of(_source),
+    "tally": _TALLY,
+    "seconds": seconds,
+}
+_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_FILE)}, {"topicId": optional(text), "earlierFiles": _COUNT})
+_UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
+_FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
     {"run": text, "generation": number(0, 99_999_999)},
 )
 _STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
+
+
+def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Result]:
+    """The result of a finished order, and the options that it was read with. Raises KsegError if it is none."""
+    require_shape(value, _FINISHED, name)
+    return *_options_of(value, name), Result.from_json(value["result"])
+
+
+def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, FileOptions]:
+    try:
+        return ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
+    except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
+        raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
 
 
 # --- what needn't be done again --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kseg import kernel
 from kseg.arrow import Origin, as_record_batch, numbers
+from kseg.errors import OpenError
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
 from kseg.export.decoding import NOTHING, RecordTexts
@@ -71,11 +72,25 @@ class OrderReader:
         """Whether offsets don't rise, and the order doesn't say so: some may be there twice."""
         return self.tally.disordered > 0 and not self.order.is_disordered
 
+    @property
+    def needs_all(self) -> bool:
+        """Whether a part of the order alone is of no use: later records decide about earlier ones."""
+        return self._each_once is not None or self.options.latest_per_key is not None
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.
 
-        Raises OpenError if a file can't be opened, KsegError at the first damage if the mode is failfast.
+        Raises OpenError if a file can't be opened, and then the accounts are of what was read before; KsegError at the
+        first damage if the mode is failfast.
         """
+        try:
+            yield from self._batches()
+        except OpenError:
+            self._accounts.finish()
+            raise
+        self._accounts.finish()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.options.isolation is Isolation.READ_COMMITTED:
             self._take_transactions()
         if self.options.latest_per_key is not None:
@@ -91,13 +106,21 @@ class OrderReader:
             self._accounts.base_offset = part.base_offset if part.start == 0 else None
             self._accounts.read_to = part.read_to
             with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
-                if number == 0 and self.order.starts_at_index and self.order.offsets.first is not None:
-                    reader.check_start(self.order.offsets.first)
-                yield from self._records(reader, part.end)
-                if number == len(self.order.ranges) - 1 and self.order.ends_at_index:
-                    yield from self._read_on(reader)
+                yield from self._of_range(number, reader)
+
+    def _of_range(self, number: int, reader: RangeReader) -> Iterator[pa.RecordBatch]:
+        order = self.order
+        try:
+            if number == 0 and order.starts_at_index and order.offsets.first is not None:
+                reader.check_start(order.offsets.first)
+            yield from self._records(reader, reader.part.end)
+            if number == len(order.ranges) - 1 and order.ends_at_index:
+                yield from self._read_on(reader)
+        except OpenError:
+            if reader.end > reader.start:
                 self.sources.append(reader.source())
-        self._accounts.finish()
+            raise
+        self.sources.append(reader.source())
 
     def _note_batches(self, each_once: EachOnce) -> None:
         """Learns which batches there are, before it is asked which of their records count."""

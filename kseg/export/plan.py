@@ -24,7 +24,7 @@ class ByteRange(NamedTuple):
     """Bytes of a segment's log: the batches that begin from position `start` to below `end`.
 
     size, modified_ms: the file's, as it was listed. read_to: where an earlier run ended, so that all batches from there
-    on are new; None if that isn't known.
+    on are new; None if that isn't known. inode: the file's, 0 if it isn't known.
     """
 
     path: str
@@ -34,6 +34,7 @@ class ByteRange(NamedTuple):
     size: int
     modified_ms: int
     read_to: int | None = None
+    inode: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,15 @@ class Done(NamedTuple):
     """What of a partition is exported already.
 
     offsets: ranges. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
-    holes: ranges in which offsets may come yet, since those of the log don't rise.
+    holes: ranges in which offsets may come yet, since those of the log don't rise. listed_from: where the log began
+    when the run listed it first: what has gone since then is missed.
     """
 
     offsets: tuple[OffsetRange, ...] = ()
     files: frozenset[tuple[str, int, int]] = frozenset()
     ends: Mapping[str, int] = MappingProxyType({})
     holes: tuple[OffsetRange, ...] = ()
+    listed_from: int | None = None
 
 
 NOTHING_DONE = Done()
@@ -158,7 +161,7 @@ def plan_orders(
     for replica, offsets in chosen:
         known = (done or {}).get((replica.topic, replica.partition), Done())
         wanted = _in_time(replica, selection, offsets)
-        for part in missing(wanted, known.offsets):
+        for part in missing(_from_listed(wanted, replica, known), known.offsets):
             if (part.end is None or _is_hole(part, known)) and is_read(replica, known):
                 continue
             if (replica.topic, replica.partition) in splitting.disordered:
@@ -250,10 +253,23 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
 
 def _missed(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
     """Offsets that follow exported ones, and lie before the log: retention took them since."""
-    if offsets.first is None or not _is_next(offsets, known):
+    if offsets.first is None or not (_is_next(offsets, known) or _was_listed(offsets.first, known)):
         return 0
     start = replica.segments[0].base_offset
     return max((start if offsets.end is None else min(start, offsets.end)) - offsets.first, 0)
+
+
+def _was_listed(offset: int, known: Done) -> bool:
+    """Whether the log had an offset when the run began, as far as its first offset tells."""
+    return known.listed_from is not None and offset >= known.listed_from
+
+
+def _from_listed(offsets: OffsetRange, replica: PartitionCopy, known: Done) -> OffsetRange:
+    """The range, without a first offset only if the log still begins where it did when the run began."""
+    listed_from = known.listed_from
+    if offsets.first is not None or listed_from is None or replica.segments[0].base_offset <= listed_from:
+        return offsets
+    return OffsetRange(listed_from, offsets.end)
 
 
 def _is_next(offsets: OffsetRange, known: Done) -> bool:
@@ -327,7 +343,8 @@ def _position_above(index: OffsetIndex, offset: int) -> int:
 
 def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_DONE) -> ByteRange:
     read_to = known.ends.get(segment.log)
-    return ByteRange(segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to)
+    found = (segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to)
+    return ByteRange(*found, inode=segment.inode)
 
 
 @contextmanager

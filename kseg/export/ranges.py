@@ -7,8 +7,9 @@ wrong, the range before reads the batch to its end, and the one after it finds t
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from kseg.errors import OpenError
 from kseg.export import remote
 from kseg.export.plan import ByteRange
 from kseg.export.result import SourceFile
@@ -19,8 +20,25 @@ from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from kseg.system.scratch import scratch_directory
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+class ChangedError(OpenError):
+    """A log isn't the one any more that was listed: the cleaner or a new topic has taken its place."""
+
+
+def has_gone(error: OpenError) -> bool:
+    """Whether a file isn't there any more that was listed, or another one is in its place."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ChangedError | FileNotFoundError):
+        cause = cause.__cause__
+    return cause is not None
+
+
+def _inode(path: str) -> int | None:
+    """The number of a file; None if it can't be had: reading it shows why."""
+    try:
+        return Path(path).stat().st_ino
+    except OSError:
+        return None
 
 
 class RangeReader:
@@ -77,9 +95,12 @@ class RangeReader:
         return self.start if read_to is None else max(self.start, read_to)
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
-        """The log; of a remote one the bytes from `start` to `end`. Raises OpenError if it has gone."""
+        """The log; of a remote one the bytes from `start` to `end`.
+
+        Raises OpenError if it has gone, ChangedError if another one has taken its place since it was listed.
+        """
         if not remote.is_remote(self.part.path):
-            return LogFile.of_directory(self.part.path, self.part.size, limit)
+            return self._require_listed(LogFile.of_directory(self.part.path, self.part.size, limit))
         if self._scratch is None:
             self._scratch = self._clean_up.enter_context(scratch_directory())
         target = self._scratch / self.part.path.rpartition("/")[2]
@@ -87,6 +108,14 @@ class RangeReader:
         remote.copy_range(self.part.path, target, start, end)
         os.truncate(target, self.part.size)
         return LogFile(target, limit)
+
+    def _require_listed(self, log_file: LogFile) -> LogFile:
+        """The log, if the name is still that of the file that was listed: nothing can have come in between then."""
+        part = self.part
+        if part.inode and (log_file.file_size < part.size or _inode(part.path) not in (part.inode, None)):
+            log_file.close()
+            raise ChangedError("has changed since it was listed", part.path)
+        return log_file
 
     def _up_to(self, end: int, items: Iterator[Run | Damage], *, is_cut: bool) -> Iterator[Run | Damage]:
         for item in items:

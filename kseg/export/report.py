@@ -107,7 +107,7 @@ class Report:
     refused: sources that couldn't be opened or listed; nothing is known about them.
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
     the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
-    ones were joined.
+    ones were joined. taken_up: those of the new files that were written by runs which were broken off.
     """
 
     destination: str
@@ -120,6 +120,7 @@ class Report:
     table_format: TableFormat = TableFormat.PARQUET
     merged: tuple[int, int] | None = None
     table: str = ""
+    taken_up: int = 0
 
     @property
     def has_files(self) -> bool:
@@ -143,6 +144,7 @@ class Report:
             "destination": self.destination,
             "isWhole": self.is_whole,
             "newFiles": self.new_files,
+            "takenUp": self.taken_up,
             "seconds": round(self.seconds, 3),
             "refused": [str(error) for error in self.refused],
             "partitions": [partition.to_json() for partition in self.partitions],

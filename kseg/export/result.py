@@ -103,8 +103,9 @@ class Result:
     """What an order did, or several whose results were joined.
 
     replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
-    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a topic
-    that was deleted and made anew has the same name and offsets, and another id.
+    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a
+    topic that was deleted and made anew has the same name and offsets, and another id. has_changed: a log had gone
+    when it was to be read, or was another one: the rest of the order is to be planned again.
     """
 
     topic: str
@@ -117,6 +118,7 @@ class Result:
     seconds: float
     earlier_files: int = 0
     topic_id: str | None = None
+    has_changed: bool = False
 
     @property
     def size(self) -> int:
@@ -142,6 +144,7 @@ class Result:
             "seconds": self.seconds,
             "topicId": self.topic_id,
             **earlier,
+            **({"hasChanged": True} if self.has_changed else {}),
         }
 
     @classmethod
@@ -158,4 +161,5 @@ class Result:
             members["seconds"],
             members.get("earlierFiles", 0),
             members.get("topicId"),
+            members.get("hasChanged", False),
         )

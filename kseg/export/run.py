@@ -6,9 +6,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export import manifest as manifests
 from kseg.export import parquet
+from kseg.export.commit import LostError
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
 from kseg.export.damages import NAME as NAME_OF_DAMAGES
@@ -17,6 +18,7 @@ from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.ledger import Ledger, OvertakenError
 from kseg.export.ledgers import ledger_of
+from kseg.export.listed_again import list_again
 from kseg.export.manifest import Key
 from kseg.export.merge import Joined
 from kseg.export.order import Job, execute_order
@@ -38,6 +40,8 @@ Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
+MOST_LISTINGS = 10
+"""How often logs are listed that change while they are read."""
 MOST_ATTEMPTS = 100
 """How often a run commits to a table in vain, since another one was quicker each time."""
 
@@ -70,7 +74,8 @@ class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
     kept: results of what is there; absent: of partitions that have gone, or were made anew since. refused: sources that
-    can't be opened or listed; the rest is exported.
+    can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
+    among those kept.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -79,6 +84,7 @@ class ExportPlan:
     previous: manifests.Manifest
     copies: Copies
     refused: tuple[OpenError, ...] = ()
+    taken_up: int = 0
 
     @property
     def size(self) -> int:
@@ -173,6 +179,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         table_format=export.files.table_format,
                         table=ledger.table,
                         merged=joined.counts if export.merge_files else None,
+                        taken_up=plan.taken_up,
                     )
                     left = _settled(run, committed, report, ledger)
                 break
@@ -253,51 +260,87 @@ def _under_way(ledger: Ledger, export: Export) -> Iterator[tuple[ExportRun, Expo
             break
     try:
         ledger.take_up(plan.previous)
-        yield run, plan
-    except BaseException:
+        yield run, _resumed(run, plan, export, ledger)
+    except BaseException as error:
+        has_finished = isinstance(error, Exception) and not isinstance(error, LostError)
         with Uninterrupted():
-            ledger.give_up(run)
+            (ledger.leave if has_finished else ledger.give_up)(run)
         raise
 
 
+def _resumed(run: ExportRun, plan: ExportPlan, export: Export, ledger: Ledger) -> ExportPlan:
+    """The plan without what runs have finished that are over: their results are taken up."""
+    finished = ledger.finished_orders(export.read, export.files)
+    taken = [] if finished is None else finished.take_up(run, plan.kept, plan.copies, plan.orders)
+    if not taken:
+        return plan
+    kept = (*plan.kept, *taken)
+    orders = plan_orders(plan.copies, export.selection, export.splitting(), manifests.done(kept))
+    return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(len(result.files) for result in taken))
+
+
 def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> RunResults:
-    """The results of earlier runs that stay, and new ones: of the best copies, then of the next for what these lack.
+    """The results of earlier runs that stay, and new ones; logs that changed while they were read are listed again."""
+    outcome = RunResults(list(plan.kept), [])
+    copies, orders = plan.copies, plan.orders
+    for _ in range(MOST_LISTINGS):
+        outcome = _results_of_listing(
+            copies, orders, outcome, export, lambda each: _executed(each, job, execute, progress)
+        )
+        changed = {(result.topic, result.partition) for result in outcome.new if result.has_changed}
+        if not changed:
+            return outcome
+        new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
+        listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
+        outcome = RunResults(outcome.kept, [*new, *listed.missed])
+        copies = listed.copies
+        orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
+    raise KsegError("logs change faster than they can be read: run it again", export.destination)
+
+
+def _results_of_listing(
+    copies: Copies,
+    orders: Sequence[WorkOrder],
+    outcome: RunResults,
+    export: Export,
+    executed: Callable[[Sequence[WorkOrder]], Iterable[Result]],
+) -> RunResults:
+    """The results with those of orders: of the best copies, then of the next for what these lack.
 
     A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
     """
-    kept, new = list(plan.kept), list[Result]()
-    orders: Sequence[WorkOrder] = plan.orders
-    for copy in range(max(map(len, plan.copies.values()), default=0)):
+    kept, new = outcome
+    for copy in range(max(map(len, copies.values()), default=0)):
         if copy:
-            orders = plan_orders(plan.copies, export.selection, export.splitting(), _known(plan, kept, new, copy), copy)
-        found = list(_executed(orders, job, execute, progress))
+            orders = plan_orders(
+                copies, export.selection, export.splitting(), _known(copies, [*kept, *new], copy), copy
+            )
+        found = list(executed(orders))
         disordered = disordered_keys(found)
         if disordered:
+            again = {key: copies[key] for key in disordered}
             if not copy:
-                kept = [result for result in kept if not _is_read_again(result, disordered, plan.copies)]
+                kept, new = ([each for each in some if not _is_read_again(each, again)] for some in (kept, new))
             found = [result for result in found if (result.topic, result.partition) not in disordered]
-            copies = {key: plan.copies[key] for key in disordered}
             splitting = replace(export.splitting(), disordered=disordered)
-            known = _known(plan, kept, new, copy)
-            orders = plan_orders(copies, export.selection, splitting, known, copy)
-            found += _executed(orders, job, execute, progress)
+            orders = plan_orders(again, export.selection, splitting, _known(copies, [*kept, *new], copy), copy)
+            found += executed(orders)
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
     return RunResults(kept, new)
 
 
-def _known(plan: ExportPlan, kept: list[Result], new: list[Result], copy: int) -> Mapping[Key, Done]:
+def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
     """What needn't be read of the copies of a rank."""
-    return _explained([*kept, *new], plan.copies, copy) if copy else manifests.done(kept)
+    present, _ = told_apart(results, copies)
+    return _explained(present, copies, copy) if copy else manifests.done(present)
 
 
-def _is_read_again(result: Result, disordered: frozenset[Key], copies: Copies) -> bool:
-    """Whether a result is of a partition that is to be read again, and its sources are all there."""
-    key = (result.topic, result.partition)
-    if key not in disordered:
-        return False
-    there = {segment.log for replica in copies[key] for segment in replica.segments}
-    return all(source.path in there for source in result.sources)
+def _is_read_again(result: Result, copies: Copies) -> bool:
+    """Whether a result is of one of these partitions, which are to be read again, and its sources are all there."""
+    present, _ = told_apart([result], copies)
+    there = {each.log for known in copies.values() for replica in known for each in replica.segments}
+    return bool(present) and all(source.path in there for source in result.sources)
 
 
 def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:

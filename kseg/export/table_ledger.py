@@ -128,6 +128,13 @@ class TableLedger:
         self.place.delete(marker_name(run.id))
         return [marker for marker in markers if not marker.is_over]
 
+    def finished_orders(self, read: ReadOptions, files: FileOptions) -> None:
+        """Nothing: a table's commit adds the files of its own run."""
+
+    def leave(self, run: ExportRun) -> None:
+        """Removes what a run wrote that failed."""
+        self.give_up(run)
+
     def give_up(self, run: ExportRun) -> None:
         """Removes what a run wrote that failed, unless it has committed after all."""
         with suppress(KsegError, OSError):

@@ -90,6 +90,9 @@ class _ReportShape(Protocol):
     def left_alone(self) -> tuple[str, ...]: ...
 
     @property
+    def taken_up(self) -> int: ...
+
+    @property
     def refused(self) -> tuple[KsegError, ...]: ...
 
     @property
@@ -179,6 +182,8 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
         f"{sums['damages']} damages; {sums['newFiles']} new files in {report.destination}"
     )
+    if report.taken_up:
+        yield f"{report.taken_up} of the new files taken up from runs that were broken off"
     if report.merged is not None:
         yield "merged: {} files became {}".format(*report.merged)
     yield from (f"left alone: {run}" for run in report.left_alone)
@@ -249,6 +254,7 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
         "withheld": sum(partition.withheld for partition in partitions),
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
+        **({"takenUp": report.taken_up} if report.taken_up else {}),
     }
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from kseg.export.destination import open_destination
 from kseg.export.result import Result
 from kseg.spark.round import Round
 
@@ -41,10 +40,4 @@ class OrderWriter(DataSourceArrowWriter):
         self._round.write_results(result for message in done for result in message.results)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Removes what the tasks say they wrote; the sweep at the next commit finds the rest."""
-        place = open_destination(self._round.destination)
-        for message in messages:
-            if isinstance(message, OrdersDone):
-                for result in message.results:
-                    for file in result.files:
-                        place.delete(file.attempt)
+        """Leaves what the tasks have finished: the next run takes it up, or removes it."""

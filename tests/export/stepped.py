@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.export.ledger import Ledger, ManifestLedger
 from kseg.export.manifest import ATTEMPT
 from kseg.export.order import Job, execute_order
@@ -104,6 +104,11 @@ class SteppedDestination:
         if name not in self._store.files:
             raise OpenError("has gone", name)
         yield io.BytesIO(self._store.files[name])
+
+    def size(self, name: str) -> int | None:
+        self._exporter.wait("read")
+        content = self._store.files.get(name)
+        return None if content is None else len(content)
 
     def claim(self, name: str, content: bytes) -> bool:
         self._exporter.wait("claim")

@@ -40,12 +40,16 @@ _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION
 
 
 class FoundFile(NamedTuple):
-    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification."""
+    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification.
+
+    inode: its number in the file system, 0 if it isn't known: a file of the same name may take its place.
+    """
 
     directory: Path
     name: str
     size: int
     modified_ms: int
+    inode: int = 0
 
     @property
     def path(self) -> Path:
@@ -461,7 +465,8 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                 try:
                     if entry.is_file():
                         status = entry.stat()
-                        yield FoundFile(path, entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
+                        modified_ms = status.st_mtime_ns // 1_000_000
+                        yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino)
                 except FileNotFoundError:
                     continue
                 except OSError:

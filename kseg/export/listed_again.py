@@ -1,0 +1,74 @@
+"""Logs that changed while they were read: what is left of them is listed again, what has gone unread is missed."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.export import manifest as manifests
+from kseg.export.copies import Copies, PartitionCopy, find_replicas
+from kseg.export.coverage import missing
+from kseg.export.incarnations import told_apart, topic_id_of_copies, with_known_ids
+from kseg.export.manifest import Key
+from kseg.export.plan import Done
+from kseg.export.result import Result
+from kseg.export.settings import LogSelection, OffsetRange
+from kseg.export.tally import Tally
+
+if TYPE_CHECKING:
+    from kseg.errors import OpenError
+
+
+class ListedAgain(NamedTuple):
+    """The partitions as they are now, what needn't be read of them, and what can't be read any more."""
+
+    copies: Copies
+    done: Mapping[Key, Done]
+    missed: list[Result]
+
+
+def list_again(
+    sources: Iterable[str], before: Copies, keys: Collection[Key], selection: LogSelection, results: Iterable[Result]
+) -> ListedAgain:
+    """Lists partitions again whose logs changed since `before`; results: all there are of them.
+
+    Raises UsageError for copies of different topics.
+    """
+    results = [result for result in results if (result.topic, result.partition) in keys]
+    listed = find_replicas(sources, _pass_over)
+    copies = with_known_ids({key: listed[key] for key in keys if key in listed}, results)
+    present, _ = told_apart(results, copies)
+    of_present = manifests.done(present)
+    done, lost = {}, list[Result]()
+    for key in keys:
+        best = before[key][0]
+        if key in copies and topic_id_of_copies(copies[key]) == best.topic_id:
+            done[key] = of_present.get(key, Done())._replace(listed_from=best.segments[0].base_offset)
+            continue
+        done[key] = of_present.get(key, Done())
+        lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
+    return ListedAgain(copies, done, lost)
+
+
+def _pass_over(_: "OpenError") -> None:
+    """An error that the first listing reported, or of what has gone since."""
+
+
+def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Result]) -> Iterator[Result]:
+    """What a copy that has gone had, as far as its listing tells, and no result has: up to its last segment."""
+    wanted = selection.range_of(copy.topic, copy.partition)
+    if wanted is None:
+        return
+    first, last = copy.segments[0].base_offset, copy.segments[-1].base_offset
+    end = last if wanted.end is None else min(last, wanted.end)
+    known = manifests.done(results).get((copy.topic, copy.partition), Done())
+    note = f"{copy.path}: has gone while it was read: what it had from offset {end} on isn't known"
+    notes = [note]
+    for part in (*missing(OffsetRange(max(first, wanted.first or 0), end), known.offsets), None):
+        if part is None and not notes:
+            return
+        start, stop = (end, end) if part is None else (part.first or 0, part.end or 0)
+        tally = Tally(first_offset=start, next_offset=stop, missed=stop - start, notes=notes)
+        yield Result(
+            *(copy.topic, copy.partition, copy.path, OffsetRange(start, stop), (), tally, (), 0.0),
+            topic_id=copy.topic_id,
+        )
+        notes = []

@@ -1,0 +1,136 @@
+"""Logs that change while they are read: no crash, no row twice, and what had gone before it was read is missed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kseg.export.destination import LocalDestination
+from kseg.export.order import Job, execute_order
+from kseg.export.plan import WorkOrder
+from kseg.export.report import Report
+from kseg.export.result import Result
+from kseg.export.run import Export, run_export
+from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
+from tests.export.changing_log import ChangingLog
+from tests.export.test_cleaned import rows
+
+
+def made(tmp_path: Path, seed: int = 7) -> ChangingLog:
+    """Three segments of a topic, the last one active."""
+    log = ChangingLog(tmp_path / "disk" / "orders-0", Random(seed))
+    for _ in range(3):
+        log.append(20)
+        log.roll()
+    log.append(20)
+    return log
+
+
+def export(tmp_path: Path, change: Callable[[], object], **read: object) -> Report:
+    """Exports, and lets the log change before each order that is executed."""
+
+    def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
+        for order in sorted(orders, key=lambda order: order.number):
+            change()
+            yield execute_order(order, job, LocalDestination(job.destination))
+
+    wanted = Export(
+        (str(tmp_path / "disk"),), str(tmp_path / "out"), files=FileOptions(target_size=700), read=ReadOptions(**read)
+    )
+    return run_export(wanted, execute)
+
+
+def at_order(number: int, step: Callable[[], object]) -> Callable[[], None]:
+    """A change at the order of a number, counted from 0."""
+    count = iter(range(10**6))
+    return lambda: step() if next(count) == number else None
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_log_that_is_cleaned_while_it_is_read(number: int, tmp_path: Path) -> None:
+    log = made(tmp_path)
+    before = log.rows()
+    report = export(tmp_path, at_order(number, log.clean))
+    (part,) = report.partitions
+    assert log.rows() <= set(rows(tmp_path / "out")) <= before | log.rows()
+    assert (part.unexplained, part.missed, part.lost, part.disordered, report.status) == (0, 0, 0, 0, 0)
+    export(tmp_path, lambda: None)
+    assert log.rows() <= set(rows(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_retention_deletes_while_a_log_is_read_is_missed(number: int, tmp_path: Path) -> None:
+    log = made(tmp_path)
+    before = {row[1] for row in log.rows()}
+    first = log.bases()[-1]
+
+    def retain() -> None:
+        for path in log.path.glob("*"):
+            if path.stem.isdigit() and int(path.stem) < first:
+                path.rename(path.with_name(f"{path.name}.deleted"))
+
+    report = export(tmp_path, at_order(number, retain))
+    (part,) = report.partitions
+    written = {row[1] for row in rows(tmp_path / "out")}
+    told = {offset for start, end in part.missed_offsets for offset in range(start, end)}
+    assert written | told == before
+    assert not written & told
+    assert (part.unexplained, part.lost, bool(told)) == (0, 0, report.status == 1)
+    assert told or number
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
+    log = made(tmp_path)
+    last = log.bases()[-1]
+    other = ChangingLog(tmp_path / "disk" / "other-0", Random(8))
+    other.append(5)
+    report = export(tmp_path, at_order(2, lambda: log.path.rename(log.path.with_name(f"orders-0.{0:032x}-delete"))))
+    part = next(part for part in report.partitions if part.topic == "orders")
+    written = {row[1] for row in rows(tmp_path / "out") if row[0] == log.topic_id}
+    told = {offset for start, end in part.missed_offsets for offset in range(start, end)}
+    assert written
+    assert written | told == set(range(last))
+    assert "has gone while it was read" in part.notes[0]
+    assert (part.unexplained, report.status) == (0, 1)
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read(tmp_path: Path) -> None:
+    log = made(tmp_path)
+
+    def make() -> None:
+        log.make()
+        log.append(10)
+
+    report = export(tmp_path, at_order(2, make))
+    earlier, later = report.partitions
+    assert log.rows() <= set(rows(tmp_path / "out"))
+    assert (later.topic_id, later.records_out, later.missed) == (log.topic_id, len(log.rows()), 0)
+    assert earlier.records_out > 0
+    assert earlier.missed > 0
+    assert earlier.unexplained == later.unexplained == 0
+
+
+@pytest.mark.parametrize(
+    "read", [{}, {"isolation": Isolation.READ_COMMITTED}, {"latest_per_key": Tombstones.KEEP}], ids=str
+)
+@pytest.mark.parametrize("seed", range(6))
+def test_logs_that_change_at_random_while_they_are_read(seed: int, read: dict[str, object], tmp_path: Path) -> None:
+    log, random = made(tmp_path, seed), Random(seed)
+    there = set(log.rows())
+
+    def change() -> None:
+        if random.random() < 0.3:
+            step = random.choice(("append", "roll", "clean", "retain", "make"))
+            log.append(random.randint(1, 9)) if step == "append" else getattr(log, step)()
+            there.update(log.rows())
+
+    for _ in range(4):
+        report = export(tmp_path, change, **read)
+        for part in report.partitions:
+            assert (part.unexplained, part.lost, part.disordered, part.passed_over) == (0, 0, 0, 0)
+        assert set(rows(tmp_path / "out")) <= there
+    report = export(tmp_path, lambda: None, **read)
+    if not read.get("latest_per_key"):
+        assert log.rows() <= set(rows(tmp_path / "out"))
+    assert sum(part.records_out for part in report.partitions) == len(rows(tmp_path / "out"))

@@ -45,9 +45,11 @@ def previous_manifest(place: Destination, read: ReadOptions, files: FileOptions,
     overwritten; KsegError if its manifest can't be believed.
     """
     found = read_manifest(place)
-    if found is None:
-        if _foreign_names(place) & _foreign_names(place):  # a first run may come or go while names are listed
+    if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may come or go meanwhile
+        found = read_manifest(place)  # or have committed: its files come after its manifest
+        if found is None:
             raise UsageError("is not empty, and no export: choose another place", place.url)
+    if found is None:
         return Manifest(0, read, files)
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation

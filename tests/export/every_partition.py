@@ -215,9 +215,18 @@ def _delta(destination: Path) -> pa.Table:
     return DeltaTable(str(destination)).to_pyarrow_table()
 
 
+def _iceberg(destination: Path) -> pa.Table:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = SqlCatalog("any", uri=f"sqlite:///{destination / 'catalog.db'}", warehouse=str(destination))
+    (name,) = catalog.list_tables("kafka")
+    return catalog.load_table(name).scan().to_arrow()
+
+
 TABLES: dict[TableFormat, Callable[[Path], pa.Table]] = {
     TableFormat.PARQUET: pq.read_table,
     TableFormat.DELTA: _delta,
+    TableFormat.ICEBERG: _iceberg,
 }
 """What reads a table of a format, knowing nothing of kseg."""
 

@@ -143,6 +143,7 @@ class Hours:
             assert "another" in stderr, stderr
             table.ends["another was quicker"] += 1
             return
+        assert stdout, stderr
         table.report = [json.loads(line) for line in stdout.splitlines()]
         *parts, summary = table.report
         wrong = [stderr] if stderr else []

@@ -16,8 +16,8 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz lint check docs test-kafka test-spark test-cluster bench bench-spark golden \
-    build clean FORCE
+.PHONY: help demo demo-spark test test-asan test-install fuzz lint check docs test-kafka test-hours test-spark test-cluster bench bench-spark \
+    golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -100,6 +100,10 @@ docs: $(KERNEL) ## Check that examples run and that generated pages are up to da
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster' $(TESTS)
+
+HOURS := 200
+test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
+	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
 
 test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
 	$(PYTEST) $(PATIENT) tests/spark -m spark $(TESTS)

@@ -2,7 +2,7 @@
 
 python -m bench.spark [--only rates …] [--repeat 5] [--markdown PAGE]
 
-Each part stands alone: `rates` (needs Maven: a real broker and the connector), `start`, `narrow`, `memory`, `plan`.
+Each part stands alone: `rates` (needs Maven: a real broker and the connector), `tables`, `start`, `narrow`, `memory`, `plan`.
 """
 
 import argparse
@@ -17,9 +17,11 @@ from tempfile import TemporaryDirectory
 from bench.machine import describe
 from bench.peers import fetch_jars
 from bench.spark_parts import Figure, memory, narrow, plan, rates, start
+from bench.spark_tables import tables
 
 PARTS: dict[str, Callable[[Path, int], Iterable[Figure]]] = {
     "rates": rates,
+    "tables": tables,
     "start": start,
     "narrow": narrow,
     "memory": memory,

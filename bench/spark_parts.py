@@ -121,7 +121,7 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
     for name, taken in times.items():
         yield Figure(name, f"{taken.rate / 1000:.0f} k rows/s, {taken.wall:.2f} s wall, {taken.cpu:.2f} s CPU")
     export = times["spark-export none"]
-    yield at_least("export ÷ connector to Parquet", export, times["connector to Parquet"], 3)
+    yield at_least("export ÷ connector to Parquet", export, times["connector to Parquet"], 5)
     yield at_least("export ÷ plain pyarrow", export, times["plain pyarrow"], 0.6)
     for name, target in (("lz4", 0.7), ("zstd", 0.7), ("single", 0.4)):
         yield at_least(f"export of {name} ÷ of none", times[f"spark-export {name}"], export, target)

@@ -260,7 +260,10 @@ class OrderReader:
         end = MOST if offsets.end is None else offsets.end
         found = read_committed(place.segments, place, first, end)
         if found.last_stable_offset is not None and self.order.begins:
-            self._withheld = find_withheld(place.segments, found.last_stable_offset, end)
+            # A broker that has deleted a transaction's first records withholds what follows its log's start.
+            start = max(found.last_stable_offset, first, place.base_offsets[0])
+            withheld = find_withheld(place.segments, found.last_stable_offset, end)
+            self._withheld = withheld._replace(first_offset=start) if start < withheld.end_offset else None
         return found
 
     def _find_latest(self) -> dict[bytes, int]:

@@ -226,7 +226,7 @@ def _account_for_offsets(report: PartitionReport, results: list[Result], remote:
     lost = _lacking(taken, present)
     gone = union(part for tally in tallies for part in missed(tally))
     missing_since = _lacking(gone, [*present, *lost])
-    withheld = _withheld(report, tallies, [*present, *lost])
+    withheld = _withheld(report, tallies, [*present, *lost, *missing_since])
     report.lost, report.missed, report.withheld = (_sum(parts) for parts in (lost, missing_since, withheld))
     report.recovered = _sum(taken) + _sum(gone) - report.lost - report.missed
     report.missed_offsets = _pairs(missing_since)

@@ -16,6 +16,7 @@ from kseg.output.export import report_lines
 from tests import golden
 from tests.export import exports
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.transactional import snapshot
 
 Key = tuple[str, int | None]
 
@@ -410,6 +411,21 @@ def test_an_old_run_s_open_transaction_is_not_told_by_one_that_reads_something_e
     assert exports.of_partition(export_committed(tmp_path), "orders").open_from == 5
     part = exports.of_partition(export_committed(tmp_path, partitions=PartitionChoice(("other",))), "orders")
     assert (part.open_from, part.withheld, part.records_in) == (None, 0, 5)
+
+
+@pytest.mark.parametrize("has_run_before", [True, False])
+def test_offsets_that_went_while_they_were_withheld_are_counted_once(has_run_before: bool, tmp_path: Path) -> None:
+    log = tmp_path / "disk" / "orders-0"
+    exports.write_indexes(write_segment(log, [batch(0), transactional(5), batch(10)]))
+    if has_run_before:
+        export_committed(tmp_path)
+    shutil.rmtree(log)
+    exports.write_indexes(write_segment(log, [batch(20), transactional(25), batch(30)], 20))
+    for end in (20, 35):
+        (log / f"{end:020}.snapshot").write_bytes(snapshot((9, 0, 4, 9, 4, OPENED, -1, 5)))
+    part = exports.of_partition(export_committed(tmp_path), "orders")
+    assert (part.open_from, part.withheld, part.withheld_records) == (20, 15, 15)
+    assert part.missed_offsets == ([(5, 20)] if has_run_before else [])
 
 
 # --- times and the remote tier --------------------------------------------------------------------------------------

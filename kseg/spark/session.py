@@ -38,8 +38,8 @@ appender.e.layout.type=PatternLayout
 appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
 """
 LAST_LINES = 5
-STOP_SECONDS = 60
-"""For a JVM to end by itself; then it is killed."""
+STOP_SECONDS = 300
+"""For a JVM to end by itself, which writes an archive of classes at its end if it is asked to; then it is killed."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
 ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

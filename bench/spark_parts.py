@@ -113,7 +113,8 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
             "plain pyarrow": (rows["none"], lambda: plain(pool, logs["none"], out)),
             "kseg export": (rows["none"], lambda: export_by(in_pool(pool), logs["none"], out)),
             **{f"spark-export {name}": (rows[name], exporting(context, logs[name], out)) for name in logs},
-            "connector to Parquet": (rows["none"], lambda: connector_export(connector, out)),
+            "connector to Parquet": (rows["none"], lambda: spark_parquet(connector, out)),
+            "kseg source to Parquet": (rows["none"], lambda: spark_parquet(ours, out)),
             "kseg to noop": (rows["none"], lambda: to_noop(ours)),
             "connector to noop": (rows["none"], lambda: to_noop(connector)),
         }
@@ -123,6 +124,10 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
     export = times["spark-export none"]
     yield at_least("export ÷ connector to Parquet", export, times["connector to Parquet"], 5)
     yield at_least("export ÷ plain pyarrow", export, times["plain pyarrow"], 0.6)
+    yield at_least("kseg export ÷ spark-export", times["kseg export"], export, 1)
+    yield at_least(
+        "source to Parquet ÷ connector to Parquet", times["kseg source to Parquet"], times["connector to Parquet"], 1
+    )
     for name, target in (("lz4", 0.7), ("zstd", 0.7), ("single", 0.4)):
         yield at_least(f"export of {name} ÷ of none", times[f"spark-export {name}"], export, target)
     yield at_least("kseg to noop ÷ connector to noop", times["kseg to noop"], times["connector to noop"], 2)
@@ -183,8 +188,8 @@ def in_pool(pool: ProcessPoolExecutor) -> Any:
     return lambda orders, job: list(pool.map(execute_one, orders, [job] * len(orders)))
 
 
-def connector_export(frame: Any, out: Path) -> None:
-    """What a job without kseg would do."""
+def spark_parquet(frame: Any, out: Path) -> None:
+    """What a job of Spark's own does with a source: with the connector, one without kseg."""
     frame.write.option("compression", "zstd").partitionBy("topic").parquet(str(out))
 
 
@@ -244,12 +249,15 @@ def start(work: Path, repeat: int) -> Iterator[Figure]:
     topic = str(Path(__file__).resolve().parent.parent / "golden" / "logs" / "4.3.1")
     here, by_spark = [*kseg, "export"], [*kseg, "spark-export", "--master", MASTER]
     export = ["--topic", "zstd", topic, str(work / "out")]
+    many = [str(make_topic("none", TOPICS["none"], work / "logs")), str(work / "out")]
     bare = [sys.executable, "-m", "bench.spark_probe", "start", MASTER]
     commands = {
         "kseg export, 290 records": ([*here, *export], "empty"),
         "pyspark: a session and an empty job": (bare, "empty"),
         "kseg spark-export, 290 records": ([*by_spark, *export], "empty"),
         "the same after kseg spark-export --warm": ([*by_spark, *export], "warm"),
+        "kseg export, 2,000,000 records": ([*here, "-j", str(PROCESSES), *many], "empty"),
+        "kseg spark-export --warm, 2,000,000 records": ([*by_spark, *many], "warm"),
     }
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(repeat):
@@ -261,7 +269,8 @@ def start(work: Path, repeat: int) -> Iterator[Figure]:
     for name, pairs in taken.items():
         wall, cpu = (statistics.median(values) for values in zip(*pairs, strict=True))
         yield Figure(name, f"{wall:.2f} s wall, {cpu:.2f} s CPU")
-    _, peer, cold, warm = taken.values()
+    _, peer, cold, warm, many_here, many_by_spark = taken.values()
+    yield at_most("kseg export ÷ kseg spark-export, 2,000,000 records", ratio_of(many_here, many_by_spark), "times", 1)
     yield at_most("kseg spark-export ÷ pyspark", ratio_of(cold, peer), "times", 1.15)
     yield at_most("the same after --warm", ratio_of(warm, peer), "times", 1.15)
     yield at_most("kseg spark-export after --warm", statistics.median(wall for wall, _ in warm), "s", 6)

@@ -46,6 +46,12 @@ class OpenError(KsegError):
     """A file or directory can't be opened or read."""
 
 
+class ClusterError(KsegError):
+    """A cluster, or a service, that was asked to do something doesn't answer, or has failed at it."""
+
+    status = 3
+
+
 class DamagedError(KsegError):
     """What is asked for can't be done, since the data are damaged.
 

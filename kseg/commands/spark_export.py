@@ -11,9 +11,10 @@ import click
 from kseg.commands.export_options import export_options
 from kseg.commands.options import verbose_option
 from kseg.commands.parameters import Setting, int_number
-from kseg.commands.requested_export import export_of, own_arguments
+from kseg.commands.requested_export import export_of, own_arguments, sources_and_destination
 from kseg.errors import UsageError, missing_library
 from kseg.output.stdout import write_line, write_lines
+from kseg.output.talk import note_unless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from kseg.export.run import Execute, Export
     from kseg.spark.job import ByteProgress
     from kseg.spark.submit import Cluster
+
+QUICKER = "on one machine `kseg export` does the same, and is quicker: it needs no Spark"
+REPORT = "_kseg/report.json"
 
 
 @click.command("spark-export")
@@ -67,10 +71,12 @@ def spark_export(
       kseg spark-export kafka-logs/ exported --dry-run
       kseg spark-export --warm
 
-    SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names.
+    SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names. The
+    exit status is that of `kseg export`, and 3 if Spark or the cluster fails; a file that is named then has all that
+    Spark said.
     """
     _require_spark()
-    from kseg.spark.submit import Cluster, submit, submit_with_environment
+    from kseg.spark.submit import Cluster
 
     if check:
         _write_check()
@@ -80,16 +86,18 @@ def spark_export(
         return
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).absolute())
-    cluster = Cluster(master, deploy_mode, settings, packages, archive)
+    cluster = Cluster(master, deploy_mode, settings, packages, archive, ship_env)
+    is_here = remote is not None or master.startswith("local")
     if options["dry_run"]:
-        _write_dry_run(cluster, own_arguments(command, options), export_of(options, tasks or os.cpu_count() or 1))
+        sent = None if is_here else (cluster, own_arguments(command, options))
+        _write_dry_run(export_of(options, tasks or os.cpu_count() or 1), sent)
     elif remote is not None:
         command.exit(_run_by_server(options, remote, tasks))
-    elif submitted or master.startswith("local"):
+    elif submitted or is_here:
+        note_unless(quiet=submitted or options["quiet"])(QUICKER)
         command.exit(_run_here(options, (None if submitted else master, dict(settings)), tasks, verbose=verbose))
     else:
-        send = submit_with_environment if ship_env else submit
-        command.exit(send(cluster, own_arguments(command, options), verbose=verbose))
+        command.exit(_submit(cluster, own_arguments(command, options), options, verbose=verbose))
 
 
 def _require_spark() -> None:
@@ -109,13 +117,31 @@ def _write_check() -> None:
         raise UsageError(wrong)
 
 
-def _write_dry_run(cluster: "Cluster", arguments: list[str], wanted: "Export") -> None:
+def _write_dry_run(wanted: "Export", sent: "tuple[Cluster, list[str]] | None") -> None:
+    """The plan, and the command line that would be run, if one is; that also where the sources aren't here."""
     from kseg.export.run import plan_export
     from kseg.output.export import write_plan
-    from kseg.spark.submit import quoted
 
-    write_plan(plan_export(wanted), "text")
-    write_line(quoted(cluster, arguments))
+    try:
+        write_plan(plan_export(wanted), "text")
+    finally:
+        if sent is not None:
+            from kseg.spark.submit import quoted
+
+            write_line(quoted(*sent))
+
+
+def _submit(cluster: "Cluster", arguments: list[str], options: dict[str, Any], *, verbose: bool) -> int:
+    """Lets spark-submit export. A driver on the cluster prints its report there: it is read from the destination."""
+    from kseg.export.destination import open_destination
+    from kseg.output.export import write_kept_report
+    from kseg.spark.launch import submit
+
+    status = submit(cluster, arguments, verbose=verbose)
+    if not cluster.drives_here and not options["quiet"]:
+        destination = sources_and_destination(options)[1]
+        write_kept_report(open_destination(destination).read(REPORT), destination, options["output"])
+    return status
 
 
 def _warm(master: str, settings: tuple[tuple[str, str], ...], *, verbose: bool) -> None:

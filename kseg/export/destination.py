@@ -67,6 +67,8 @@ def open_destination(url: str) -> Destination:
     """The destination at a path or URL; nothing is made yet."""
     if url.startswith("file://"):
         return LocalDestination(unquote(urlsplit(url).path))
+    if remote.is_hdfs(url):
+        return HdfsDestination(url)
     return RemoteDestination(url) if remote.is_remote(url) else LocalDestination(url)
 
 
@@ -262,7 +264,7 @@ def _sync_directory(path: Path) -> None:
 
 
 class RemoteDestination:
-    """A folder of an object store, or of HDFS, by pyarrow's file systems; claims in S3 by s3fs, if that is there."""
+    """A folder of an object store, by pyarrow's file systems; claims in S3 by s3fs, if that is there."""
 
     renames = False
 
@@ -378,3 +380,60 @@ class RemoteDestination:
         for info in found:
             if info.type == fs.FileType.File:
                 yield info.path[len(self._root) + 1 :]
+
+
+class HdfsDestination(RemoteDestination):
+    """A folder of HDFS: files are renamed into their place, and never by that into the place of another one."""
+
+    renames = True
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.claims_safely = True
+
+    def claim(self, name: str, content: bytes) -> bool:
+        """Renames a file that is whole; that fails where one of the name is. What is there then decides."""
+        aside = self._write_aside(name, content)
+        with suppress(OSError):
+            self._system.move(self._path(aside), self._path(name))
+        self.delete(aside)
+        return self.read(name, len(content) + 1) == content
+
+    def _write_aside(self, name: str, content: bytes) -> str:
+        aside = f"{name}.{uuid4().hex[:12]}{ASIDE}"
+        with self.create(aside) as file:
+            file.write(content)
+        return aside
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Writes aside and renames, over WebHDFS. libhdfs can't rename into the place of a file: it writes in place."""
+        web = getattr(getattr(self._system, "handler", None), "fs", None)
+        if web is None:
+            super().replace(name, content)
+            return
+        aside = self._write_aside(name, content)
+        try:
+            web.replace(self._path(aside), self._path(name))
+        except OSError as error:
+            raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
+
+    def rename(self, name: str, target: str) -> None:
+        """Moves a file; one that is at the target is the same, since no name of an export comes back."""
+        from pyarrow import fs
+
+        path, target_path = self._path(name), self._path(target)
+        try:
+            self._system.create_dir(target_path.rpartition("/")[0], recursive=True)
+            failure: OSError | None = None
+            try:
+                self._system.move(path, target_path)
+            except OSError as error:
+                failure = error
+            left, there = self._system.get_file_info([path, target_path])
+        except OSError as error:
+            raise KsegError(f"can't be written: {error}", f"{self.url}/{target}") from error
+        if left.type == fs.FileType.NotFound:
+            return
+        if there.type == fs.FileType.NotFound:
+            raise KsegError(f"can't be written: {failure or 'it was not renamed'}", f"{self.url}/{target}")
+        self.delete(name)

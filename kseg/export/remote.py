@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.export import hdfs
 from kseg.system.scratch import scratch_directory
 
 PIECE = 8 << 20
@@ -40,10 +41,15 @@ def file_system(root: str) -> Any:
     import pyarrow as pa
     from pyarrow import fs
 
+    if root.startswith(f"{hdfs.SCHEME}://"):
+        return hdfs.web_file_system(root)
     try:
         return fs.FileSystem.from_uri(_with_environment(root))[0]
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"no file system for it: {error}", root) from error
+        first = str(error).partition("\n")[0]  # of a line for each place where a library isn't
+        if "libhdfs" in first or "libjvm" in first:
+            raise hdfs.no_libhdfs(root, first) from error
+        raise UsageError(f"no file system for it: {first}", root) from error
 
 
 def _with_environment(root: str) -> str:
@@ -63,6 +69,11 @@ def locate(url: str) -> tuple[Any, str]:
     if scheme in ("s3", "s3a", "gs", "abfs", "abfss"):
         return file_system(f"{'s3' if scheme == 's3a' else scheme}://{authority}"), path.rstrip("/")
     return file_system(f"{scheme}://{authority}/"), "/" + rest.rstrip("/")
+
+
+def is_hdfs(url: str) -> bool:
+    """Whether a URL is one of HDFS, which renames files as disks do."""
+    return url.partition("://")[0] in hdfs.SCHEMES
 
 
 def list_files(url: str) -> Iterator[RemoteFile]:

@@ -1,5 +1,6 @@
 """Plans and reports of exports, as tables and as JSON objects."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -267,6 +268,26 @@ def write_plan(plan: _PlanShape, form: str) -> None:
 def write_report(report: _ReportShape, form: str) -> None:
     """Writes a report to standard output."""
     _write(report_objects(report) if form == "json" else report_lines(report))
+
+
+def write_kept_report(content: bytes | None, destination: str, form: str) -> None:
+    """Writes to standard output what a destination's report says; None: it isn't there."""
+    if content is None:
+        talk(f"kseg: {destination}: there is no report")
+        return
+    report = json.loads(content)
+    partitions = report.pop("partitions")
+    sums = {name: sum(partition[name] for partition in partitions) for name in ("recordsIn", "recordsOut", "lost")}
+    if form == "json":
+        for partition in partitions:
+            write_json({"type": "partition", **partition})
+        write_json({"type": "summary", "partitions": len(partitions), **report, **sums})
+    else:
+        write_line(
+            f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost; {report['newFiles']}"
+            f" new files in {destination}, _kseg/report.json there has the accounts"
+        )
+    flush_stdout()
 
 
 def _write(rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:

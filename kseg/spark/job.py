@@ -15,7 +15,7 @@ from kseg.export.order import Job
 from kseg.export.plan import WorkOrder, balance
 from kseg.export.result import Result
 from kseg.export.run import Execute
-from kseg.spark.messages import message_of
+from kseg.spark.messages import error_of
 from kseg.spark.round import Round
 from kseg.spark.session import stop_context
 
@@ -83,7 +83,7 @@ def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Ex
         try:
             results = run(wanted, len(tasks), in_bytes(tasks, progress))
         except (PySparkException, Py4JError) as error:
-            raise KsegError(message_of(error)) from error
+            raise error_of(error) from error
         if len(results) != len(orders):
             raise KsegError(f"{len(orders)} orders were given, {len(results)} results came back", job.destination)
         return results

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from kseg.errors import KsegError
+from kseg.errors import ClusterError
 from kseg.spark.class_archive import QUICK_START, ClassArchive
 from kseg.spark.java import prepare_java
 from kseg.spark.messages import message_of
@@ -38,8 +38,8 @@ appender.e.layout.type=PatternLayout
 appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
 """
 LAST_LINES = 5
-STOP_SECONDS = 60
-"""For a JVM to end by itself; then it is killed."""
+STOP_SECONDS = 300
+"""For a JVM to end by itself, which writes an archive of classes at its end if it is asked to; then it is killed."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
 ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -59,7 +59,7 @@ def open_context(
 
     Raises:
         UsageError: if there is no Java that can run Spark.
-        KsegError: if Spark can't start; with its own last lines.
+        ClusterError: if Spark can't start; with its own last lines.
     """
     with scratch_directory() as scratch, _own_variables(), (scratch / "spark.err").open("w+b") as log:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -91,14 +91,14 @@ def stop_context(context: SparkContext) -> None:
 
 @contextmanager
 def open_server(url: str) -> "Iterator[SparkSession]":
-    """A session of a Spark Connect server (sc://…), ended at the end. Raises KsegError if the server doesn't answer."""
+    """A session of a Spark Connect server (sc://…), ended at the end. Raises ClusterError if it doesn't answer."""
     from pyspark.sql import SparkSession
 
     try:
         with _own_interrupts():
             session = SparkSession.builder.remote(url).appName("kseg").getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
-        raise KsegError(f"Spark Connect doesn't answer: {message_of(error)}", url) from error
+        raise ClusterError(f"Spark Connect doesn't answer: {message_of(error)}", url) from error
     try:
         with _quiet_python():
             yield session
@@ -165,7 +165,8 @@ def _start(wanted: Mapping[str, str], home: Path | None, log: IO[bytes], *, verb
             _stop_gateway()
         log.seek(0)
         lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
-        raise KsegError(f"Spark doesn't start: {message}; it said: {' | '.join(lines)}") from error
+        words = f"; it said: {' | '.join(lines)}" if lines else ""
+        raise ClusterError(f"Spark doesn't start: {message}{words}") from error
 
 
 @contextmanager

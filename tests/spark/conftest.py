@@ -1,11 +1,14 @@
-"""A session of Spark in this process, for a module's tests."""
+"""What Spark's tests run in: a session in this process, a cluster on this machine."""
 
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.standalone import Cluster, standalone_cluster
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -23,3 +26,10 @@ def spark() -> "Iterator[SparkSession]":
         session = SparkSession(context)
         register(session)
         yield session
+
+
+@pytest.fixture
+def cluster(tmp_path: "Path") -> "Iterator[Cluster]":
+    """A standalone cluster of two workers."""
+    with standalone_cluster(tmp_path) as made:
+        yield made

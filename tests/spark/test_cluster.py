@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.export import exports
-from tests.spark.processes import free_port, is_listening, running, wait_until
+from tests.spark.processes import wait_until
+from tests.spark.standalone import LOCAL, Cluster
 
 pytestmark = pytest.mark.cluster
 
 PARTITIONS = 6
 RECORDS = 2000
-LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1"}
 # Loaded by each Python worker at its start: it makes orders slow, and those of a partition fail as often as told.
 FAULTS = """
 import os, pathlib, time
@@ -38,42 +36,6 @@ def execute_with_faults(wanted, job, place):
     return result
 order.execute_order = execute_with_faults
 """
-
-
-class Cluster(NamedTuple):
-    """A master's URL; processes of its workers, and of those that submitted jobs, each leader of a group."""
-
-    master: str
-    workers: list["subprocess.Popen[bytes]"]
-    drivers: list["subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A master and two workers, of one core each, on 127.0.0.1 and 127.0.0.2."""
-    import pyspark
-
-    spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    port = free_port()
-    master = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-    with ExitStack() as stack:
-        stack.enter_context(running([*master, "--webui-port", str(free_port())], tmp_path / "master.log", LOCAL))
-        wait_until(lambda: is_listening(port), "the master listens")
-        workers = []
-        for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
-            log = tmp_path / f"worker{number}.log"
-            worker = [spark_class, "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "1"]
-            worker += ["--memory", "700m", "--webui-port", str(free_port()), "--work-dir", str(tmp_path / f"w{number}")]
-            workers.append(stack.enter_context(running([*worker, f"spark://127.0.0.1:{port}"], log, LOCAL)))
-        for number in range(2):
-            log = tmp_path / f"worker{number}.log"
-            wait_until(lambda log=log: "Successfully registered" in log.read_text(), "the worker is registered")
-        made = Cluster(f"spark://127.0.0.1:{port}", workers, [])
-        yield made
-        for process in made.drivers:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,41 @@ def test_the_command_line_for_spark_submit_asks_for_the_same(tmp_path: Path) -> 
     arguments = shlex.split(ran.stdout.decode().splitlines()[-1])
     assert set(asked) <= set(arguments)
     assert arguments[-2:] == [str(golden.ROOT / "logs/4.3.1"), str(tmp_path)]
+
+
+def test_a_run_on_this_machine_needs_no_spark_submit(tmp_path: Path) -> None:
+    ran = kseg("spark-export", "--dry-run", "logs/4.3.1", tmp_path, "--topic", "zstd")
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert ran.stdout.decode().splitlines()[-1] == "1 partitions, 1 orders, 9011 bytes"
+
+
+def test_a_shipped_environment_is_packed_by_the_printed_command(tmp_path: Path) -> None:
+    ran = kseg("spark-export", "--dry-run", "--master", "yarn", "--ship-env", "logs/4.3.1", tmp_path)
+    directory, pack, link, submit = ran.stdout.decode().splitlines()[-1].split(" && ")
+    assert directory == 'cd "$(mktemp -d)"'
+    assert shlex.split(pack) == [sys.executable, "-m", "kseg.spark.environment", "environment.tar.gz"]
+    assert shlex.split(link) == ["ln", "-s", sys.prefix, "environment"]
+    assert {"--archives", "environment.tar.gz#environment"} <= set(shlex.split(submit))
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_on_kubernetes_python_and_application_are_those_of_the_image(mode: str, tmp_path: Path) -> None:
+    asked = ["--master", "k8s://https://head:6443", "--deploy-mode", mode]
+    asked += ["--conf", "spark.kubernetes.container.image=registry/kseg"]
+    ran = kseg("spark-export", "--dry-run", *asked, "logs/4.3.1", tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    words = shlex.split(ran.stdout.decode().splitlines()[-1])
+    image = (golden.ROOT.parent / "docs" / "kubernetes" / "Containerfile").read_text(encoding="utf-8")
+    assert "python -m venv /opt/kseg " in image
+    assert " /opt/kseg/application.py " in image
+    assert "spark.pyspark.python=/opt/kseg/bin/python" in words
+    assert not any(word.startswith("PYSPARK") for word in words)
+    (application,) = [word for word in words if word.endswith("application.py")]
+    if mode == "cluster":
+        assert application == "local:///opt/kseg/application.py"
+    else:
+        found = find_spec("kseg.spark.application")
+        assert found is not None
+        assert application == found.origin
+        assert f"spark.pyspark.driver.python={sys.executable}" in words
+    assert words[-2:] == [str(golden.ROOT / "logs/4.3.1"), str(tmp_path)]

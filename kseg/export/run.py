@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kseg.errors import OpenError, UnreadableError
 from kseg.export import commit as commits
-from kseg.export import delta, parquet
+from kseg.export import delta, parquet, remote
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
@@ -26,11 +26,14 @@ from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.export.tiers import find_remote_parts
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
+from kseg.system.in_threads import in_threads
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.shared_work import OnRead, are_worth_processes
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
+MOST_TOGETHER = 64
+"""Small orders of a store that a process gets at once."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
 
@@ -132,14 +135,14 @@ def export_into(
     with _under_way(place, export, processes) as (run, plan):
         job = Job(run.id, place.url, export.read, export.files)
         kept, new = _results(plan, export, job, execute, progress)
-        remote = find_remote_parts(plan.copies, export.selection)
+        tiered = find_remote_parts(plan.copies, export.selection)
         joined = _joined(plan, kept, new, job, place, merges=export.merge_files)
         with Uninterrupted():  # all of it, or nothing
             committed, new_files = _committed(run, plan, joined, export, place)
             seconds = time.monotonic() - start
             report = Report(
                 place.url,
-                reconcile(kept, new, remote),
+                reconcile(kept, new, tiered),
                 new_files,
                 seconds,
                 plan.refused,
@@ -289,9 +292,15 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
 
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-    """Executes orders one after another, in this process."""
+    """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
     place = open_destination(job.destination)
-    return (execute_order(order, job, place) for order in orders)
+    yield from (execute_order(order, job, place) for order in orders if not _waits(order))
+    yield from in_threads(lambda order: execute_order(order, job, place), filter(_waits, orders))
+
+
+def _waits(order: WorkOrder) -> bool:
+    """Whether most of the time that an order takes is that of a store's answers."""
+    return order.size <= remote.PIECE and remote.is_remote(order.replica)
 
 
 def in_processes(count: int) -> Execute:
@@ -303,14 +312,29 @@ def in_processes(count: int) -> Execute:
             return
         from kseg.system.processes import results_by_processes
 
-        started = [(order, job) for order in orders]
-        yield from results_by_processes(min(count, len(orders)), _execute_started, started)
+        started = [(bundle, job) for bundle in _bundles(orders)]
+        yield from results_by_processes(min(count, len(started)), _execute_started, started)
 
     return execute
 
 
-def _execute_started(started: tuple[WorkOrder, Job], _: OnRead) -> Iterator[Result]:
-    yield execute_one(*started)
+def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
+    """Orders that a process gets together: small ones of a store, which it reads at once; of others one."""
+    small: list[WorkOrder] = []
+    for order in orders:
+        if not _waits(order):
+            yield (order,)
+            continue
+        small.append(order)
+        if len(small) == MOST_TOGETHER:
+            yield tuple(small)
+            small = []
+    if small:
+        yield tuple(small)
+
+
+def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> Iterable[Result]:
+    return execute_here(*started)
 
 
 def execute_one(order: WorkOrder, job: Job) -> Result:

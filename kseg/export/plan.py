@@ -359,10 +359,7 @@ def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
         return
     with scratch_directory() as scratch:
         local = scratch / path.rpartition("/")[2]
-        size = next((file.size for file in remote.list_files(path.rpartition("/")[0]) if file.url == path), None)
-        if size is None:
-            raise OpenError("has gone", path)
-        remote.copy_range(path, local, 0, size)
+        remote.copy_file(path, local)
         with OffsetIndex(local, base_offset) as index:
             yield index
 

@@ -55,6 +55,7 @@ class RangeReader:
         self._max_decompressed = max_decompressed
         self._clean_up = ExitStack()
         self._scratch: Path | None = None
+        self._copied = (0, 0)
 
     def __enter__(self) -> "RangeReader":
         return self
@@ -104,9 +105,11 @@ class RangeReader:
         if self._scratch is None:
             self._scratch = self._clean_up.enter_context(scratch_directory())
         target = self._scratch / self.part.path.rpartition("/")[2]
-        target.unlink(missing_ok=True)
-        remote.copy_range(self.part.path, target, start, end)
-        os.truncate(target, self.part.size)
+        if not self._copied[0] <= start <= end <= self._copied[1]:
+            target.unlink(missing_ok=True)
+            remote.copy_range(self.part.path, target, start, end)
+            os.truncate(target, self.part.size)
+            self._copied = start, end
         return LogFile(target, limit)
 
     def _require_listed(self, log_file: LogFile) -> LogFile:

@@ -14,10 +14,16 @@ from typing import Any, NamedTuple
 
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
 from kseg.export import hdfs
+from kseg.system.in_threads import in_threads
 from kseg.system.scratch import scratch_directory
 
 PIECE = 8 << 20
 """Bytes that a request asks for."""
+PIECES_AT_ONCE = 4
+"""Requests for pieces of a file that are under way at the same time."""
+S3 = ("s3://", "s3a://")
+UNSORTED = "--x-s3"
+"""Ends the names of buckets whose objects aren't listed in order."""
 SMALL_FILES = ("leader-epoch-checkpoint", ".txnindex", ".snapshot")
 """Ends of names of files that say something about a partition as a whole."""
 
@@ -77,7 +83,35 @@ def is_hdfs(url: str) -> bool:
 
 
 def list_files(url: str) -> Iterator[RemoteFile]:
-    """The files at a URL and below it. Raises OpenError if it can't be listed."""
+    """The files at a URL and below it; of S3, with s3fs, by several requests at once.
+
+    Raises OpenError if it can't be listed.
+    """
+    listed = _objects(url) if url.startswith(S3) else None
+    return iter(listed or _list_files(url))
+
+
+def _objects(url: str) -> list[RemoteFile] | None:
+    """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from kseg.export.s3_listing import S3Folder
+    except ImportError:
+        return None
+    start, _, path = url.partition("://")
+    bucket, _, folder = path.strip("/").partition("/")
+    if bucket.endswith(UNSORTED):
+        return None
+    try:
+        objects = list(S3Folder(bucket, f"{folder}/" if folder else "").objects())
+    except (BotoCoreError, ClientError):
+        return None
+    is_file = [found for found in objects if not found.key.endswith("/")]
+    return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
+
+
+def _list_files(url: str) -> Iterator[RemoteFile]:
     from pyarrow import fs
 
     system, path = locate(url)
@@ -93,12 +127,24 @@ def list_files(url: str) -> Iterator[RemoteFile]:
 
 def copy_range(url: str, target: Path, start: int, end: int) -> None:
     """Copies bytes of a file to the same place of a local one. Raises OpenError if they can't be read."""
+    with _copying(url, target, start) as (file, descriptor):
+        _copy(file, descriptor, start, end)
+
+
+def copy_file(url: str, target: Path) -> None:
+    """Copies a whole file. Raises OpenError if it can't be read."""
+    with _copying(url, target) as (file, descriptor):
+        _copy(file, descriptor, 0, file.size())
+
+
+@contextmanager
+def _copying(url: str, target: Path, start: int | None = None) -> Iterator[tuple[Any, int]]:
+    """The file, and the descriptor of one on this machine to write to."""
     system, path = locate(url)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         with system.open_input_file(path) as file:
-            for position in range(start, end, PIECE):
-                os.pwrite(descriptor, file.read_at(min(PIECE, end - position), position), position)
+            yield file, descriptor
     except OSError as error:
         raise OpenError(f"can't be read: {error}", url, start) from error
     finally:
@@ -114,6 +160,16 @@ def read_range(url: str, start: int, end: int) -> bytes:
             return found
     except OSError as error:
         raise OpenError(f"can't be read: {error}", url, start) from error
+
+
+def _copy(file: Any, descriptor: int, start: int, end: int) -> None:
+    """Copies the bytes, several pieces at once."""
+
+    def copy(position: int) -> None:
+        os.pwrite(descriptor, file.read_at(min(PIECE, end - position), position), position)
+
+    for _ in in_threads(copy, range(start, end, PIECE), PIECES_AT_ONCE):
+        pass
 
 
 def put_if_absent(url: str, content: bytes) -> bool:

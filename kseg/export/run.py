@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export import manifest as manifests
-from kseg.export import parquet
+from kseg.export import parquet, remote
 from kseg.export.commit import LostError
 from kseg.export.copies import Copies, find_replicas, require_replicas
 from kseg.export.coverage import explained
@@ -33,11 +33,14 @@ from kseg.export.table_ledger import changed_keys
 from kseg.export.table_log import NO_TABLE, TableName
 from kseg.export.tiers import find_remote_parts
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
+from kseg.system.in_threads import in_threads
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.shared_work import OnRead, are_worth_processes
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""
+MOST_TOGETHER = 64
+"""Small orders of a store that a process gets at once."""
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
 MOST_LISTINGS = 10
@@ -162,7 +165,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
             return _results(wanted, export, job, execute, progress)
 
         outcome = results_of(plan)
-        remote = find_remote_parts(plan.copies, export.selection)
+        tiered = find_remote_parts(plan.copies, export.selection)
         for attempt in range(MOST_ATTEMPTS):
             try:
                 gone = gone_topics(plan.absent, plan.copies, export.sources)
@@ -171,7 +174,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                     committed, new_files = _committed(run, plan, joined, export, ledger)
                     report = Report(
                         place.url,
-                        reconcile([*plan.absent, *outcome.kept], outcome.new, remote, gone),
+                        reconcile([*plan.absent, *outcome.kept], outcome.new, tiered, gone),
                         new_files,
                         time.monotonic() - start,
                         plan.refused,
@@ -396,9 +399,15 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
 
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-    """Executes orders one after another, in this process."""
+    """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
     place = open_destination(job.destination)
-    return (execute_order(order, job, place) for order in orders)
+    yield from (execute_order(order, job, place) for order in orders if not _waits(order))
+    yield from in_threads(lambda order: execute_order(order, job, place), filter(_waits, orders))
+
+
+def _waits(order: WorkOrder) -> bool:
+    """Whether most of the time that an order takes is that of a store's answers."""
+    return order.size <= remote.PIECE and remote.is_remote(order.replica)
 
 
 def in_processes(count: int) -> Execute:
@@ -410,14 +419,29 @@ def in_processes(count: int) -> Execute:
             return
         from kseg.system.processes import results_by_processes
 
-        started = [(order, job) for order in orders]
-        yield from results_by_processes(min(count, len(orders)), _execute_started, started)
+        started = [(bundle, job) for bundle in _bundles(orders)]
+        yield from results_by_processes(min(count, len(started)), _execute_started, started)
 
     return execute
 
 
-def _execute_started(started: tuple[WorkOrder, Job], _: OnRead) -> Iterator[Result]:
-    yield execute_one(*started)
+def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
+    """Orders that a process gets together: small ones of a store, which it reads at once; of others one."""
+    small: list[WorkOrder] = []
+    for order in orders:
+        if not _waits(order):
+            yield (order,)
+            continue
+        small.append(order)
+        if len(small) == MOST_TOGETHER:
+            yield tuple(small)
+            small = []
+    if small:
+        yield tuple(small)
+
+
+def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> Iterable[Result]:
+    return execute_here(*started)
 
 
 def execute_one(order: WorkOrder, job: Job) -> Result:

@@ -6,6 +6,7 @@ the background or under nohup, stays ignored.
 
 import os
 import signal
+from threading import Lock
 from time import monotonic
 from types import FrameType, TracebackType
 
@@ -14,6 +15,8 @@ INTERRUPTED = 130
 SAME_WISH_SECONDS = 1.0
 """Another signal within this time means nothing new: a closed terminal and a stopped service send several."""
 _STATUS_OF_SIGNAL = 128
+_COUNTING = Lock()
+"""Threads have such sections too; the signal's handler only reads how many there are."""
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -57,10 +60,12 @@ class Uninterrupted:
     """A context in which such a signal waits, so that what happens inside happens completely."""
 
     def __enter__(self) -> None:
-        _Ended.sections += 1
+        with _COUNTING:
+            _Ended.sections += 1
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        _Ended.sections -= 1
+        with _COUNTING:
+            _Ended.sections -= 1
         number = _Ended.waiting
         if _Ended.sections == 0 and number is not None:
             _Ended.waiting = None

@@ -2,15 +2,12 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
-from werkzeug.serving import make_server
 
 from kseg.errors import KsegError
 from kseg.export import remote
@@ -22,22 +19,9 @@ from kseg.export.plan import WorkOrder
 from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
 from tests.export import exports
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+from tests.export.object_store import meant, serving
 
 OUT = "s3://kafka/out"
-
-
-@contextmanager
-def serving(application: "WSGIApplication") -> Iterator[str]:
-    """A server on this machine; gives its URL."""
-    server = make_server("127.0.0.1", 0, application, threaded=True)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,13 +33,8 @@ def urls() -> Iterator[tuple[str, str]]:
         environ.pop("HTTP_IF_NONE_MATCH", None)
         return backend(environ, start_response)
 
-    credentials = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
-    with serving(backend) as url, serving(forgetful) as other, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**credentials, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
-            patch.setenv(name, value)
-        remote.file_system.cache_clear()
+    with serving(backend) as url, serving(forgetful) as other, meant(url):
         yield url, other
-        remote.file_system.cache_clear()
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""A store for tests, a server of moto's in this process, and what was asked of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Barrier, Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs
+
+import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+from kseg.export import remote
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+@contextmanager
+def serving(application: "WSGIApplication") -> Iterator[str]:
+    """A server on this machine; gives its URL."""
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+
+
+@contextmanager
+def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
+    """Lets s3:// URLs mean the store at a URL."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
+            patch.setenv(name, value)
+        remote.file_system.cache_clear()
+        yield patch
+        remote.file_system.cache_clear()
+
+
+class Request(NamedTuple):
+    """What was asked: the method, the key or bucket, what stands after the question mark, and the bytes of a file."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    bytes: range
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether objects' names are asked for."""
+        return "list-type" in self.query
+
+
+class CountingStore:
+    """A store that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._held: list[Callable[[Request], bool]] = []
+        self._barrier = Barrier(1)
+        self._lock = Lock()
+        self._backend = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        """Answers a request, as WSGI has it."""
+        first, _, last = environ.get("HTTP_RANGE", "").removeprefix("bytes=").partition("-")
+        asked = range(int(first), int(last) + 1) if first else range(0)
+        query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
+        request = Request(environ["REQUEST_METHOD"], environ["PATH_INFO"], query, asked)
+        with self._lock:
+            self.requests.append(request)
+            is_held = bool(self._held) and self._held[-1](request)
+            if is_held:
+                self._held.pop()
+        if is_held:
+            self._barrier.wait()
+        return self._backend(environ, start_response)
+
+    def expect_at_once(self, count: int, is_meant: Callable[[Request], bool]) -> None:
+        """From now on; the first so many requests that are meant are answered when all are there, and else fail."""
+        self.requests.clear()
+        self._held, self._barrier = [is_meant] * count, Barrier(count, timeout=60)

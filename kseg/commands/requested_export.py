@@ -11,8 +11,8 @@ from kseg.errors import UsageError
 
 if TYPE_CHECKING:
     from kseg.export.run import Export
-    from kseg.export.ledgers import TableName
     from kseg.export.settings import ReadOptions, TableFormat
+    from kseg.export.table_log import TableName
     from kseg.selection import Selection
 
 
@@ -47,7 +47,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
 
 
 def _table_of(options: dict[str, Any], table_format: "TableFormat") -> "TableName":
-    from kseg.export.ledgers import TableName
+    from kseg.export.table_log import TableName
 
     given = {name: options[name] for name in ("catalog", "table") if options[name] is not None}
     if given and table_format != "iceberg":

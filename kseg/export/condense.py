@@ -128,7 +128,7 @@ def joined_crc(one: int, other: int, size: int) -> int:
 
 
 def _power_of_x(exponent: int) -> int:
-    """X to a power, modulo the polynomial."""
+    """The power of x, modulo the polynomial."""
     found, square = _ONE, _ONE >> 1
     while exponent:
         if exponent & 1:

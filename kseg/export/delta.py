@@ -50,7 +50,7 @@ def library() -> ModuleType:
 class DeltaLog:
     """The log of the Delta table at an export's place."""
 
-    own_names = ("_delta_log/",)
+    own_names: tuple[str, ...] = ("_delta_log/",)
 
     def __init__(self, place: Destination, read: ReadOptions, files: FileOptions) -> None:
         self._place, self._read, self._files = place, read, files
@@ -95,9 +95,11 @@ class DeltaLog:
             raise UsageError("is a Delta table, but no export: choose another place", self.location)
         return found
 
-    def progress(self, number: int) -> Manifest:
-        """What the commit of that number says; it is looked for from the newest commit on."""
-        for entry in self._entries(number):
+    def progress(self) -> Manifest:
+        """What kseg's last commit says; it is looked for from the newest commit on."""
+        table = self._open()
+        number = 0 if table is None else self._number_in(table)
+        for entry in self._entries(table, number):
             if APPLICATION in entry:
                 return parse_progress(_own(entry, self.location).get("progress"), number, self.location)
             if entry.get("operation") == "RESTORE":
@@ -106,9 +108,8 @@ class DeltaLog:
         why = "Delta's log no longer has the last commit of an export, so it isn't known what the table holds"
         raise KsegError(f"{why}: --overwrite, or choose another place", self.location)
 
-    def _entries(self, number: int) -> list[dict[str, Any]]:
-        """The newest commits up to kseg's of that number, or all that are there."""
-        table = self._open()
+    def _entries(self, table: Any, number: int) -> list[dict[str, Any]]:
+        """The newest commits up to kseg's of that number; if that isn't there, those of others."""
         entries: list[dict[str, Any]] = []
         for limit in _LOOKED_BACK:
             with self._errors("read"):
@@ -120,8 +121,8 @@ class DeltaLog:
 
     def is_buried(self) -> bool:
         """Whether there are many commits of others after it, or it is old."""
-        number = self.number()
-        entries = self._entries(number) if number else []
+        table = self._open()
+        entries = [] if table is None else self._entries(table, self._number_in(table))
         if len(entries) < 2:
             return False
         age = datetime.now(UTC) - (_EPOCH + timedelta(milliseconds=entries[-1].get("timestamp", 0)))
@@ -188,7 +189,7 @@ class DeltaLog:
         return self._deltalake.Schema.from_arrow(pa.schema([*self._read.schema(), *dates]))
 
     def _said(self, manifest: Manifest) -> Any:
-        """What a commit says besides its files. The library is to try it once: only a run knows what a conflict means."""
+        """What a commit says besides its files. It is tried once: what a conflict means only a run knows."""
         own = {"number": manifest.number, "run": manifest.run, "progress": progress_text(manifest)}
         return self._deltalake.CommitProperties(
             custom_metadata={APPLICATION: own},
@@ -259,7 +260,7 @@ class DeltaLog:
         if table is None:
             raise UsageError("is no Delta table", self.location)
         number = self._number_in(table)
-        said = self._said(self.progress(number)) if number else None
+        said = self._said(self.progress()) if number else None
         with self._errors("written"):
             found = table.optimize.compact(target_size=target_size, commit_properties=said)
         return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
@@ -303,9 +304,7 @@ def _holds_only(row: Mapping[str, Any], part: RowRange) -> bool:
     return lowest is not None and highest is not None and part.first <= lowest and highest < part.end
 
 
-def _statistics(
-    rows: int, lowest: dict[str, Any], highest: dict[str, Any], times: tuple[Any, Any] | None
-) -> str:
+def _statistics(rows: int, lowest: dict[str, Any], highest: dict[str, Any], times: tuple[Any, Any] | None) -> str:
     """A file's statistics as JSON, as Delta has them. Times that Delta's text can't tell are left out."""
     if times is not None:
         try:

@@ -51,7 +51,7 @@ class Ledger(Protocol):
         """Whether it is to be committed again, though nothing is new."""
 
     def commit(self, run: ExportRun, previous: Manifest, kept: list[Result], new: list[Result]) -> Manifest:
-        """Makes the results count. Raises LostError or OvertakenError, and nothing has changed, if another was there."""
+        """Makes the results count. Raises LostError or OvertakenError, with nothing changed, if another was there."""
 
     def drop(self, results: Iterable[Result]) -> None:
         """Removes the files of results that don't count."""

@@ -1,27 +1,21 @@
 """Which truth a destination has: the manifest, or the log of a table by the library of its format."""
 
-from typing import NamedTuple
-
 from kseg.export.destination import Destination
 from kseg.export.ledger import Ledger, ManifestLedger
 from kseg.export.runs import Processes
 from kseg.export.settings import FileOptions, ReadOptions, TableFormat
 from kseg.export.table_ledger import TableLedger
-from kseg.export.table_log import TableLog
-
-
-class TableName(NamedTuple):
-    """A table of Iceberg's: the catalog by its name in pyiceberg's configuration, None for one at the destination."""
-
-    catalog: str | None = None
-    name: str = "kafka.records"
-
-
-NO_TABLE = TableName()
+from kseg.export.table_log import TableLog, TableName
 
 
 def ledger_of(
-    place: Destination, processes: Processes, table: TableName, read: ReadOptions, files: FileOptions, *, overwrite: bool
+    place: Destination,
+    processes: Processes,
+    table: TableName,
+    read: ReadOptions,
+    files: FileOptions,
+    *,
+    overwrite: bool,
 ) -> Ledger:
     """The ledger of a destination. Raises UsageError if the format's library isn't installed, or lacks something."""
     if files.table_format is TableFormat.PARQUET:

@@ -1,4 +1,4 @@
-"""What a table's commit says of the export: its options and accounts, as a text that fits into the commit's metadata."""
+"""What a table's commit says of the export: its options and accounts, as a text for the commit's metadata."""
 
 import base64
 import binascii

@@ -16,7 +16,7 @@ from kseg.export.damages import damage_rows, to_csv
 from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.ledger import Ledger, OvertakenError
-from kseg.export.ledgers import NO_TABLE, TableName, ledger_of
+from kseg.export.ledgers import ledger_of
 from kseg.export.listed_again import list_again
 from kseg.export.manifest import Key
 from kseg.export.order import Job, execute_order
@@ -24,10 +24,11 @@ from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, reconcile
 from kseg.export.result import Result
-from kseg.export.runs import HERE, ExportRun, Marker, Processes
+from kseg.export.runs import HERE, ExportRun, Marker
 from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 from kseg.export.table_ledger import changed_keys
+from kseg.export.table_log import NO_TABLE, TableName
 from kseg.export.tiers import find_remote_parts
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.interrupts import Uninterrupted
@@ -87,7 +88,7 @@ class ExportPlan:
         return sum(order.size for order in self.orders)
 
 
-class Outcome(NamedTuple):
+class RunResults(NamedTuple):
     """The results of earlier runs that stay, and those of this one."""
 
     kept: list[Result]
@@ -100,11 +101,12 @@ def plan_export(export: Export) -> ExportPlan:
     Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
     OpenError; KsegError if the destination's manifest can't be believed.
     """
-    return _plan(export, _ledger(export, open_destination(export.destination), HERE))
+    return _plan(export, _ledger(export))
 
 
-def _ledger(export: Export, place: Destination, processes: Processes) -> Ledger:
-    return ledger_of(place, processes, export.table, export.read, export.files, overwrite=export.overwrite)
+def _ledger(export: Export) -> Ledger:
+    place = open_destination(export.destination)
+    return ledger_of(place, HERE, export.table, export.read, export.files, overwrite=export.overwrite)
 
 
 def _plan(export: Export, ledger: Ledger) -> ExportPlan:
@@ -141,23 +143,17 @@ def run_export(export: Export, execute: Execute, progress: Progress | None = Non
     `plan_export` and `execute` raise, LostError if another run was quicker; then nothing is changed in the destination.
     Where a table's log tells what the other run has done, this one goes on from there.
     """
-    return export_into(open_destination(export.destination), export, execute, progress)
+    return export_into(_ledger(export), export, execute, progress)
 
 
-def export_into(
-    place: Destination,
-    export: Export,
-    execute: Execute,
-    progress: Progress | None = None,
-    processes: Processes = HERE,
-) -> Report:
-    """Exports to a destination that is open; `processes` knows which runs of others are over."""
+def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Progress | None = None) -> Report:
+    """Exports to a destination that is open."""
     start = time.monotonic()
-    ledger = _ledger(export, place, processes)
+    place = ledger.place
     with _under_way(ledger, export) as (run, plan):
         job = Job(run.id, place.url, export.read, export.files)
 
-        def results_of(wanted: ExportPlan) -> Outcome:
+        def results_of(wanted: ExportPlan) -> RunResults:
             return _results(wanted, export, job, execute, progress)
 
         outcome = results_of(plan)
@@ -188,7 +184,7 @@ def export_into(
 
 
 def _committed(
-    run: ExportRun, plan: ExportPlan, outcome: Outcome, export: Export, ledger: Ledger
+    run: ExportRun, plan: ExportPlan, outcome: RunResults, export: Export, ledger: Ledger
 ) -> tuple[manifests.Manifest, int]:
     """The manifest that holds the results, a new one unless nothing has changed; and how many of its files are new."""
     kept, new = outcome
@@ -212,8 +208,12 @@ def _settled(run: ExportRun, committed: manifests.Manifest, report: Report, ledg
 
 
 def _after_others(
-    plan: ExportPlan, outcome: Outcome, export: Export, ledger: Ledger, results_of: Callable[[ExportPlan], Outcome]
-) -> tuple[ExportPlan, Outcome]:
+    plan: ExportPlan,
+    outcome: RunResults,
+    export: Export,
+    ledger: Ledger,
+    results_of: Callable[[ExportPlan], RunResults],
+) -> tuple[ExportPlan, RunResults]:
     """The plan and the results after what others have committed meanwhile.
 
     What this run has read stays, but for the partitions of which others have committed something: these are planned
@@ -228,7 +228,7 @@ def _after_others(
     orders = tuple(order for order in again.orders if (order.topic, order.partition) in touched)
     copies = {key: known for key, known in again.copies.items() if key in touched}
     more = results_of(replace(again, orders=orders, kept=tuple(theirs), copies=copies))
-    return again, Outcome([*kept, *more.kept], [*new, *more.new])
+    return again, RunResults([*kept, *more.kept], [*new, *more.new])
 
 
 def _split(results: Iterable[Result], keys: frozenset[Key]) -> tuple[list[Result], list[Result]]:
@@ -267,9 +267,9 @@ def _resumed(run: ExportRun, plan: ExportPlan, export: Export, ledger: Ledger) -
     return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(map(_file_count, taken)))
 
 
-def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> Outcome:
+def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progress: Progress | None) -> RunResults:
     """The results of earlier runs that stay, and new ones; logs that changed while they were read are listed again."""
-    outcome = Outcome(list(plan.kept), [])
+    outcome = RunResults(list(plan.kept), [])
     copies, orders = plan.copies, plan.orders
     for _ in range(MOST_LISTINGS):
         outcome = _results_of_listing(
@@ -280,7 +280,7 @@ def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progr
             return outcome
         new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
         listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
-        outcome = Outcome(outcome.kept, [*new, *listed.missed])
+        outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
         orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
     raise KsegError("logs change faster than they can be read: run it again", export.destination)
@@ -289,10 +289,10 @@ def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progr
 def _results_of_listing(
     copies: Copies,
     orders: Sequence[WorkOrder],
-    outcome: Outcome,
+    outcome: RunResults,
     export: Export,
     executed: Callable[[Sequence[WorkOrder]], Iterable[Result]],
-) -> Outcome:
+) -> RunResults:
     """The results with those of orders: of the best copies, then of the next for what these lack.
 
     A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
@@ -315,7 +315,7 @@ def _results_of_listing(
             found += executed(orders)
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
-    return Outcome(kept, new)
+    return RunResults(kept, new)
 
 
 def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:

@@ -153,7 +153,7 @@ class FileOptions:
 
     @property
     def columns_of_folders(self) -> tuple[str, ...]:
-        """The columns that are in the folders' names only. Iceberg's files have all columns, its folders mean nothing."""
+        """The columns that are in the folders' names only. Iceberg's files have all: its folders mean nothing."""
         return () if self.table_format is TableFormat.ICEBERG else self.partition_by
 
     def to_json(self) -> dict[str, Any]:

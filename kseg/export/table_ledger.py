@@ -48,7 +48,7 @@ class TableLedger:
             return Manifest(0, read, files)
         if overwrite:
             return Manifest(number, read, files)
-        found = self._log.progress(number)
+        found = self._log.progress()
         if (found.read, found.files) != (read, files):
             raise UsageError("was exported with other options: choose another place, or --overwrite", self.place.url)
         return found
@@ -99,8 +99,8 @@ class TableLedger:
     def settle(self, manifest: Manifest, publish: Callable[[Manifest], object]) -> None:
         """Describes what counts, until nobody has committed meanwhile."""
         publish(manifest)
-        while (number := self._log.number() or 0) > manifest.number:
-            manifest = self._log.progress(number)
+        while (self._log.number() or 0) > manifest.number:
+            manifest = self._log.progress()
             publish(manifest)
 
     def sweep(self, manifest: Manifest, run: ExportRun) -> list[Marker]:

@@ -11,6 +11,16 @@ APPLICATION = "kseg"
 """Under this name the number and the progress stand in a table's log."""
 
 
+class TableName(NamedTuple):
+    """A table of Iceberg's: the catalog by its name in pyiceberg's configuration, None for one at the destination."""
+
+    catalog: str | None = None
+    name: str = "kafka.records"
+
+
+NO_TABLE = TableName()
+
+
 class RowRange(NamedTuple):
     """The records of a partition with offsets from `first` to below `end`."""
 
@@ -56,8 +66,8 @@ class TableLog(Protocol):
         Raises UsageError if the table is somebody else's.
         """
 
-    def progress(self, number: int) -> Manifest:
-        """What kseg's last commit says, which has that number."""
+    def progress(self) -> Manifest:
+        """What kseg's last commit says, which has the number of the commit."""
 
     def is_buried(self) -> bool:
         """Whether so much came after kseg's last commit that the log may soon forget it."""

@@ -53,6 +53,8 @@ VOCABULARY = {
     "--as": Word(has_metavar("KIND")),
     "--grammar": Word(lambda option: isinstance(option.type, click.Choice)),
     "--format": Word(lambda option: isinstance(option.type, click.Choice) and "parquet" in option.type.choices),
+    "--catalog": Word(has_metavar("NAME")),
+    "--table": Word(has_metavar("NAME")),
     "-j": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
     "--topic": Word(has_metavar("NAME|GLOB", "NAME")),
     "--partition": Word(has_metavar("N,…")),

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
+from kseg.export.ledger import Ledger, ManifestLedger
 from kseg.export.manifest import ATTEMPT
 from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
@@ -20,6 +21,15 @@ from kseg.export.runs import RUNS, Processes
 
 class CrashError(BaseException):
     """The process has ended: nothing that it would do next is done."""
+
+
+class ExporterStore(Protocol):
+    """Where exporters export to."""
+
+    exporters: list["Exporter"]
+
+    def ledger(self, exporter: "Exporter") -> Ledger:
+        """What counts there, as an exporter sees it: each operation waits until it may be done."""
 
 
 @dataclass
@@ -42,6 +52,10 @@ class Store:
         """Offsets and values of a Parquet file."""
         table = pq.ParquetFile(io.BytesIO(self.files[path])).read()
         return list(zip(table.column("offset").to_pylist(), table.column("value").to_pylist(), strict=True))
+
+    def ledger(self, exporter: "Exporter") -> Ledger:
+        """What counts in the store, as an exporter sees it."""
+        return ManifestLedger(SteppedDestination(self, exporter), exporter)
 
     def judge_deletion(self, name: str, exporter: "Exporter") -> None:
         """Nobody removes what another run wrote that is known to be at work, unless it was committed and replaced."""
@@ -129,7 +143,7 @@ class Exporter(Processes):
     it would do next. is_known: whether others can tell if it is over.
     """
 
-    def __init__(self, store: Store, export: Export, *, is_known: bool = True) -> None:
+    def __init__(self, store: ExporterStore, export: Export, *, is_known: bool = True) -> None:
         self.export, self.is_known = export, is_known
         self.outcome: str | None = None
         self.next_step = ""
@@ -190,7 +204,8 @@ class Exporter(Processes):
         return other.outcome is not None if other.is_known else None
 
     def _run(self) -> None:
-        place = SteppedDestination(self._store, self)
+        ledger = self._store.ledger(self)
+        place = ledger.place
 
         def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
             return (execute_order(order, job, place) for order in orders)
@@ -198,7 +213,7 @@ class Exporter(Processes):
         outcome = "broken"
         try:
             self.wait("begin")
-            export_into(place, self.export, execute, processes=self)
+            export_into(ledger, self.export, execute)
             outcome = "done"
         except CrashError:
             outcome = "crashed"

@@ -6,6 +6,7 @@ from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export import exports
 
+
 def export(sources: list[Path], out: Path, **options: object) -> None:
     exports.export(sources, out, table_format=TableFormat.DELTA, **options)
 
@@ -51,4 +52,3 @@ def test_what_was_replaced_leaves_the_table(tmp_path: Path) -> None:
     exports.write_log(source, 0, 40, value=b"another")
     export([source], out)
     assert offsets(out) == list(range(40))
-

@@ -18,11 +18,12 @@ import pytest
 from kseg.errors import KsegError
 from kseg.export.commit import LostError
 from kseg.export.destination import LocalDestination
+from kseg.export.ledger import ManifestLedger
 from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, export_into, run_export
-from kseg.export.runs import Processes, mark, new_run
+from kseg.export.runs import HERE, Processes, mark, new_run
 from tests import golden, run
 from tests.export import exports
 
@@ -120,7 +121,7 @@ def test_what_a_killed_process_left_is_removed(
 ) -> None:
     os.kill(slow.pid, signal.SIGKILL)
     slow.wait()
-    assert len([name for name in files(tmp_path / "out") if name.startswith("_kseg/")]) == 2
+    assert len([name for name in files(tmp_path / "out") if name.startswith("_kseg/")]) == 3
     assert exports.export([sources[1]], tmp_path / "out").left_alone == ()
     assert files(tmp_path / "out") == whole("topic1")
 
@@ -175,11 +176,11 @@ def test_where_claims_are_not_safe_a_second_run_is_refused(sources: list[Path], 
 
     def alone(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         with pytest.raises(KsegError, match=r"takes one export at a time, and run .* may be under way"):
-            export_into(WithoutLinks(out), Export((str(sources[1]),), out), execute_here)
+            export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
         return list(execute_here(orders, job))
 
-    export_into(WithoutLinks(out), Export((str(sources[0]),), out), alone)
-    export_into(WithoutLinks(out), Export((str(sources[1]),), out), execute_here)
+    export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[0]),), out), alone)
+    export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
     assert files(tmp_path / "out") == whole("topic0", "topic1")
 
 
@@ -234,5 +235,5 @@ def test_a_signal_while_the_marker_is_written_leaves_nothing(sources: list[Path]
 
     place = tmp_path / "new" / "out"
     with pytest.raises(KeyboardInterrupt):
-        export_into(Interrupted(str(place)), Export((str(sources[0]),), str(place)), execute_here)
+        export_into(ManifestLedger(Interrupted(str(place)), HERE), Export((str(sources[0]),), str(place)), execute_here)
     assert not (tmp_path / "new").exists()

@@ -1,0 +1,247 @@
+"""Up to three exports into one table, interleaved step by step, killed between any two: no row is lost, none is double.
+
+The exporters, the libraries and the disk are real; only what they wait for is a model: before each operation in the
+destination or on the table's log, and after each commit.
+"""
+
+import random
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.export.destination import open_destination
+from kseg.export.ledger import Ledger
+from kseg.export.ledgers import table_log
+from kseg.export.manifest import Manifest
+from kseg.export.run import Export
+from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.table_ledger import TableLedger
+from kseg.export.table_log import NO_TABLE, TableChange, TableLog
+from tests.export import exports
+from tests.export.stepped import Exporter
+from tests.export.test_tables import FORMATS, log_of, rows
+
+PARTITIONS = 3
+SEEDS = range(10)
+
+
+@dataclass
+class TableStore:
+    """A table on a disk, and who exports to it."""
+
+    out: Path
+    exporters: list[Exporter] = field(default_factory=list)
+
+    def ledger(self, exporter: Exporter) -> Ledger:
+        export = exporter.export
+        place = SteppedPlace(self.out, exporter)
+        log = SteppedLog(table_log(open_destination(str(self.out)), NO_TABLE, export.read, export.files), exporter)
+        return TableLedger(place, log, exporter, overwrite=export.overwrite)
+
+
+class SteppedPlace:
+    """The destination, whose operations wait: a kseg.export.destination.Destination."""
+
+    renames = claims_safely = True
+
+    def __init__(self, out: Path, exporter: Exporter) -> None:
+        self._place, self._exporter = open_destination(str(out)), exporter
+        self.url = self._place.url
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Any]:
+        self._exporter.wait("create")
+        with self._place.create(name) as file:
+            yield file
+        self._exporter.wait("created")
+
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        return self._place.read(name, most)
+
+    def claim(self, name: str, content: bytes) -> bool:
+        self._exporter.wait("claim")
+        return self._place.claim(name, content)
+
+    def replace(self, name: str, content: bytes) -> None:
+        self._exporter.wait("replace")
+        self._place.replace(name, content)
+
+    def rename(self, name: str, target: str) -> None:
+        raise AssertionError("tables' files are written under the names they keep")
+
+    def delete(self, name: str) -> None:
+        self._exporter.wait("delete")
+        self._place.delete(name)
+
+    def names(self, folder: str = "") -> Iterator[str]:
+        self._exporter.wait("names")
+        return self._place.names(folder)
+
+
+class SteppedLog:
+    """The table's log, whose reading and commits wait: a kseg.export.table_log.TableLog."""
+
+    def __init__(self, log: TableLog, exporter: Exporter) -> None:
+        self._log, self._exporter = log, exporter
+        self.own_names = log.own_names
+
+    @property
+    def location(self) -> str:
+        return self._log.location
+
+    def number(self) -> int | None:
+        self._exporter.wait("number")
+        return self._log.number()
+
+    def progress(self) -> Manifest:
+        self._exporter.wait("progress")
+        return self._log.progress()
+
+    def is_buried(self) -> bool:
+        return self._log.is_buried()
+
+    def commit(self, change: TableChange) -> None:
+        self._exporter.wait("commit")
+        self._log.commit(change)
+        self._exporter.wait("committed")
+
+    def active_files(self) -> Iterable[str]:
+        self._exporter.wait("active_files")
+        return self._log.active_files()
+
+    def has_commit_of(self, run_id: str) -> bool:
+        self._exporter.wait("has_commit_of")
+        return self._log.has_commit_of(run_id)
+
+    def merge(self, target_size: int) -> dict[str, Any]:
+        raise AssertionError("no run merges")
+
+
+class Table:
+    """Partitions that grow and change, and runs that export them."""
+
+    def __init__(self, folder: Path, table_format: TableFormat) -> None:
+        self.table_format = table_format
+        self.sources = [folder / f"orders-{number}" for number in range(PARTITIONS)]
+        self.store = TableStore(folder / "out")
+        self.ends = [0] * PARTITIONS
+        self.values = [b"value"] * PARTITIONS
+        for number in range(PARTITIONS):
+            self.grow(number)
+
+    def grow(self, number: int) -> None:
+        """Adds a segment."""
+        exports.write_log(self.sources[number], self.ends[number], 10, value=self.values[number])
+        self.ends[number] += 10
+
+    def change(self, number: int) -> None:
+        """Other records are in the place of those that were there."""
+        self.values[number] += b"!"
+        shutil.rmtree(self.sources[number])
+        end, self.ends[number] = self.ends[number], 0
+        while self.ends[number] < end:
+            self.grow(number)
+
+    def come(self, numbers: Iterable[int] | None = None, *, overwrite: bool = False) -> Exporter:
+        """A run that exports some partitions, or all."""
+        sources = tuple(str(self.sources[number]) for number in (range(PARTITIONS) if numbers is None else numbers))
+        files = FileOptions(table_format=self.table_format)
+        return Exporter(self.store, Export(sources, str(self.store.out), files=files, overwrite=overwrite))
+
+    def check(self, *, is_last: bool = False) -> None:
+        """No offset is there twice; after the last run all are there, and nothing else is."""
+        found = rows(self.store.out, self.table_format)
+        keys = [row[:3] for row in found]
+        assert len(set(keys)) == len(keys)
+        if is_last:
+            assert found == [
+                ("orders", number, offset, self.values[number])
+                for number in range(PARTITIONS)
+                for offset in range(self.ends[number])
+            ]
+
+    def end(self) -> None:
+        """Lets all end, and then one come, after which everything is right and nothing of those killed is left."""
+        while any(exporter.outcome is None for exporter in self.store.exporters):
+            for exporter in self.store.exporters:
+                exporter.go(1)
+        for exporter in self.store.exporters:
+            assert exporter.outcome in ("done", "crashed", "failed: a fault"), exporter.outcome
+        last = self.come()
+        assert last.finish() == "done"
+        self.check(is_last=True)
+        assert not list((self.store.out / "_kseg").glob("runs/*"))
+
+
+@FORMATS
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_that_meet_or_are_killed_anywhere_neither_lose_nor_double_rows(
+    seed: int, tmp_path: Path, table_format: TableFormat
+) -> None:
+    chance = random.Random(seed)
+    table = Table(tmp_path, table_format)
+    exporters: list[Exporter] = []
+    for _ in range(40):
+        exporters = [exporter for exporter in exporters if exporter.outcome is None]
+        step = chance.random()
+        if len(exporters) < 3 and step < 0.3:
+            some = None if chance.random() < 0.6 else chance.sample(range(PARTITIONS), 2)
+            exporters.append(table.come(some))
+        elif step < 0.35:
+            table.grow(chance.randrange(PARTITIONS))
+        elif step < 0.38 and not exporters:
+            table.change(chance.randrange(PARTITIONS))
+        elif exporters and step < 0.45:
+            chance.choice(exporters).crash()
+        elif exporters and step < 0.5:
+            chance.choice(exporters).finish()
+            table.check()
+        elif exporters:
+            chance.choice(exporters).go(chance.randint(1, 12))
+    table.end()
+
+
+@FORMATS
+def test_a_run_may_be_killed_before_each_of_its_steps(tmp_path: Path, table_format: TableFormat) -> None:
+    steps, outcome = 0, None
+    while outcome != "done":
+        table = Table(tmp_path / str(steps), table_format)
+        table.come([0]).finish()
+        table.change(0)
+        killed = table.come()
+        killed.go(steps)
+        outcome = killed.outcome
+        killed.crash()
+        table.end()
+        active = set(log_of(table.store.out, table_format).active_files())
+        there = {path.relative_to(table.store.out).as_posix() for path in table.store.out.glob("topic=*/*.parquet")}
+        assert len(there) <= len(active) + 1, "the file of the change may be one of an older version of the table"
+        steps += 1
+    assert steps > 15
+
+
+@FORMATS
+@pytest.mark.parametrize("overwrite", [False, True], ids=["adding", "overwriting"])
+def test_a_run_may_pause_anywhere_while_another_commits(
+    overwrite: bool, tmp_path: Path, table_format: TableFormat
+) -> None:
+    steps, outcome = 0, None
+    while outcome is None:
+        table = Table(tmp_path / str(steps), table_format)
+        table.come([0]).finish()
+        table.grow(0)
+        pausing = table.come(overwrite=overwrite)
+        pausing.go(steps)
+        outcome = pausing.outcome
+        assert table.come([0, 1]).finish() == "done"
+        table.check()
+        assert pausing.finish() == "done"
+        table.check(is_last=not overwrite)
+        table.end()
+        steps += 1
+    assert steps > 15

@@ -1,0 +1,183 @@
+"""Exports into tables whose own log is the truth: Delta by deltalake, Iceberg by pyiceberg."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.errors import UsageError
+from kseg.export.destination import open_destination
+from kseg.export.ledgers import table_log
+from kseg.export.report import Report
+from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.table_log import NO_TABLE, TableLog
+from tests import golden
+from tests.export import exports
+
+FORMATS = pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
+Row = tuple[str, int | None, int, bytes | None]
+
+
+def rows(out: Path, table_format: TableFormat) -> list[Row]:
+    """Topic, partition, offset and value of all rows, in this order, as the format's own library reads them."""
+    columns = ("topic", "partition", "offset", "value")
+    if table_format is TableFormat.DELTA:
+        from deltalake import DeltaTable
+
+        table = DeltaTable(str(out)).to_pyarrow_table(columns=list(columns))
+    else:
+        table = catalog(out).load_table(NO_TABLE.name).scan(selected_fields=columns).to_arrow()
+    found = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+    return sorted(found, key=lambda row: (row[0], -1 if row[1] is None else row[1], row[2]))
+
+
+def catalog(out: Path) -> Any:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog("kseg", uri=f"sqlite:///{out}/catalog.db", warehouse=f"file://{out}")
+
+
+def plain_rows(out: Path) -> list[Row]:
+    """The same of an export of plain Parquet files."""
+    found = [
+        (topic, partition, offset, value)
+        for topic, partition, table in exports.tables(out)
+        for offset, value in zip(table.column("offset").to_pylist(), table.column("value").to_pylist(), strict=True)
+    ]
+    return sorted(found, key=lambda row: (row[0], -1 if row[1] is None else row[1], row[2]))
+
+
+def offsets(out: Path, table_format: TableFormat) -> list[int]:
+    return [offset for _, _, offset, _ in rows(out, table_format)]
+
+
+def log_of(out: Path, table_format: TableFormat, **options: Any) -> TableLog:
+    files = FileOptions(table_format=table_format, **options)
+    return table_log(open_destination(str(out)), NO_TABLE, ReadOptions(), files)
+
+
+def accounts(report: Report) -> list[dict[str, Any]]:
+    """What a report says of partitions, but for times and files."""
+    return [
+        {name: value for name, value in partition.to_json().items() if name not in ("seconds", "fileCount")}
+        for partition in report.partitions
+    ]
+
+
+@FORMATS
+def test_a_later_run_adds_what_is_new_and_one_without_news_commits_nothing(
+    tmp_path: Path, table_format: TableFormat
+) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 100)
+    exports.export([source], out, table_format=table_format)
+    exports.export([source], out, table_format=table_format)
+    assert log_of(out, table_format).number() == 1
+    exports.write_log(source, 100, 50)
+    report = exports.export([source], out, table_format=table_format)
+    assert log_of(out, table_format).number() == 2
+    assert offsets(out, table_format) == list(range(150))
+    assert (report.partitions[0].records_out, report.partitions[0].file_count) == (150, 2)
+
+
+@FORMATS
+def test_no_manifest_is_beside_a_table_and_no_run_leaves_anything(tmp_path: Path, table_format: TableFormat) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=table_format)
+    there = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out" / "_kseg").rglob("*.*")}
+    assert there == {"_kseg/report.json", "_kseg/damages.csv"}
+
+
+@FORMATS
+def test_what_was_replaced_leaves_the_table_in_the_same_commit(tmp_path: Path, table_format: TableFormat) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 100)
+    exports.write_log(tmp_path / "orders-1", 0, 20)
+    both = [source, tmp_path / "orders-1"]
+    exports.export(both, out, table_format=table_format)
+    exports.write_log(source, 0, 40, value=b"another")
+    exports.export(both, out, table_format=table_format)
+    found = rows(out, table_format)
+    assert [row[2:] for row in found if row[1] == 0] == [(offset, b"another") for offset in range(40)]
+    assert [row[2:] for row in found if row[1] == 1] == [(offset, b"value") for offset in range(20)]
+    assert log_of(out, table_format).number() == 2
+
+
+@FORMATS
+@pytest.mark.parametrize("folders", [(), ("topic",), ("topic", "partition"), ("topic", "date")])
+def test_rows_are_replaced_in_files_that_others_share_after_a_merge(
+    folders: tuple[str, ...], tmp_path: Path, table_format: TableFormat
+) -> None:
+    """Progress names no files, so a table may be compacted between two runs."""
+    out, sources = tmp_path / "out", [tmp_path / f"orders-{number}" for number in range(3)]
+    options: dict[str, Any] = {"table_format": table_format, "partition_by": folders}
+    for start in (0, 20):
+        for source in sources:
+            exports.write_log(source, start, 20)
+        exports.export(sources, out, **options)
+    merged = log_of(out, table_format, partition_by=folders).merge(1 << 30)
+    assert merged["removed"] > merged["added"] > 0
+    exports.write_log(sources[1], 20, 30, value=b"another")
+    exports.export(sources, out, **options)
+    wanted = [("orders", number, offset, b"value") for number in range(3) for offset in range(40)]
+    wanted = [row for row in wanted if row[1] != 1 or row[2] < 20]
+    wanted += [("orders", 1, offset, b"another") for offset in range(20, 50)]
+    assert rows(out, table_format) == sorted(wanted)
+
+
+@FORMATS
+def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path, table_format: TableFormat) -> None:
+    out = tmp_path / "out"
+    for number in range(2):
+        exports.write_log(tmp_path / f"orders-{number}", 0, 20)
+    exports.export([tmp_path / "orders-0"], out, table_format=table_format)
+    with pytest.raises(UsageError, match="exported with other options"):
+        exports.export([tmp_path / "orders-1"], out, table_format=table_format, control=True)
+    exports.export([tmp_path / "orders-1"], out, table_format=table_format, overwrite=True)
+    assert [row[:3] for row in rows(out, table_format)] == [("orders", 1, offset) for offset in range(20)]
+    assert log_of(out, table_format).number() == 2
+
+
+def test_overwriting_a_delta_table_may_change_its_columns(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 20)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.DELTA)
+    options = {"batch_columns": True, "partition_by": ("partition",)}
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.DELTA, overwrite=True, **options)
+    assert offsets(tmp_path / "out", TableFormat.DELTA) == list(range(20))
+
+
+def test_overwriting_an_iceberg_table_keeps_its_columns(tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 20)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.ICEBERG)
+    options: dict[str, Any] = {"table_format": TableFormat.ICEBERG, "overwrite": True, "batch_columns": True}
+    with pytest.raises(UsageError, match="has other columns or partitions: choose another one by --table"):
+        exports.export([tmp_path / "orders-0"], tmp_path / "out", **options)
+    assert offsets(tmp_path / "out", TableFormat.ICEBERG) == list(range(20))
+
+
+@FORMATS
+def test_only_the_latest_of_each_key_stays(tmp_path: Path, table_format: TableFormat) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    from kseg.export.settings import Tombstones
+
+    options: dict[str, Any] = {"table_format": table_format, "latest_per_key": Tombstones.DROP}
+    for run in range(3):
+        exports.write_log(source, 0 if run == 0 else 100 * run, 100, value=b"%d" % run)
+        exports.export([source], out, **options)
+    exports.export([source], tmp_path / "plain", latest_per_key=Tombstones.DROP)
+    assert rows(out, table_format) == plain_rows(tmp_path / "plain")
+
+
+@FORMATS
+@pytest.mark.parametrize("name", ["damaged", "logs/4.3.1"])
+def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
+    name: str, tmp_path: Path, table_format: TableFormat
+) -> None:
+    sources = [golden.ROOT / name]
+    plain = exports.export(sources, tmp_path / "plain")
+    table = exports.export(sources, tmp_path / "out", table_format=table_format)
+    again = exports.export(sources, tmp_path / "out", table_format=table_format)
+    plain_again = exports.export(sources, tmp_path / "plain")
+    assert accounts(table) == accounts(plain)
+    assert accounts(again) == accounts(plain_again)
+    assert rows(tmp_path / "out", table_format) == plain_rows(tmp_path / "plain") != []

@@ -18,7 +18,7 @@ from kseg.export.copies import Copies
 from kseg.export.coverage import missing
 from kseg.export.destination import Destination
 from kseg.export.incarnations import told_apart
-from kseg.export.manifest import ATTEMPT, Key, finished_result
+from kseg.export.manifest import ATTEMPT, FOLDER, Key, finished_result
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile, Result
 from kseg.export.runs import ExportRun, Processes, read_markers
@@ -84,7 +84,7 @@ class FinishedOrders:
 
     def _valid(self, copies: Copies) -> list[Result]:
         """The results whose sources are as they were."""
-        names = [name for name in self._place.names(JOBS) if (match := _NAME.fullmatch(name)) and self._is_over(match)]
+        names = [name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)]
         found = [result for name in names if (result := _read(name, self._options, self._place)) is not None]
         present, _ = told_apart(found, copies)
         return manifests.unchanged(present, self._options[0], copies)

@@ -121,7 +121,7 @@ def test_what_a_killed_process_left_is_removed(
 ) -> None:
     os.kill(slow.pid, signal.SIGKILL)
     slow.wait()
-    assert len([name for name in files(tmp_path / "out") if name.startswith("_kseg/")]) == 2
+    assert len([name for name in files(tmp_path / "out") if name.startswith("_kseg/")]) == 3
     assert exports.export([sources[1]], tmp_path / "out").left_alone == ()
     assert files(tmp_path / "out") == whole("topic1")
 

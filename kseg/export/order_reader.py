@@ -13,7 +13,7 @@ from kseg import kernel
 from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
-from kseg.export.decoding import NOTHING, RecordTexts
+from kseg.export.decoding import NOTHING, DecodedColumns
 from kseg.export.each_once import EachOnce
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
@@ -59,7 +59,7 @@ class OrderReader:
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
-        self._texts = RecordTexts(options.decode) if options.decode.fields() else None
+        self._decoded = DecodedColumns(options.decode) if options.decode.fields() else None
 
     @property
     def tally(self) -> Tally:
@@ -98,6 +98,8 @@ class OrderReader:
                     yield from self._read_on(reader)
                 self.sources.append(reader.source())
         self._accounts.finish()
+        if self._decoded is not None:
+            self.tally.notes += self._decoded.notes
 
     def _note_batches(self, each_once: EachOnce) -> None:
         """Learns which batches there are, before it is asked which of their records count."""
@@ -144,10 +146,10 @@ class OrderReader:
         self.tally.without_time += batch.column("timestamp").null_count
         if self._redactor is not None:
             batch = self._redactor.redact(batch)
-        if self._texts is None:
+        if self._decoded is None:
             return batch
-        batch = self._texts.added(batch)
-        self.tally.undecoded = self._texts.undecoded
+        batch = self._decoded.added(batch)
+        self.tally.undecoded = self._decoded.undecoded
         return batch
 
     # --- which records -----------------------------------------------------------------------------------------------

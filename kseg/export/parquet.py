@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
+from kseg.export.decoding import COLUMNS
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.typed.arrow_types import text_columns
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
@@ -200,11 +202,12 @@ def _short(topic: str) -> str:
 
 def _writer(sink: Any, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:
     names = set(schema.names)
+    texts = [path for name in COLUMNS.values() if name in names for path in text_columns(schema.field(name))]
     return pq.ParquetWriter(
         sink,
         schema,
         compression=options.compression,
-        use_dictionary=[name for name in _FEW_VALUES if name in names] + ["headers.list.element.key"],
+        use_dictionary=[*(name for name in _FEW_VALUES if name in names), "headers.list.element.key", *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
     )

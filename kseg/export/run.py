@@ -24,6 +24,7 @@ from kseg.export.runs import HERE, ExportRun, Processes
 from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.export.tiers import find_remote_parts
+from kseg.export.typed_export import with_typed_columns, without_writers
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.shared_work import OnRead, are_worth_processes
@@ -59,6 +60,7 @@ class Export:
 class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
+    read: how records are read, with the typed columns that were found: its `schema()` is the table's.
     refused: sources that can't be opened or listed; the rest is exported.
     """
 
@@ -66,6 +68,7 @@ class ExportPlan:
     kept: tuple[Result, ...]
     previous: manifests.Manifest
     copies: Copies
+    read: ReadOptions
     refused: tuple[OpenError, ...] = ()
 
     @property
@@ -97,7 +100,11 @@ def _plan(export: Export, place: Destination) -> ExportPlan:
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
-    return ExportPlan(tuple(orders), kept, previous, copies, tuple(each for each in refused if _is_meant(each, choice)))
+    topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
+    read = with_typed_columns(export.read, previous.read if previous.number and kept else None, topics, orders)
+    previous = replace(previous, read=without_writers(read))
+    meant = tuple(each for each in refused if _is_meant(each, choice))
+    return ExportPlan(tuple(orders), kept, previous, copies, read, meant)
 
 
 def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
@@ -126,7 +133,7 @@ def export_into(
     if export.table_format is TableFormat.DELTA:
         delta.library()
     with _under_way(place, export, processes) as (run, plan):
-        job = Job(run.id, place.url, export.read, export.files)
+        job = Job(run.id, place.url, plan.read, export.files)
         kept, new = _results(plan, export, job, execute, progress)
         remote = find_remote_parts(plan.copies, export.selection)
         with Uninterrupted():  # all of it, or nothing

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from kseg.decode.decoded import NotDecodable
 from kseg.errors import KsegError
 
 MOST_COLUMNS = 10_000
@@ -167,7 +168,7 @@ _PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
 
 
 def bounded(column: ColumnType) -> ColumnType:
-    """The type. Raises KsegError if it has too many columns, or too many levels of them."""
+    """The type. Raises NotDecodable if it has too many columns, or too many levels of them."""
     level, count = [column], 0
     for _ in range(MOST_LEVELS):
         level = [inner for each in level for inner in inner_types(each)]
@@ -175,8 +176,8 @@ def bounded(column: ColumnType) -> ColumnType:
         if not level:
             return column
         if count > MOST_COLUMNS:
-            raise KsegError(f"the schema makes more than {MOST_COLUMNS} columns")
-    raise KsegError(f"the schema is nested more than {MOST_LEVELS} levels deep")
+            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
+    raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
 
 
 def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:

@@ -101,7 +101,7 @@ class Report:
 
     refused: sources that couldn't be opened or listed; nothing is known about them.
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format: how the
-    files are to be read.
+    files are to be read. is_typed: they have columns of a schema, which may have more fields in later files.
     """
 
     destination: str
@@ -112,6 +112,7 @@ class Report:
     left_alone: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     table_format: TableFormat = TableFormat.PARQUET
+    is_typed: bool = False
 
     @property
     def has_files(self) -> bool:

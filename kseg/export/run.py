@@ -147,6 +147,7 @@ def export_into(
                 plan.refused,
                 folders=committed.files.partition_by,
                 table_format=export.table_format,
+                is_typed=bool(plan.read.decode.columns),
             )
 
             def publish(manifest: manifests.Manifest) -> None:

@@ -101,6 +101,9 @@ class _ReportShape(Protocol):
     @property
     def is_delta(self) -> bool: ...
 
+    @property
+    def is_typed(self) -> bool: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -203,7 +206,7 @@ def _readers(report: _ReportShape) -> dict[str, str]:
         return {}
     place = report.destination, report.folders
     return {
-        "duckdb": duckdb_query(*place, is_delta=report.is_delta),
+        "duckdb": duckdb_query(*place, is_delta=report.is_delta, is_typed=report.is_typed),
         "polars": polars_expression(*place, is_delta=report.is_delta),
     }
 

@@ -18,13 +18,17 @@ _FOLDER_TYPES = {
 """Named, since both would take a topic whose name has only digits for a number."""
 
 
-def duckdb_query(url: str, folders: Sequence[str], *, is_delta: bool) -> str:
-    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names."""
+def duckdb_query(url: str, folders: Sequence[str], *, is_delta: bool, is_typed: bool) -> str:
+    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
+
+    is_typed: later files may have more fields in their decoded columns.
+    """
     if is_delta:
         return f"FROM delta_scan({_sql_text(url)})"
     types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
     hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
-    return f"FROM read_parquet({_sql_text(_files(url))}{hive})"
+    union = ", union_by_name = true" if is_typed else ""
+    return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
 
 
 def polars_expression(url: str, folders: Sequence[str], *, is_delta: bool) -> str:

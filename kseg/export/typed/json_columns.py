@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 
 from kseg.decode.decoded import NotDecodable, json_bytes
-from kseg.decode.plain import read_json
+from kseg.decode.plain import parse_json
 from kseg.export.typed.arrow_types import arrow_type
 from kseg.export.typed.column_type import (
     MOST_COLUMNS,
@@ -50,7 +50,10 @@ class _JsonBranch(NamedTuple):
 
 
 def _json_text(value: object) -> str:
-    return json_bytes(cast(Any, value)).decode()
+    try:
+        return json_bytes(cast(Any, value)).decode()
+    except (RecursionError, UnicodeEncodeError) as error:
+        raise NotDecodable("has no form in JSON") from error
 
 
 _TEXT = _JsonBranch(Scalar.JSON, _json_text)
@@ -67,7 +70,7 @@ class JsonColumns:
 
     def value(self, body: bytes) -> object:
         """The value of a message. Raises NotDecodable."""
-        value = read_json(body)
+        value = parse_json(body)
         return value if self._fix is None or value is None else self._fix(value)
 
     def array(self, values: Sequence[object]) -> pa.Array:

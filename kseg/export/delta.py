@@ -49,7 +49,8 @@ def publish(manifest: Manifest, url: str) -> None:
         table = deltalake.DeltaTable(url, storage_options=options)
         there = pa.table(table.get_add_actions())
         known = dict(zip(there["path"].to_pylist(), there["size_bytes"].to_pylist(), strict=True))
-        is_grown = all(path in wanted and wanted[path].size == size for path, size in known.items())
+        is_same = table.schema() == schema  # else its columns have more fields than the files before
+        is_grown = is_same and all(path in wanted and wanted[path].size == size for path, size in known.items())
         adds = [_added(file) for path, file in wanted.items() if not is_grown or path not in known]
         if adds or not is_grown:
             mode = "append" if is_grown else "overwrite"

@@ -365,8 +365,8 @@ def test_values_that_do_not_fit_are_null_alone(logs: TypedLogs, out: Path) -> No
     assert [value and value["at"].timestamp() for value in values(out)] == [0.001, None, 0.003, None]
 
 
-def test_processes_need_no_registry(logs: TypedLogs, out: Path) -> None:
+def test_processes_write_typed_columns(logs: TypedLogs, out: Path) -> None:
     for _ in range(3):
-        logs.avro("orders", record(field("text", "string")), [{"text": "x" * 100}] * 2000)
-    assert report(logs.export(out, "-j", "2", "--target-file-size", "100kB"))["recordsOut"] == 6000
-    assert len(values(out)) == 6000
+        logs.avro("orders", record(field("text", "string")), [{"text": "x" * 12_000}] * 1000)
+    assert report(logs.export(out, "-j", "2", "--target-file-size", "10MB"))["recordsOut"] == 3000
+    assert [len(value["text"]) for value in values(out)] == [12_000] * 3000

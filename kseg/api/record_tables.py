@@ -50,14 +50,14 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
 
 def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
     """The batches with columns of decoded keys or values; warns at the end of what doesn't decode."""
-    from kseg.export.decoding import RecordTexts
+    from kseg.export.decoding import DecodedColumns
 
-    texts = RecordTexts(decoding)
+    decoded = DecodedColumns(decoding)
 
     def added() -> Iterator["pa.RecordBatch"]:
-        yield from map(texts.added, batches)
-        if texts.undecoded:
-            warn(f"{texts.undecoded} keys or values don't decode: they are null in the decoded columns")
+        yield from map(decoded.added, batches)
+        if decoded.undecoded:
+            warn(f"{decoded.undecoded} keys or values don't decode: they are null in the decoded columns")
 
     return added()
 

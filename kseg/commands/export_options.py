@@ -8,6 +8,39 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_options
 
 _FILE = click.Path(exists=True, resolve_path=True)
+_DECODING = (
+    click.option(
+        "--key-decoder", metavar="NAME", help="Add a column decodedKey, typed or of text; decoders as in `kseg dump`."
+    ),
+    click.option("--value-decoder", metavar="NAME", help="Add a column decodedValue."),
+    click.option(
+        "--schema", type=_FILE, help="Avro or JSON Schema, map of ids to schemas, or Protobuf descriptor set."
+    ),
+    click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
+    click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition."),
+    click.option(
+        "--decoded",
+        "decoded_as",
+        type=click.Choice(["typed", "text"]),
+        default="typed",
+        show_default=True,
+        help="Decoded columns: structs, lists, … of the schema where one is known, or JSON text.",
+    ),
+    click.option(
+        "--on-mismatch",
+        type=click.Choice(["error", "raw"]),
+        default="error",
+        show_default=True,
+        help="Values whose schema doesn't fit into the column: write nothing, or leave them bytes.",
+    ),
+    click.option(
+        "--keep-raw",
+        type=click.Choice(["all", "undecoded"]),
+        default="all",
+        show_default=True,
+        help="Beside a decoded column: the bytes of all records, or only of those that don't decode.",
+    ),
+)
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--to", "destination", metavar="DEST", help="DEST; all paths are SOURCEs then."),
@@ -25,13 +58,7 @@ _OPTIONS = (
         "--headers/--no-headers", "has_headers", default=True, show_default=True, help="Add a column with the headers."
     ),
     click.option("--batch-columns", is_flag=True, help="Add columns about each record's batch."),
-    click.option(
-        "--key-decoder", metavar="NAME", help="Add a column decodedKey, of text or JSON; decoders as in `kseg dump`."
-    ),
-    click.option("--value-decoder", metavar="NAME", help="Add a column decodedValue."),
-    click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set."),
-    click.option("--message", metavar="NAME", help="Full name of the Protobuf message."),
-    click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition."),
+    *_DECODING,
     click.option(
         "--mode",
         type=click.Choice(["permissive", "failfast"]),

@@ -68,7 +68,7 @@ def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], s
 
 
 def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
-    from kseg.export.decoding import ColumnDecoding
+    from kseg.export.decoding import ColumnDecoding, DecodedAs, KeptRaw, OnMismatch
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
     decode = ColumnDecoding(
@@ -77,8 +77,11 @@ def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOption
         options["schema"],
         options["message"],
         options["schema_registry"],
+        DecodedAs(options["decoded_as"]),
+        OnMismatch(options["on_mismatch"]),
+        KeptRaw(options["keep_raw"]),
     )
-    decode.decoders()
+    decode.check()
     return ReadOptions(
         headers=options["has_headers"],
         batch_columns=options["batch_columns"],

@@ -36,12 +36,38 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
 
     Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable if this isn't a schema.
     """
+    types = {} if types is None else types
+    parsed = parsed_schema(schema, types)
+    read_value = value_reader(parsed, types, parsed)
+
+    def read(data: bytes) -> Json:
+        try:
+            return json_able(read_value(data))
+        except RecursionError as error:
+            raise NotDecodable("not of the Avro schema: nested too deeply") from error
+
+    return read
+
+
+def parsed_schema(schema: object, types: Types) -> object:
+    """A schema (parsed JSON) as fastavro knows it; adds its named types to `types`. Raises NotDecodable."""
+    avro = fastavro()
+    try:
+        return cast(object, avro.parse_schema(schema, named_schemas=types))
+    except _errors(avro) as error:
+        raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
+
+
+def value_reader(schema: object, types: Types, read_as: object) -> Callable[[bytes], object]:
+    """A reader of values as fastavro gives them, which raises NotDecodable.
+
+    schema: what bounds the values. read_as: a schema of the same bytes, by which they are read. Raises NotDecodable if
+    values of the schema could be huge regardless of their bytes.
+    """
     avro = fastavro()
     library_errors = _errors(avro)
-    types = {} if types is None else types
     try:
-        parsed = avro.parse_schema(schema, named_schemas=types)
-        bounds = Bounds(parsed, types)
+        bounds = Bounds(schema, types)
     except library_errors as error:
         raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
     # The compiled reader would overflow the stack, which kills the process.
@@ -49,11 +75,11 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
         library("fastavro._read_py", "avro").schemaless_reader if bounds.is_recursive else avro.schemaless_reader
     )
 
-    def read(data: bytes) -> Json:
+    def read(data: bytes) -> object:
         bounds.check(len(data))
         stream = BytesIO(data)
         try:
-            value = json_able(read_value(stream, parsed, None))
+            value = cast(object, read_value(stream, read_as, None))
         except library_errors as error:
             raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
         if stream.tell() < len(data):
@@ -125,12 +151,25 @@ def avro_decoder(path: Path, part: Part) -> ValueDecoder:
         OpenError: a file can't be read.
     """
     fastavro()
+    files = schema_files(path)
+    return _by_one(_file_reader(path), part) if files is None else _by_id(files, part)
+
+
+def schema_files(path: Path) -> dict[SchemaId, Path] | None:
+    """The files of many schemas by id, in a directory or a JSON file; None if the path is one schema's.
+
+    Raises UsageError if a file isn't a schema, or there is none; OpenError if it can't be read.
+    """
     if path.is_dir():
-        return _by_id({_id_of(file.stem): file for file in _schema_files(path)}, path, part)
-    content = _file_json(path)
-    if isinstance(content, dict) and "type" not in content:
-        return _by_id({_id_of(name): path.parent / str(file) for name, file in content.items()}, path, part)
-    return _by_one(_file_reader(path), part)
+        files = {_id_of(file.stem): file for file in _schema_files(path)}
+    else:
+        content = _file_json(path)
+        if not isinstance(content, dict) or "type" in content:
+            return None
+        files = {_id_of(name): path.parent / str(file) for name, file in content.items()}
+    if not files:
+        raise UsageError("has no schema: name the files ID.avsc", path)
+    return files
 
 
 def _schema_files(directory: Path) -> list[Path]:
@@ -164,11 +203,21 @@ def _file_json(path: Path) -> object:
 
 
 def _file_reader(path: Path) -> ReadBody:
-    """A reader for a file; named types that it doesn't define come from files of their names next to it."""
+    try:
+        return avro_reader(file_schema(path))
+    except NotDecodable as error:
+        raise UsageError(error.message, path) from error
+
+
+def file_schema(path: Path) -> object:
+    """The schema of a file; named types that it doesn't define come from files of their names next to it.
+
+    Raises UsageError if it isn't a schema, OpenError if it can't be read.
+    """
     avro = fastavro()
     files = _SchemaFiles(path, avro.repository.SchemaRepositoryError)
     try:
-        return avro_reader(avro.schema.load_schema(path.stem, repo=files))
+        return cast(object, avro.schema.load_schema(path.stem, repo=files))
     except NotDecodable as error:
         raise UsageError(error.message, path) from error
     except (*_errors(avro), avro.repository.SchemaRepositoryError) as error:
@@ -189,9 +238,7 @@ class _SchemaFiles:
         return _file_json(path)
 
 
-def _by_id(files: dict[SchemaId, Path], path: Path, part: Part) -> ValueDecoder:
-    if not files:
-        raise UsageError("has no schema: name the files ID.avsc", path)
+def _by_id(files: dict[SchemaId, Path], part: Part) -> ValueDecoder:
     readers = {schema_id: _file_reader(file) for schema_id, file in files.items()}
 
     def read(data: bytes, headers: Headers) -> Json:

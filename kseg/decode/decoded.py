@@ -126,9 +126,11 @@ def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
 
 def json_bytes(value: Json, *, pretty: bool = False) -> bytes:
     """JSON in UTF-8, names in their order; compact, or indented by two blanks."""
-    if pretty:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode()
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return (_PRETTY if pretty else _COMPACT).encode(value).encode()
+
+
+_PRETTY = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2)
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def json_able(value: object) -> Json:
@@ -185,11 +187,11 @@ def library(module: str, extra: str) -> ModuleType:
         raise UsageError(f"{missing_library(module.split('.')[0], extra)} ({one_line(error)})") from error
 
 
-def named_once(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+def named_once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     """A JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
-    members: dict[str, Json] = {}
-    for name, value in pairs:
-        if name in members:
-            raise NotDecodable(f"the name {one_line(name)} is repeated in an object")
-        members[name] = value
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise NotDecodable(f"the name {one_line(name)} is repeated in an object")
     return members

@@ -143,25 +143,61 @@ def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
     return cast(Json, value)
 
 
+class RegisteredFile:
+    """A registered file, with those that it imports. Raises NotDecodable if one of them can't be used."""
+
+    def __init__(self, registry: Registry, schema: RegisteredSchema) -> None:
+        files = _registered_files(registry, schema)
+        self.pool = _pool(files)
+        self._file = self.pool.FindFileByName(MAIN_FILE)
+        self._files = files
+
+    def message(self, indexes: Iterable[int]) -> Descriptor:
+        """The message type that indexes select: the first in the file, each next one within the message before."""
+        return _message_at(self._file, indexes)
+
+    @property
+    def message_count(self) -> int:
+        """How many message types the file has, those within others aside."""
+        return len(self._file.message_types_by_name)
+
+    def descriptors(self) -> bytes:
+        """All files, as a serialized descriptor set."""
+        files = self._files.values()
+        return cast(bytes, protobuf("descriptor_pb2").FileDescriptorSet(file=files).SerializeToString())
+
+
 def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> ReadIndexed:
     """A reader of messages of a registered file. Raises NotDecodable if it, or one that it imports, can't be used."""
-    files = _registered_files(registry, schema)
-    pool = _pool(files)
-    file = pool.FindFileByName(MAIN_FILE)
-
+    file = RegisteredFile(registry, schema)
     counts: dict[tuple[int, ...], FieldCounts] = {}
 
     def read(message: Indexed) -> Json:
         indexes = tuple(message.indexes)
         if indexes not in counts:
-            counts[indexes] = FieldCounts(_message_at(file, indexes))
-        return _message_json(pool, counts[indexes], message.body)
+            counts[indexes] = FieldCounts(file.message(indexes))
+        return _message_json(file.pool, counts[indexes], message.body)
 
     return read
 
 
+def described_message(path: Path, message_name: str | None) -> tuple[bytes, str]:
+    """A descriptor set's bytes, and the full name of a message in it. Raises as `protobuf_decoder` does."""
+    files = _descriptor_set(path)
+    try:
+        name = _message_named(_pool(files), files, message_name).full_name
+    except NotDecodable as error:
+        raise UsageError(error.message, path) from error
+    return read_small(path, LARGEST_DESCRIPTORS), name
+
+
+def message_pool(descriptors: bytes) -> Descriptor:
+    """A pool with the files of a serialized descriptor set. Raises NotDecodable if they don't fit together."""
+    files = protobuf("descriptor_pb2").FileDescriptorSet.FromString(descriptors).file
+    return _pool({file.name: file for file in files})
+
+
 def _message_at(file: Descriptor, indexes: Iterable[int]) -> Descriptor:
-    """The message type that indexes select: the first in the file, each next one within the message before."""
     proto = protobuf("descriptor_pb2").FileDescriptorProto()
     file.CopyToProto(proto)
     names = [proto.package] if proto.package else []

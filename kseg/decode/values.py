@@ -58,7 +58,7 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
     """
     if _is_callable(name):
         return callable_decoder(name)
-    known = _known_name(name)
+    known = known_name(name)
     if known not in DECODERS:
         raise UsageError(f"--{part}-decoder {one_line(name)}: there are {', '.join(DECODERS)}, and module:callable")
     return DECODERS[known](options, part)
@@ -66,14 +66,20 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
 
 def gives_text(name: str) -> bool:
     """Whether the decoder with a name makes nothing but text; others make values for JSON."""
-    return not _is_callable(name) and _known_name(name) in TEXT_DECODERS
+    return not _is_callable(name) and known_name(name) in TEXT_DECODERS
+
+
+def takes_schema(name: str) -> bool:
+    """Whether a schema can tell what the values of the decoder with a name look like."""
+    return not _is_callable(name) and known_name(name) in SCHEMA_DECODERS
 
 
 def _is_callable(name: str) -> bool:
     return name not in DECODERS and ":" in name
 
 
-def _known_name(name: str) -> str:
+def known_name(name: str) -> str:
+    """The decoder that a Kafka class means; any other name unchanged."""
     return CLASSES.get(name.removesuffix("$").rpartition(".")[2], name)
 
 
@@ -200,6 +206,8 @@ DECODERS: dict[str, Make] = {
 """What makes each decoder, by name."""
 
 TEXT_DECODERS = frozenset({"string", "hex", "base64", "uuid"})
+
+SCHEMA_DECODERS = frozenset({"avro", "protobuf", "json"})
 
 CLASSES = {
     "StringDecoder": "string",

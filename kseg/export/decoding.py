@@ -1,10 +1,16 @@
-"""Keys and values as text or JSON, in columns of their own beside the bytes."""
+"""Keys and values decoded, in columns of their own beside the bytes: text, JSON, or the columns of a schema."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg.export.typed.arrow_types import arrow_type
+from kseg.export.typed.writer_schema import TypedColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +23,34 @@ COLUMNS: dict["Part", str] = {"key": "decodedKey", "value": "decodedValue"}
 """The column of each part that is decoded."""
 
 
+class DecodedAs(StrEnum):
+    """What decoded columns have: those of the schema where one is known, or text in any case."""
+
+    TYPED = "typed"
+    TEXT = "text"
+
+
+class OnMismatch(StrEnum):
+    """What becomes of values whose schema doesn't fit into the column: the run ends, or they stay raw."""
+
+    ERROR = "error"
+    RAW = "raw"
+
+
+class KeptRaw(StrEnum):
+    """Which bytes of keys and values stay beside the decoded ones: all, or only those that have no decoded value."""
+
+    ALL = "all"
+    UNDECODED = "undecoded"
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnDecoding:
     """Names of decoders, as `kseg dump` knows them, of keys and of values; None decodes nothing.
 
     A column has JSON, unless the decoder makes nothing but text: then it has that text, without JSON's quotes.
     schema, message, registry: what these decoders need, paths as text.
+    columns: by part, as JSON, the typed columns that the plan found; a run goes on whatever they were.
     """
 
     key: str | None = None
@@ -30,17 +58,57 @@ class ColumnDecoding:
     schema: str | None = None
     message: str | None = None
     registry: str | None = None
+    decoded_as: DecodedAs = DecodedAs.TEXT
+    on_mismatch: OnMismatch = OnMismatch.ERROR
+    keep_raw: KeptRaw = KeptRaw.ALL
+    columns: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ColumnDecoding":
+        """The decoding of dataclasses.asdict, from JSON. Raises KsegError for a column that is none."""
+        found = cls(
+            **{
+                **members,
+                "decoded_as": DecodedAs(members.get("decoded_as", DecodedAs.TEXT)),
+                "on_mismatch": OnMismatch(members.get("on_mismatch", OnMismatch.ERROR)),
+                "keep_raw": KeptRaw(members.get("keep_raw", KeptRaw.ALL)),
+            }
+        )
+        found.typed_columns()
+        return found
 
     def fields(self) -> list[pa.Field]:
         """The columns that it adds."""
-        return [pa.field(COLUMNS[part], pa.string()) for part, _ in self._named()]
+        typed = self.typed_columns()
+        return [
+            pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
+            for part, _ in self._named()
+        ]
+
+    def typed_columns(self) -> dict["Part", TypedColumn]:
+        """The typed columns that the plan found, by part."""
+        return {part: TypedColumn.from_json(self.columns[part]) for part, _ in self._named() if part in self.columns}
+
+    def typed_parts(self) -> dict["Part", str]:
+        """The parts whose columns are to be typed if a schema turns up, with the decoder of each."""
+        from kseg.decode.values import known_name, takes_schema
+
+        if self.decoded_as is DecodedAs.TEXT or (self.schema is None and self.registry is None):
+            return {}
+        return {part: known_name(name) for part, name in self._named() if takes_schema(name)}
+
+    def check(self) -> None:
+        """Raises what `decoders` does for columns of text; what typed ones need is looked at when they are planned."""
+        typed = self.typed_parts()
+        key, value = (None if part in typed else name for part, name in (("key", self.key), ("value", self.value)))
+        replace(self, key=key, value=value).decoders()
 
     def decoders(self) -> dict["Part", "ValueDecoder"]:
-        """The decoders by part. Raises UsageError, OpenError: as `value_decoder` does."""
+        """The decoders of columns of text, by part. Raises UsageError, OpenError: as `value_decoder` does."""
         from kseg.decode.values import value_decoder
 
         needed = self._needed()
-        return {part: value_decoder(name, needed, part) for part, name in self._named()}
+        return {part: value_decoder(name, needed, part) for part, name in self._named() if part not in self.columns}
 
     def text_parts(self) -> frozenset["Part"]:
         """The parts whose columns have text, not JSON."""
@@ -63,23 +131,57 @@ NOTHING = ColumnDecoding()
 """Keys and values stay bytes."""
 
 
-class RecordTexts:
-    """Adds decoded columns to record batches. undecoded: keys and values so far that don't decode; they are null."""
+class DecodedColumns:
+    """Adds decoded columns to record batches.
+
+    undecoded: keys and values so far that don't decode; they are null. notes: which schemas' values these are.
+    """
 
     def __init__(self, decoding: ColumnDecoding) -> None:
-        self.undecoded = 0
+        from kseg.export.typed.typed_cells import TypedCells
+
+        self._failed = 0
+        self._typed: dict[Part, TypedCells] = {
+            part: TypedCells(column, part) for part, column in decoding.typed_columns().items()
+        }
         self._decoders = decoding.decoders()
         self._text_parts = decoding.text_parts()
+        self._fields = decoding.fields()
+        self._drops_decoded = decoding.keep_raw is KeptRaw.UNDECODED
+
+    @property
+    def undecoded(self) -> int:
+        """Keys and values so far that don't decode."""
+        return self._failed + sum(cells.undecoded for cells in self._typed.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """Why values of whole schemas are null."""
+        return [note for cells in self._typed.values() for note in cells.notes]
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with its columns of text."""
-        headers = _headers(batch)
-        for part, decode in self._decoders.items():
-            cells = zip(batch.column(part).to_pylist(), headers, strict=True)
-            shown = _plain_text if part in self._text_parts else _json_text
-            texts = [None if data is None else self._text(decode(data, own), shown) for data, own in cells]
-            batch = batch.append_column(pa.field(COLUMNS[part], pa.string()), pa.array(texts, pa.string()))
+        """The batch with its decoded columns; without the bytes that aren't to stay beside them."""
+        whole = batch
+        for added in self._fields:
+            part: Part = "key" if added.name == COLUMNS["key"] else "value"
+            cells = self._typed_cells(whole, part) if part in self._typed else self._text_cells(whole, part)
+            batch = batch.append_column(added, cells)
+            if self._drops_decoded:
+                place = batch.schema.get_field_index(part)
+                kept = pc.if_else(cells.is_null(), batch.column(place), pa.scalar(None, pa.binary()))
+                batch = batch.set_column(place, batch.schema.field(place), kept)
         return batch
+
+    def _typed_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
+        headers = batch.column("headers") if "headers" in batch.schema.names else None
+        return self._typed[part].array(batch.column(part), headers)
+
+    def _text_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
+        decode = self._decoders[part]
+        shown = _plain_text if part in self._text_parts else _json_text
+        cells = zip(batch.column(part).to_pylist(), _headers(batch), strict=True)
+        texts = [None if data is None else self._text(decode(data, own), shown) for data, own in cells]
+        return pa.array(texts, pa.string())
 
     def _text(self, decoded: "Decoded", shown: "Callable[[Json | bytes], str]") -> str | None:
         from kseg.decode.decoded import NotDecodable
@@ -89,7 +191,7 @@ class RecordTexts:
                 return shown(decoded.value)
             except (NotDecodable, UnicodeEncodeError):
                 pass  # text that isn't Unicode, for one: no form in JSON
-        self.undecoded += 1
+        self._failed += 1
         return None
 
 

@@ -179,14 +179,16 @@ class DeltaLog:
         if table is None or change.replaces_all:
             mode: Any = "error" if table is None else "overwrite"
             options = {"partition_by": folders, "storage_options": self._options, "commit_properties": said}
-            create_table_with_add_actions(self.location, self._schema(), adds, mode, **options)
+            create_table_with_add_actions(self.location, self._schema(change.manifest.read), adds, mode, **options)
             return
         actions = [*self._without(table, change), *adds]
-        table.create_write_transaction(actions, "append", self._schema(), folders, commit_properties=said)
+        table.create_write_transaction(
+            actions, "append", self._schema(change.manifest.read), folders, commit_properties=said
+        )
 
-    def _schema(self) -> Any:
+    def _schema(self, read: ReadOptions) -> Any:
         dates = [DATE] if DATE.name in self._files.partition_by else []
-        return self._deltalake.Schema.from_arrow(pa.schema([*self._read.schema(), *dates]))
+        return self._deltalake.Schema.from_arrow(pa.schema([*read.schema(), *dates]))
 
     def _said(self, manifest: Manifest) -> Any:
         """What a commit says besides its files. It is tried once: what a conflict means only a run knows."""

@@ -14,7 +14,7 @@ from kseg.arrow import Origin, as_record_batch, numbers
 from kseg.errors import OpenError
 from kseg.export import remote
 from kseg.export.accounts import FOREVER, Accounts
-from kseg.export.decoding import NOTHING, RecordTexts
+from kseg.export.decoding import NOTHING, DecodedColumns
 from kseg.export.each_once import EachOnce
 from kseg.export.plan import WorkOrder
 from kseg.export.ranges import RangeReader
@@ -60,7 +60,7 @@ class OrderReader:
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
-        self._texts = RecordTexts(options.decode) if options.decode.fields() else None
+        self._decoded = DecodedColumns(options.decode) if options.decode.fields() else None
 
     @property
     def tally(self) -> Tally:
@@ -86,9 +86,14 @@ class OrderReader:
         try:
             yield from self._batches()
         except OpenError:
-            self._accounts.finish()
+            self._finish()
             raise
+        self._finish()
+
+    def _finish(self) -> None:
         self._accounts.finish()
+        if self._decoded is not None:
+            self.tally.notes += self._decoded.notes
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.options.isolation is Isolation.READ_COMMITTED:
@@ -170,10 +175,10 @@ class OrderReader:
         if self.options.batch_columns:
             topic_ids = pa.repeat(pa.scalar(self.order.topic_id, TOPIC_ID.type), batch.num_rows)
             batch = batch.append_column(TOPIC_ID, topic_ids)
-        if self._texts is None:
+        if self._decoded is None:
             return batch
-        batch = self._texts.added(batch)
-        self.tally.undecoded = self._texts.undecoded
+        batch = self._decoded.added(batch)
+        self.tally.undecoded = self._decoded.undecoded
         return batch
 
     # --- which records -----------------------------------------------------------------------------------------------

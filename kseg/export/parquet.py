@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, UsageError
+from kseg.export.decoding import COLUMNS
 from kseg.export.destination import Destination
 from kseg.export.field_ids import with_field_ids
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile
 from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.typed.arrow_types import text_columns
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
@@ -259,14 +261,15 @@ def check_options(options: FileOptions) -> None:
 
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
     """A writer of row groups of about so many records."""
-    names = layout.schema.names
+    schema, names = layout.schema, layout.schema.names
+    texts = [path for name in COLUMNS.values() if name in names for path in text_columns(schema.field(name))]
     column = layout.options.bloom_filter
     filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
         sink,
-        layout.schema,
+        schema,
         compression=layout.options.compression,
-        use_dictionary=[name for name in _FEW_VALUES if name in names] + ["headers.list.element.key"],
+        use_dictionary=[*(name for name in _FEW_VALUES if name in names), "headers.list.element.key", *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
         sorting_columns=_sorting(names) if layout.is_sorted else None,

@@ -107,7 +107,8 @@ class Report:
     refused: sources that couldn't be opened or listed; nothing is known about them.
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
     the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
-    ones were joined. taken_up: those of the new files that were written by runs which were broken off.
+    ones were joined. taken_up: those of the new files that were written by runs which were broken off. is_typed: they
+    have columns of a schema, which may have more fields in later files.
     """
 
     destination: str
@@ -121,6 +122,7 @@ class Report:
     merged: tuple[int, int] | None = None
     table: str = ""
     taken_up: int = 0
+    is_typed: bool = False
 
     @property
     def has_files(self) -> bool:

@@ -32,6 +32,7 @@ from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOpt
 from kseg.export.table_ledger import changed_keys
 from kseg.export.table_log import NO_TABLE, TableName
 from kseg.export.tiers import find_remote_parts
+from kseg.export.typed_export import with_typed_columns, without_writers
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.in_threads import in_threads
 from kseg.system.interrupts import Uninterrupted
@@ -76,6 +77,7 @@ class Export:
 class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
+    read: how records are read, with the typed columns that were found: its `schema()` is the table's.
     kept: results of what is there; absent: of partitions that have gone, or were made anew since. refused: sources that
     can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
     among those kept.
@@ -86,6 +88,7 @@ class ExportPlan:
     absent: tuple[Result, ...]
     previous: manifests.Manifest
     copies: Copies
+    read: ReadOptions
     refused: tuple[OpenError, ...] = ()
     taken_up: int = 0
 
@@ -133,8 +136,11 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
+    topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
+    read = with_typed_columns(export.read, previous.read if previous.number and kept else None, topics, orders)
     return ExportPlan(
-        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, ledger.place)), previous, copies),
+        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, ledger.place))),
+        *(replace(previous, read=without_writers(read)), copies, read),
         refused=tuple(each for each in refused if _is_meant(each, choice)),
     )
 
@@ -159,7 +165,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
     start = time.monotonic()
     place = ledger.place
     with _under_way(ledger, export) as (run, plan):
-        job = Job(run.id, place.url, export.read, export.files)
+        job = Job(run.id, place.url, plan.read, export.files)
 
         def results_of(wanted: ExportPlan) -> RunResults:
             return _results(wanted, export, job, execute, progress)
@@ -183,6 +189,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         table=ledger.table,
                         merged=joined.counts if export.merge_files else None,
                         taken_up=plan.taken_up,
+                        is_typed=bool(plan.read.decode.columns),
                     )
                     left = _settled(run, committed, report, ledger)
                 break

@@ -89,7 +89,7 @@ class ReadOptions:
     selected: which records by what is in them, their times, producers and transactions, and whether only control
     records (which `control` must let through); nothing else is asked in it.
     redaction: what is replaced when they are written.
-    decode: adds columns with the text of keys or values.
+    decode: adds columns of keys or values decoded.
     """
 
     headers: bool = True
@@ -131,7 +131,7 @@ class ReadOptions:
             "latest_per_key": None if latest is None else Tombstones(latest),
             "selected": Selection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
-            "decode": ColumnDecoding(**members.get("decode", {})),
+            "decode": ColumnDecoding.from_json(members.get("decode", {})),
         }
         return cls(**{**members, **enums})
 

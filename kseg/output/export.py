@@ -114,6 +114,9 @@ class _ReportShape(Protocol):
     @property
     def table(self) -> str: ...
 
+    @property
+    def is_typed(self) -> bool: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -240,7 +243,7 @@ def _readers(report: _ReportShape) -> dict[str, str]:
     if not report.has_files:
         return {}
     place = report.table or report.destination, report.folders, report.table_format
-    return {"duckdb": duckdb_query(*place), "polars": polars_expression(*place)}
+    return {"duckdb": duckdb_query(*place, is_typed=report.is_typed), "polars": polars_expression(*place)}
 
 
 def _sums(report: _ReportShape) -> dict[str, Any]:

@@ -22,13 +22,17 @@ _SCANS = {"delta": ("delta_scan", "pl.scan_delta"), "iceberg": ("iceberg_scan", 
 """What reads tables, by their format: in DuckDB, whose extension of that name is needed, and in Polars."""
 
 
-def duckdb_query(url: str, folders: Sequence[str], table_format: str) -> str:
-    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names."""
+def duckdb_query(url: str, folders: Sequence[str], table_format: str, *, is_typed: bool) -> str:
+    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
+
+    is_typed: later files may have more fields in their decoded columns.
+    """
     if table_format in _SCANS:
         return f"FROM {_SCANS[table_format][0]}({_sql_text(url)})"
     types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
     hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
-    return f"FROM read_parquet({_sql_text(_files(url))}{hive})"
+    union = ", union_by_name = true" if is_typed else ""
+    return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
 
 
 def polars_expression(url: str, folders: Sequence[str], table_format: str) -> str:

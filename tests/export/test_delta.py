@@ -5,6 +5,7 @@ from pathlib import Path
 from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export import exports
+from tests.export.typed_logs import TypedLogs
 
 
 def export(sources: list[Path], out: Path, **options: object) -> None:
@@ -52,3 +53,16 @@ def test_what_was_replaced_leaves_the_table(tmp_path: Path) -> None:
     exports.write_log(source, 0, 40, value=b"another")
     export([source], out)
     assert offsets(out) == list(range(40))
+
+
+def test_fields_that_a_later_run_adds_are_in_the_table(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    logs, out = TypedLogs(tmp_path / "logs"), tmp_path / "out"
+    fields = [{"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"], "default": None}]
+    for count in (1, 2):
+        schema = {"type": "record", "name": "Order", "fields": fields[:count]}
+        logs.avro("orders", schema, [{"id": count, "note": "x"}])
+        assert logs.export(out, "--format", "delta").status == 0
+    rows = DeltaTable(str(out)).to_pyarrow_table(columns=["offset", "decodedValue"]).sort_by("offset")
+    assert rows.column("decodedValue").to_pylist() == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]

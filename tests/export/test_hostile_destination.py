@@ -172,6 +172,26 @@ def test_two_files_of_one_path_are_refused(place: Place) -> None:
     place.assert_refused("named once")
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        7,
+        {},
+        {"type": "number"},
+        {"type": {"struct": [], "names": []}},
+        {"type": {"struct": [["a", "long"], ["a", "long"]], "names": []}},
+        {"type": {"decimal": [99, 1]}},
+        {"type": {"map": ["record", "long"]}},
+        {"type": {"union": 5}},
+    ],
+    ids=str,
+)
+def test_columns_that_no_schema_has_are_refused(place: Place, column: object) -> None:
+    place.manifest["read"]["decode"] |= {"value": "avro", "columns": {"value": column}}
+    place.write(place.manifest)
+    place.assert_refused("options are none of kseg's")
+
+
 # --- symbolic links --------------------------------------------------------------------------------------------------
 
 

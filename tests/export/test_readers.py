@@ -73,6 +73,33 @@ def test_json_has_the_lines_too_and_an_empty_export_has_none(logs: Path, tmp_pat
     assert {"duckdb", "polars"} & set(json.loads(nothing)) == set()
 
 
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+@pytest.mark.parametrize("folders", ["none", "topic,date"])
+def test_the_lines_of_a_table_read_every_record(folders: str, table_format: str, logs: Path, tmp_path: Path) -> None:
+    """DuckDB's extensions come from its own servers, so pyarrow's rows stand in for what they scan."""
+    out = "new-place"
+    arguments = ("logs", "--to", out, "--format", table_format, "--partition-by", folders)
+    lines = readers(*arguments, cwd=tmp_path)
+    found = eval(lines["polars"], {"pl": pl}).collect()
+    with duckdb.connect() as connection:
+        connection.register("scanned", found.to_arrow())
+        macro = f"{table_format}_scan"
+        connection.execute(f"CREATE MACRO {macro}(place) AS TABLE SELECT *, place FROM scanned")
+        rows = connection.sql(lines["duckdb"]).fetchall()
+    assert {row[-1] for row in rows} == {eval(lines["polars"], {"pl": Names})}
+    assert len(rows) == 9
+    assert sorted(zip(found["topic"], found["partition"], found["offset"], strict=True)) == [
+        (topic, 7, offset) for topic in TOPICS for offset in range(3)
+    ]
+    assert readers(*arguments, cwd=tmp_path) == lines, "nothing was new"
+
+
+class Names:
+    """Gives back what a table is named by."""
+
+    scan_delta = scan_iceberg = staticmethod(str)
+
+
 def test_nothing_but_records_is_found_by_a_pattern_of_parquet_files(tmp_path: Path) -> None:
     run.kseg(["export", str(golden.ROOT / "damaged"), "out", "-q"], tmp_path)
     report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_bytes())

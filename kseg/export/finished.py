@@ -84,7 +84,9 @@ class FinishedOrders:
 
     def _valid(self, copies: Copies) -> list[Result]:
         """The results whose sources are as they were."""
-        names = [name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)]
+        names = [
+            name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)
+        ]
         found = [result for name in names if (result := _read(name, self._options, self._place)) is not None]
         present, _ = told_apart(found, copies)
         return manifests.unchanged(present, self._options[0], copies)

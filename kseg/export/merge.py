@@ -10,7 +10,7 @@ from kseg.export.destination import Destination
 from kseg.export.exported_rows import ExportedFiles
 from kseg.export.order import Job
 from kseg.export.parquet import Layout, NewFile, new_attempt, schema_of_files, stem_of
-from kseg.export.result import ExportedFile, Result, whole_files
+from kseg.export.result import ExportedFile, Result, row_counts
 
 MOST_TIMES_LARGER = 2
 """How many times as large as all smaller ones together a file may be that is joined with them.
@@ -20,11 +20,16 @@ Without this, each hourly run would write the same large file again; so each byt
 
 
 class FilePart(NamedTuple):
-    """The rows that a result has in a file. result: its number among all; place: the file's among the result's."""
+    """The rows that a result has in a file. result: its number among all; place: the file's among the result's.
+
+    incarnation: how many topics of that name, with other ids, have results before it.
+    """
 
     result: int
     place: int
     topic: str
+    topic_id: str | None
+    incarnation: int
     partition: int | None
     is_sorted: bool
     file: ExportedFile
@@ -73,7 +78,7 @@ def join_files(
     files = [list(result.files) for result in results]
     joinings = _plan(
         _parts(results),
-        {name: file.rows for name, file in whole_files(previous).items()},
+        row_counts(previous),
         job.files.target_size,
         merges=merges,
     )
@@ -81,7 +86,7 @@ def join_files(
         for part, file in zip(joining, _write(joining, number, job, place), strict=True):
             files[part.result][part.place] = file
     joined = [replace(result, files=tuple(own)) for result, own in zip(results, files, strict=True)]
-    counts = len(whole_files(results)), len(whole_files(joined))
+    counts = len(row_counts(results)), len(row_counts(joined))
     if not joinings:
         return Joined(kept, new, counts)
     return Joined(joined[: len(kept)], joined[len(kept) :], counts, is_changed=True)
@@ -93,9 +98,12 @@ def join_files(
 def _parts(results: Sequence[Result]) -> dict[str, list[FilePart]]:
     """The parts of each file, in its order."""
     parts: dict[str, list[FilePart]] = defaultdict(list)
+    ids: dict[str, dict[str | None, int]] = defaultdict(dict)
     for number, result in enumerate(results):
+        own = ids[result.topic]
+        topic = result.topic, result.topic_id, own.setdefault(result.topic_id, len(own))
         for place, file in enumerate(result.files):
-            part = FilePart(number, place, result.topic, result.partition, not result.tally.disordered, file)
+            part = FilePart(number, place, *topic, result.partition, not result.tally.disordered, file)
             parts[file.attempt].append(part)
     return {name: sorted(own, key=lambda part: part.file.first_row) for name, own in parts.items()}
 
@@ -105,9 +113,9 @@ def _plan(parts: dict[str, list[FilePart]], rows: dict[str, int], target_size: i
     broken = {name for name, own in parts.items() if name in rows and _row_count(own) < rows[name]}
     if not merges:
         return [tuple(parts[name]) for name in sorted(broken)]
-    folders: dict[str, list[str]] = defaultdict(list)
+    folders: dict[tuple[str, int], list[str]] = defaultdict(list)  # a file has no two topics of one name
     for name, own in parts.items():
-        folders[own[0].file.folder].append(name)
+        folders[own[0].file.folder, own[0].incarnation].append(name)
     joinings: list[Joining] = []
     for _, names in sorted(folders.items()):
         sizes = {name: _size(parts[name], rows.get(name)) for name in names}
@@ -165,8 +173,8 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
     layout = Layout(schema_of_files(job.read, job.files), job.files, _is_sorted(joining))
     topics = sorted({part.topic for part in joining})
     stem = stem_of(topics[0], *(part.partition for part in joining)) if len(topics) == 1 else f"{len(topics)}-topics"
-    origins = sorted({(part.topic, -1 if part.partition is None else part.partition) for part in joining})
-    origin = {"parts": [{"topic": topic, "partition": None if own < 0 else own} for topic, own in origins]}
+    origins = {(part.topic, part.partition): part.topic_id for part in joining}
+    origin = {"parts": [{"topic": key[0], "partition": key[1], "topicId": own} for key, own in origins.items()]}
     file = NewFile(joining[0].file.folder, f"{new_attempt(job.id, number)}-0", stem, origin, layout, place)
     starts = []
     try:
@@ -181,7 +189,7 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
         raise
     for part, start in zip(joining, starts, strict=True):
         own = part.file
-        yield whole._replace(first_offset=own.first_offset, last_offset=own.last_offset, rows=own.rows, first_row=start)
+        yield own._replace(attempt=whole.attempt, name=whole.name, size=whole.size, path=None, first_row=start)
 
 
 def _is_sorted(joining: Joining) -> bool:

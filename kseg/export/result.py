@@ -1,5 +1,6 @@
 """What a work order did: files read, files written, accounts. As values, and as JSON for manifests and for Spark."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -69,22 +70,12 @@ class ExportedFile(NamedTuple):
         return cls(*(members.get(_JSON_NAMES.get(name, name), defaults.get(name)) for name in cls._fields))
 
 
-def whole_files(results: Iterable["Result"]) -> dict[str, ExportedFile]:
-    """The files of results by their attempts' names; of one that several share, with the rows of all."""
-    files: dict[str, ExportedFile] = {}
-    for part in (file for result in results for file in result.files):
-        known = files.get(part.attempt)
-        files[part.attempt] = (
-            part
-            if known is None
-            else known._replace(
-                first_offset=min(known.first_offset, part.first_offset),
-                last_offset=max(known.last_offset, part.last_offset),
-                rows=known.rows + part.rows,
-                first_row=0,
-            )
-        )
-    return files
+def row_counts(results: Iterable["Result"]) -> dict[str, int]:
+    """How many rows results have in each file, by its attempt's name: several may share one."""
+    counts: Counter[str] = Counter()
+    for file in (file for result in results for file in result.files):
+        counts[file.attempt] += file.rows
+    return counts
 
 
 _JSON_NAMES = {

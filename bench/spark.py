@@ -2,7 +2,8 @@
 
 python -m bench.spark [--only rates …] [--repeat 5] [--markdown PAGE]
 
-Each part stands alone: `rates` (needs Maven: a real broker and the connector), `tables`, `start`, `narrow`, `memory`, `plan`.
+Each part stands alone: `rates` (needs Maven: a real broker and the connector), `tables`, `start`, `narrow`,
+`memory`, `plan`.
 """
 
 import argparse

@@ -218,7 +218,7 @@ def _delta(destination: Path) -> pa.Table:
 def _iceberg(destination: Path) -> pa.Table:
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = SqlCatalog("any", uri=f"sqlite:///{destination / 'catalog.db'}", warehouse=str(destination))
+    catalog = SqlCatalog("kseg", uri=f"sqlite:///{destination / 'catalog.db'}", warehouse=str(destination))
     (name,) = catalog.list_tables("kafka")
     return catalog.load_table(name).scan().to_arrow()
 

@@ -37,6 +37,7 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "10",
 }
 """Of a new table. Each file of metadata has the progress, so only a few are kept."""
+_NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
 
@@ -366,10 +367,19 @@ def _data_files(table: Any, paths: list[str]) -> Iterable[Any]:
     """The files as Iceberg's metadata has them, with what their footers say of columns."""
     from concurrent.futures import ThreadPoolExecutor
 
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(lambda path: _data_file(table, path), paths)
+
+
+def _data_file(table: Any, path: str) -> Any:
+    """A file; without bounds of its times if they end after the year 9999, where Python's own times end."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-    with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda path: parquet_file_to_data_file(table.io, table.metadata, path), paths)
+    try:
+        return parquet_file_to_data_file(table.io, table.metadata, path)
+    except OverflowError:
+        metadata = table.metadata.model_copy(update={"properties": {**table.metadata.properties, **_NO_TIMES}})
+        return parquet_file_to_data_file(table.io, metadata, path)
 
 
 def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:

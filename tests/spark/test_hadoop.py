@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from tests.spark.test_cluster import FAULTS, PARTITIONS, RECORDS
 
 pytestmark = pytest.mark.cluster
 
+Start = Callable[..., "subprocess.Popen[str]"]
 EXECUTOR = "YarnCoarseGrainedExecutorBackend"
 DRIVER = "ApplicationMaster"
 # As in test_cluster, in those processes alone that are told where to say it.
@@ -57,7 +58,29 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "bin" / "python"
 
 
-def start(python: Path, hadoop: Hadoop, out: str, work: Path, *more: str) -> "subprocess.Popen[str]":
+@pytest.fixture
+def submitted() -> Iterator[list["subprocess.Popen[str]"]]:
+    """The exports that a test starts; none outlives it."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate()
+
+
+@pytest.fixture
+def start(python: Path, hadoop: Hadoop, tmp_path: Path, submitted: list["subprocess.Popen[str]"]) -> Start:
+    """Starts an export of /logs into a folder of HDFS, with more options."""
+
+    def started(out: str, *more: str) -> "subprocess.Popen[str]":
+        submitted.append(spark_export(python, hadoop, out, tmp_path, more))
+        return submitted[-1]
+
+    return started
+
+
+def spark_export(python: Path, hadoop: Hadoop, out: str, work: Path, more: tuple[str, ...]) -> "subprocess.Popen[str]":
     """`kseg spark-export` of /logs by YARN, each order slowed by some seconds."""
     import pyspark
 
@@ -137,8 +160,8 @@ def test_in_hdfs_a_name_is_claimed_once_and_renamed_to_once(hadoop: Hadoop) -> N
     assert list(place.names("topic=t")) == []
 
 
-def test_a_driver_here_and_containers_of_which_one_is_killed(hadoop: Hadoop, python: Path, tmp_path: Path) -> None:
-    process = start(python, hadoop, "client", tmp_path)
+def test_a_driver_here_and_containers_of_which_one_is_killed(hadoop: Hadoop, start: Start, tmp_path: Path) -> None:
+    process = start("client")
     wait_until(lambda: len(list(tmp_path.glob("started-*"))) >= 2, "orders are under way")
     os.kill(containers(hadoop, EXECUTOR)[0], signal.SIGKILL)
     assert f"{PARTITIONS * RECORDS} of {PARTITIONS * RECORDS} records, 0 offsets lost" in finish(process)
@@ -146,9 +169,9 @@ def test_a_driver_here_and_containers_of_which_one_is_killed(hadoop: Hadoop, pyt
     assert_each_record_is_there_once(table(hadoop, "client"))
 
 
-def test_a_driver_on_the_cluster_that_is_killed_and_run_again(hadoop: Hadoop, python: Path, tmp_path: Path) -> None:
+def test_a_driver_on_the_cluster_that_is_killed_and_run_again(hadoop: Hadoop, start: Start, tmp_path: Path) -> None:
     asked = ("--deploy-mode", "cluster", "--conf", "spark.yarn.maxAppAttempts=1")
-    killed = start(python, hadoop, "cluster", tmp_path, *asked)
+    killed = start("cluster", *asked)
     wait_until(lambda: list(tmp_path.glob("started-*")), "orders are under way")
     for pid in containers(hadoop, DRIVER):
         os.kill(pid, signal.SIGKILL)
@@ -156,7 +179,7 @@ def test_a_driver_on_the_cluster_that_is_killed_and_run_again(hadoop: Hadoop, py
     assert (killed.returncode, stdout, stderr.count("\n")) == (3, "", 1)
     assert "; `yarn logs -applicationId application_" in stderr
     assert [name for name in open_destination(f"{hadoop.url}/cluster").names() if name.endswith(".parquet")] == []
-    said = finish(start(python, hadoop, "cluster", tmp_path, *asked))
+    said = finish(start("cluster", *asked))
     assert said.startswith(
         f"{PARTITIONS * RECORDS} of {PARTITIONS * RECORDS} records, 0 offsets lost; {PARTITIONS} new"
     )

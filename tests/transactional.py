@@ -29,6 +29,8 @@ def committed(partition: Path) -> list[int]:
                 records = list(batch.records(on_damage="skip"))
                 if not batch.is_transactional:
                     found += [] if batch.is_control else [record.offset for record in records]
+                elif batch.is_control and not records:
+                    continue  # compacted away, with all that was of the transaction
                 elif batch.is_control:
                     is_commit = any(record.key is not None and record.key[3] == 1 for record in records)
                     found += pending.pop(batch.producer_id, []) if is_commit else []

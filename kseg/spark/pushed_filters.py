@@ -172,7 +172,6 @@ class FilterOffer:
 
     def __init__(self, filters: PushedFilters) -> None:
         self._filters = filters
-        self.was_made = False
 
     @property
     def __func__(self) -> object:
@@ -183,5 +182,4 @@ class FilterOffer:
 
     def __call__(self, filters: list["Filter"]) -> Iterable["Filter"]:
         """Takes what can be answered exactly; gives the others back."""
-        self.was_made = True
         return [wanted for wanted in filters if not self._filters.take(wanted)]

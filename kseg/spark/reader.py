@@ -7,38 +7,29 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kseg.export.copies import Copies
 from kseg.export.settings import LogSelection
-from kseg.output.talk import talk
 from kseg.spark.offset_options import batch_ranges
 from kseg.spark.order_tasks import OrderExecutor, split
 from kseg.spark.pushed_filters import FilterOffer
 from kseg.spark.request import Request
-from kseg.spark.source_options import SPLIT_SIZE, STREAM_ONLY
-
-_HINT = (
-    "kseg: Spark reads everything and filters rows itself, unless spark.sql.python.filterPushdown.enabled is true; "
-    "kseg.spark.register(spark) sets it"
-)
-
-_CAN_PUSH = hasattr(DataSourceReader, "pushFilters")
-"""Pyspark 4.0 has no filters for sources."""
+from kseg.spark.source_options import STREAM_ONLY
 
 
 class KsegReader(OrderExecutor, DataSourceReader):
-    """A batch query. was_registered: by `kseg.spark.register`, so that Spark offers filters where it has any."""
+    """A batch query.
 
-    def __init__(self, request: Request, columns: Sequence[str], *, was_registered: bool = True) -> None:
+    It takes filters only if `pushdown` is true: Spark 4.1 to 4.3 keep what was planned with them for the next query
+    of the same DataFrame, whose filters are others.
+    """
+
+    def __init__(self, request: Request, columns: Sequence[str]) -> None:
         super().__init__(request, columns)
-        self._was_registered = was_registered
-        self._offer = FilterOffer(self.filters)
-        self.pushFilters = self._offer  # type: ignore[method-assign]
+        if request.flag("pushdown"):
+            self.pushFilters = FilterOffer(self.filters)  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Byte ranges of segments, balanced by bytes, planned from names, sizes and indexes. Runs on the driver."""
         self.request.note_unused(STREAM_ONLY)
-        found = self.request.find()
-        if not self._was_registered and not self._offer.was_made and _size(found) > SPLIT_SIZE and _CAN_PUSH:
-            talk(_HINT)
-        copies = self.filters.find(found)
+        copies = self.filters.find(self.request.find())
         return split(copies, self._selection(copies), self.request)
 
     def _selection(self, copies: Copies) -> LogSelection:
@@ -47,7 +38,3 @@ class KsegReader(OrderExecutor, DataSourceReader):
         selection = LogSelection(offsets_of=ranges)
         is_local = all(not replicas[0].is_remote for replicas in copies.values())
         return replace(selection, first_time=self.filters.first_time()) if is_local else selection
-
-
-def _size(copies: Copies) -> int:
-    return sum(replicas[0].size for replicas in copies.values())

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 class KsegSource(DataSource):
-    """Log segments as a table. Spark makes one per query; its modules load what they need when they are used.
-
-    was_registered: by `kseg.spark.register`, and not found by Spark itself.
-    """
-
-    was_registered = True
+    """Log segments as a table. Spark makes one per query; its modules load what they need when they are used."""
 
     @classmethod
     def name(cls) -> str:
@@ -37,7 +32,7 @@ class KsegSource(DataSource):
         from kseg.spark.table_schema import columns_of, request_of
 
         request = request_of(self.options, schema)
-        return KsegReader(request, columns_of(schema, request), was_registered=self.was_registered)
+        return KsegReader(request, columns_of(schema, request))
 
     def streamReader(self, schema: "StructType") -> "KsegStreamReader":
         """Follows growing logs."""

@@ -32,6 +32,7 @@ DEFAULTS: dict[str, str | None] = {
     "maxTriggerDelay": "15m",
     "kafka.isolation.level": "read_uncommitted",
     "splitSize": str(SPLIT_SIZE),
+    "pushdown": "false",
     "table": "records",
 }
 """Each option and its default."""

@@ -59,22 +59,19 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_filters_leave_the_rows_that_spark_leaves(condition: str, spark: "SparkSession") -> None:
-    frame = spark.read.format("kseg").load(str(BROKER))
-    frame.createOrReplaceTempView("logs")
+    spark.read.format("kseg").load(str(BROKER)).createOrReplaceTempView("logs")
+    spark.conf.set(PUSHDOWN, "true")
 
-    def rows() -> list[Any]:
+    def rows(pushdown: str) -> list[Any]:
+        frame = spark.read.format("kseg").option("pushdown", pushdown).load(str(BROKER))
         return sorted(frame.where(condition).select("topic", "partition", "offset").collect())
 
-    pushed = rows()
-    spark.conf.set(PUSHDOWN, "false")
-    try:
-        assert pushed == rows()
-    finally:
-        spark.conf.set(PUSHDOWN, "true")
+    assert rows("true") == rows("false")
 
 
 def test_explain_shows_the_filters_that_kseg_takes(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
-    frame = spark.read.format("kseg").load(str(BROKER))
+    spark.conf.set(PUSHDOWN, "true")
+    frame = spark.read.format("kseg").option("pushdown", "true").load(str(BROKER))
     frame.where("topic = 'zstd' and offset < 310 and timestamp > '2020-01-01'").explain("formatted")
     shown = re.search(r"PushedFilters: \[(.*)\]", capsys.readouterr().out)
     assert shown is not None
@@ -96,7 +93,7 @@ def test_only_what_filters_ask_for_is_read(tmp_path: Path) -> None:
     whole = sum(path.stat().st_size for path in tmp_path.rglob("*.log"))
 
     def size(*filters: Any) -> float:
-        asked = reader(tmp_path)
+        asked = reader(tmp_path, pushdown="true")
         assert list(asked.pushFilters([*filters])) == []
         tasks = [order for task in asked.partitions() for order in task.value]
         return sum(end - start for order in tasks for _, _, start, end, *_ in order["order"]["ranges"]) / whole
@@ -109,28 +106,16 @@ def test_only_what_filters_ask_for_is_read(tmp_path: Path) -> None:
 
 
 def test_a_query_works_whether_or_not_spark_offers_filters(spark: "SparkSession") -> None:
-    from pyspark_kseg import DefaultSource
-
-    spark.dataSource.register(DefaultSource)
     for offered in ("true", "false"):
         spark.conf.set(PUSHDOWN, offered)
-        assert spark.read.format("kseg").load(str(BROKER)).where("topic = 'zstd'").count() == 290
+        frame = spark.read.format("kseg").option("pushdown", "true").load(str(BROKER))
+        assert frame.where("topic = 'zstd'").count() == 290
+
+
+def test_queries_of_one_frame_have_filters_of_their_own(spark: "SparkSession") -> None:
     spark.conf.set(PUSHDOWN, "true")
-
-
-def test_who_never_registered_the_source_is_told_how_filters_are_pushed_down(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from kseg.spark.reader import KsegReader
-
-    exports.write_log(tmp_path / "orders-0", 0, 10)
-    found = reader(tmp_path)
-    KsegReader(found.request, ["offset"], was_registered=False).partitions()
-    assert capsys.readouterr().err == ""
-    with (tmp_path / "orders-0" / f"{0:020}.log").open("r+b") as log:
-        log.truncate(129 << 20)
-    KsegReader(found.request, ["offset"], was_registered=False).partitions()
-    assert "kseg.spark.register(spark) sets it" in capsys.readouterr().err
+    frame = spark.read.format("kseg").option("subscribe", "zstd").load(str(BROKER))
+    assert [frame.where("offset < 300").count(), frame.count()] == [19, 290]
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ def test_rows_are_the_records_of_all_golden_partitions(isolation: str, spark: "S
     for number, partition in enumerate(partitions):
         copy = shutil.copytree(partition, tmp_path / f"golden-{number}")
         (copy / "partition.metadata").unlink(missing_ok=True)  # they are of one topic now
+        for snapshot in copy.glob("*.snapshot"):
+            snapshot.unlink()  # they know transactions from before the log, which an independent read of it doesn't
         expected[copy.name] = records_read(copy, isolation)
     columns = "concat(topic, '-', partition) name", "offset", "unix_micros(timestamp) time", "timestampType kind"
     options = {"includeHeaders": "true", "kafka__isolation__level": isolation, "failOnDataLoss": "false"}

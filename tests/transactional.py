@@ -18,23 +18,28 @@ TRANSACTIONAL = ("2.3.1/txn-1", "2.8.2/compacted-txn-0", "4.3.1/compacted-txn-0"
 
 def committed(partition: Path) -> list[int]:
     """Offsets that a consumer gets, by the batches of the log alone."""
-    begun: dict[int, list[int]] = {}
+    begun: dict[int, int] = {}
+    pending: dict[int, list[int]] = {}
     found: list[int] = []
     for path in sorted(partition.glob("*.log")):
         with kseg.open_segment(path) as segment:
-            for batch in segment.batches():
-                assert isinstance(batch, kseg.Batch)
-                offsets = [record.offset for record in batch.records()]
-                if batch.is_control:
-                    (record,) = batch.records()
-                    assert record.key is not None
-                    ended = begun.pop(batch.producer_id, [])
-                    found += ended if record.key[3] == 1 else []
-                elif batch.is_transactional:
-                    begun.setdefault(batch.producer_id, []).extend(offsets)
+            for batch in segment.scan():
+                if not isinstance(batch, kseg.Batch):
+                    continue  # damage
+                records = list(batch.records(on_damage="skip"))
+                if not batch.is_transactional:
+                    found += [] if batch.is_control else [record.offset for record in records]
+                elif batch.is_control and not records:
+                    continue  # compacted away, with all that was of the transaction
+                elif batch.is_control:
+                    is_commit = any(record.key is not None and record.key[3] == 1 for record in records)
+                    found += pending.pop(batch.producer_id, []) if is_commit else []
+                    pending.pop(batch.producer_id, None)
+                    begun.pop(batch.producer_id, None)
                 else:
-                    found += offsets
-    stable = min((offsets[0] for offsets in begun.values() if offsets), default=1 << 62)
+                    begun.setdefault(batch.producer_id, batch.base_offset)
+                    pending.setdefault(batch.producer_id, []).extend(record.offset for record in records)
+    stable = min(begun.values(), default=1 << 63)
     return sorted(offset for offset in found if offset < stable)
 
 

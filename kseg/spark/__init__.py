@@ -8,6 +8,12 @@ if TYPE_CHECKING:
 
 def register(spark: "SparkSession") -> None:
     """Makes `spark.read.format("kseg")` known to a session; where kseg is installed, Spark finds it by itself."""
+    from pyspark.errors import AnalysisException
+
     from kseg.spark.source import KsegSource
 
-    spark.dataSource.register(KsegSource)
+    try:
+        spark.dataSource.register(KsegSource)
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # pyspark 4.0 refuses what it has found by itself
+            raise

@@ -1,71 +1,55 @@
-"""The data source's options, as spark-sql-kafka has them where the meaning is the same."""
+"""What a query asks of the data source: the values of its options, and the partitions that they mean."""
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 from kseg.errors import UsageError
-from kseg.export.copies import Copies, PartitionCopy, find_replicas, require_replicas
-from kseg.export.settings import MIB, Isolation, LogSelection, Mode, OffsetRange, ReadOptions
+from kseg.export.copies import Copies, find_replicas, require_replicas
+from kseg.export.settings import Isolation, Mode, ReadOptions
+from kseg.log.partition.log_dir import Refuse
+from kseg.output.talk import talk
+from kseg.spark.source_options import PARTITION_CHOICES, parse_options, unused
 
-EARLIEST, LATEST = -2, -1
-"""Offsets in JSON that aren't offsets. Source: JsonUtils of spark-sql-kafka."""
-SPLIT_SIZE = 128 * MIB
-_CHOICES = ("subscribe", "subscribePattern", "assign")
-_DEFAULTS: dict[str, str | None] = {
-    "path": None,
-    "paths": None,
-    "subscribe": None,
-    "subscribePattern": None,
-    "assign": None,
-    "startingOffsets": None,
-    "endingOffsets": "latest",
-    "startingTimestamp": None,
-    "endingTimestamp": None,
-    "includeHeaders": "false",
-    "includeBatch": "false",
-    "includeControl": "false",
-    "failOnDataLoss": "true",
-    "mode": None,
-    "minPartitions": "1",
-    "maxOffsetsPerTrigger": None,
-    "kafka.isolation.level": "read_uncommitted",
-    "splitSize": str(SPLIT_SIZE),
-    "pushdown": "false",
-    "table": "records",
-}
-"""Each option and its default."""
-_KNOWN = {name.lower() for name in _DEFAULTS}
+Key = tuple[str, int | None]
+"""A partition: topic and number."""
+_LOCAL = re.compile("file:(//)?(?=/)")
+"""Begins the URLs that Spark's catalog makes of paths."""
+_NO_PATH = (
+    "give the directories to read: load('kafka-logs/') or option('path', …); "
+    "Spark doesn't pass on the path of a table that was created with columns of its own"
+)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a query asks of the source; options by their names in small letters."""
+    """Options by their names in small letters, with defaults for all that weren't given."""
 
     options: Mapping[str, str | None]
+    given: frozenset[str]
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> "Request":
         """The request of a query's options. Raises UsageError if they are unknown, or contradict each other."""
-        own = {name.lower(): value for name, value in given.items()}
-        if unknown := sorted(set(own) - _KNOWN):
-            raise UsageError(f"the data source has no option {unknown[0]!r}; it has {', '.join(_DEFAULTS)}")
-        if len([name for name in _CHOICES if name.lower() in own]) > 1:
-            raise UsageError(f"only one of {', '.join(_CHOICES)} can be given")
-        return cls({name.lower(): own.get(name.lower(), default) for name, default in _DEFAULTS.items()})
+        return cls(parse_options(given), frozenset(given))
 
     def text(self, name: str) -> str | None:
         """An option as it is given."""
         return self.options[name.lower()]
 
+    def choice(self, name: str, values: Sequence[str]) -> str:
+        """An option that is one of some words."""
+        text = (self.text(name) or "").lower()
+        if text not in values:
+            raise UsageError(f"{name} is {text!r}; it can be {' or '.join(values)}")
+        return text
+
     def flag(self, name: str) -> bool:
         """An option that is true or false."""
-        text = (self.text(name) or "").lower()
-        if text not in ("true", "false"):
-            raise UsageError(f"{name} is {text!r}; it can be true or false")
-        return text == "true"
+        return self.choice(name, ("true", "false")) == "true"
 
     def number(self, name: str) -> int | None:
         """An option that is a number."""
@@ -74,6 +58,22 @@ class Request:
             raise UsageError(f"{name} is {text!r}, and no number")
         return None if text is None else int(text)
 
+    def by_partition(self, name: str, copies: Copies) -> dict[Key, int]:
+        """An option that has a number for each partition, as JSON. Raises UsageError if it doesn't name all of them."""
+        given = _json(name, self.text(name) or "")
+        found: dict[Key, int] = {}
+        for topic, partition in copies:
+            number = given.get(topic, {}).get(str(partition))
+            if not isinstance(number, int):
+                raise UsageError(f"{name} must name all partitions; {topic}-{partition} is missing")
+            found[topic, partition] = number
+        return found
+
+    @property
+    def is_of_damages(self) -> bool:
+        """Whether rows are damages, and no records."""
+        return self.choice("table", ("records", "damages")) == "damages"
+
     def sources(self) -> list[str]:
         """Paths, globs and URLs: `load()` gives one as `path`, several as JSON."""
         several, one = self.text("paths"), self.text("path")
@@ -81,68 +81,62 @@ class Request:
             several, one = one, None
         found = [*(_json("paths", several) if several else ()), *([one] if one else ())]
         if not found:
-            raise UsageError("give the directories to read: load('kafka-logs/') or option('path', …)")
-        return found
+            raise UsageError(_NO_PATH)
+        return [unquote(_LOCAL.sub("", path)) if _LOCAL.match(path) else path for path in found]
 
-    def reading(self) -> ReadOptions:
-        """How records are read."""
+    def reading(self, columns: Iterable[str] | None = None) -> ReadOptions:
+        """How records are read: with what the options say; or what these columns need."""
         level, mode = self.text("kafka.isolation.level"), self.text("mode")
         if level not in list(Isolation) or mode not in (None, *Mode):
             raise UsageError(f"isolation level {level!r}, mode {mode!r}; there are {', '.join((*Isolation, *Mode))}")
-        default = Mode.FAILFAST if self.flag("failOnDataLoss") else Mode.PERMISSIVE
-        return ReadOptions(
+        is_strict = self.flag("failOnDataLoss") and not self.is_of_damages
+        asked = ReadOptions(
             headers=self.flag("includeHeaders"),
             batch_columns=self.flag("includeBatch"),
             control=self.flag("includeControl"),
             isolation=Isolation(level),
-            mode=default if mode is None else Mode(mode),
+            mode=(Mode.FAILFAST if is_strict else Mode.PERMISSIVE) if mode is None else Mode(mode),
         )
+        return asked if columns is None else _needed(asked, set(columns))
 
     def find(self) -> Copies:
-        """The partitions asked for. Raises UsageError if there are none."""
-        copies = find_replicas(self.sources())
-        require_replicas(copies, self.sources())
-        wanted = {key: replicas for key, replicas in copies.items() if self._is_wanted(*key)}
-        if not wanted:
-            topics = sorted({topic for topic, _ in copies})
+        """The partitions asked for. Raises UsageError if there are none, OpenError for paths that can't be listed."""
+        copies = self.find_present()
+        if not copies:
+            everything = find_replicas(self.sources())
+            require_replicas(everything, self.sources())
+            topics = sorted({topic for topic, _ in everything})
             raise UsageError(f"none of the partitions asked for is there; topics: {', '.join(topics)}")
-        return wanted
+        return copies
+
+    def find_present(self, refuse: Refuse | None = None) -> Copies:
+        """Those of the partitions asked for that are there. `refuse` takes the errors that are raised without it."""
+        copies = find_replicas(self.sources(), refuse)
+        return {key: replicas for key, replicas in copies.items() if self._is_wanted(*key)}
 
     def _is_wanted(self, topic: str, partition: int | None) -> bool:
-        names, pattern, assigned = (self.text(name) for name in _CHOICES)
+        names, pattern, assigned = (self.text(name) for name in PARTITION_CHOICES)
         if names is not None:
             return topic in {name.strip() for name in names.split(",")}
         if pattern is not None:
             return re.fullmatch(pattern, topic) is not None
         return assigned is None or partition in _json("assign", assigned).get(topic, ())
 
-    def selection(self, copies: Copies) -> LogSelection:
-        """Offsets and times wanted of these partitions. Raises UsageError if offsets don't name all of them."""
-        starts = self.offsets("startingOffsets", copies, default="earliest")
-        ends = self.offsets("endingOffsets", copies, default="latest")
-        return LogSelection(
-            offsets_of={key: OffsetRange(starts[key], ends[key]) for key in copies},
-            first_time=self.number("startingTimestamp"),
-            end_time=self.number("endingTimestamp"),
-        )
+    def note_unused(self, also: Iterable[str] = ()) -> None:
+        """Names on stderr the options that were given for nothing, these too if they were given."""
+        if names := unused(self.given, also):
+            talk(f"kseg: ignored, since these options mean nothing to files: {', '.join(names)}")
 
-    def offsets(self, name: str, copies: Copies, default: str) -> dict[tuple[str, int | None], int | None]:
-        """By partition the offset that an option says; None for the default, which is an end of the log."""
-        text = self.text(name) or default
-        if text in ("earliest", "latest"):
-            if text != default:
-                raise UsageError(f"{name} can't be {text!r} in a batch query")
-            return dict.fromkeys(copies)
-        given = _json(name, text)
-        found: dict[tuple[str, int | None], int | None] = {}
-        for topic, partition in copies:
-            offset = given.get(topic, {}).get(str(partition))
-            if offset is None:
-                raise UsageError(f"{name} must name all partitions; {topic}-{partition} is missing")
-            if offset < 0 and offset != (EARLIEST if default == "earliest" else LATEST):
-                raise UsageError(f"{name} can't be {offset} in a batch query")
-            found[topic, partition] = None if offset < 0 else offset
-        return found
+    def refuse(self, names: Iterable[str], reason: str) -> None:
+        """Raises UsageError if one of these options was given."""
+        given = {name.lower() for name in self.given}
+        if found := [name for name in names if name.lower() in given]:
+            raise UsageError(f"{found[0]}: {reason}")
+
+
+def _needed(asked: ReadOptions, columns: set[str]) -> ReadOptions:
+    has_batches = not columns <= set(replace(asked, headers=True, batch_columns=False).schema().names)
+    return replace(asked, headers="headers" in columns, batch_columns=has_batches)
 
 
 def _json(name: str, text: str) -> Any:
@@ -150,8 +144,3 @@ def _json(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise UsageError(f"{name} isn't JSON: {error}") from error
-
-
-def best(copies: Copies) -> list[PartitionCopy]:
-    """The best copy of each partition."""
-    return [replicas[0] for replicas in copies.values()]

@@ -4,24 +4,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from kseg.spark.request import Request
-
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kseg.spark.reader import KsegReader
     from kseg.spark.stream import KsegStreamReader
     from kseg.spark.writer import OrderWriter
-
-_TYPES = {
-    "binary": "binary",
-    "string": "string",
-    "int32": "int",
-    "int64": "bigint",
-    "bool": "boolean",
-    "timestamp[us, tz=UTC]": "timestamp",
-}
-_HEADERS = "array<struct<key: string, value: binary>>"
 
 
 class KsegSource(DataSource):
@@ -32,29 +20,27 @@ class KsegSource(DataSource):
         """The format's name."""
         return "kseg"
 
-    def schema(self) -> str:
+    def schema(self) -> "StructType":
         """The columns: spark-sql-kafka's, and those asked for."""
-        request = Request.parse(self.options)
-        if request.text("table") == "damages":
-            from kseg.export.damages import SCHEMA as fields
-        else:
-            from kseg.arrow import schema_of
+        from kseg.spark.table_schema import spark_schema
 
-            fields = schema_of(request.reading().arrow())
-        return ", ".join(f"{field.name} {_TYPES.get(str(field.type), _HEADERS)}" for field in fields)
+        return spark_schema(self.options)
 
     def reader(self, schema: "StructType") -> "KsegReader":
         """Reads the columns of the schema, which a query may narrow."""
-        from kseg.spark.reader import KsegReader, PushdownReader
+        from kseg.spark.reader import KsegReader
+        from kseg.spark.table_schema import columns_of, request_of
 
-        request = Request.parse(self.options)
-        return (PushdownReader if request.flag("pushdown") else KsegReader)(request, schema.fieldNames())
+        request = request_of(self.options, schema)
+        return KsegReader(request, columns_of(schema, request))
 
     def streamReader(self, schema: "StructType") -> "KsegStreamReader":
         """Follows growing logs."""
         from kseg.spark.stream import KsegStreamReader
+        from kseg.spark.table_schema import columns_of, request_of
 
-        return KsegStreamReader(Request.parse(self.options), schema.fieldNames())
+        request = request_of(self.options, schema)
+        return KsegStreamReader(request, columns_of(schema, request))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OrderWriter":
         """Executes the work orders of an export; the rows are the numbers of its tasks."""

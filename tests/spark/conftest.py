@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def spark() -> "Iterator[SparkSession]":
-    """local[2], with the data source registered, and filters pushed down to sources that take them."""
+    """local[2], with the data source registered."""
     from pyspark.sql import SparkSession
 
     from kseg.spark import register
     from kseg.spark.session import open_context
 
-    settings = {"spark.driver.memory": "1g", "spark.sql.python.filterPushdown.enabled": "true"}
-    with open_context("local[2]", settings) as context:
+    with open_context("local[2]", {"spark.driver.memory": "1g"}) as context:
         session = SparkSession(context)
         register(session)
         yield session

@@ -1,0 +1,302 @@
+"""What queries leave to the source: filters, columns, options of the connector's programs, tables of a catalog."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kseg.errors import KsegError
+from tests import golden
+from tests.export import exports
+from tests.log_files import NewBatch, NewRecord, write_segment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kseg.spark.reader import KsegReader
+
+pytestmark = pytest.mark.spark
+
+BROKER = golden.ROOT / "logs" / "4.3.1"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def reader(path: Path, columns: str = "offset", **options: Any) -> "KsegReader":
+    """A batch query's reader, without Spark; __ in an option's name stands for a dot."""
+    from kseg.spark.reader import KsegReader
+    from kseg.spark.request import Request
+
+    named = {name.replace("__", "."): str(value) for name, value in options.items()}
+    return KsegReader(Request.parse({"path": str(path), **named}), columns.split())
+
+
+def offsets_read(found: "KsegReader") -> list[int]:
+    batches = [batch for task in found.partitions() for batch in found.read(task)]
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+CONDITIONS = [
+    "topic = 'zstd' and partition = 0 and offset >= 300 and offset < 310",
+    "topic in ('zstd', 'none') and offset between 300 and 310",
+    "offset > 299 and offset <= 301",
+    "offset in (290, 299, 400, 100000)",
+    "not offset in (290, 299) and topic = 'zstd'",
+    "timestamp >= '2020-01-01' and timestamp < (select max(timestamp) from logs)",
+    "timestamp > (select percentile_approx(timestamp, 0.5) from logs)",
+    "timestamp = (select max(timestamp) from logs)",
+    "timestamp <= '1970-01-02'",
+    "topic like 'z%' and partition is not null and key is not null",
+    "topic <=> 'zstd' and timestampType != 1",
+    "offset = 301 or offset = 302",
+    "topic = 'missing'",
+    "partition = 7",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_filters_leave_the_rows_that_spark_leaves(condition: str, spark: "SparkSession") -> None:
+    spark.read.format("kseg").load(str(BROKER)).createOrReplaceTempView("logs")
+    spark.conf.set(PUSHDOWN, "true")
+
+    def rows(pushdown: str) -> list[Any]:
+        frame = spark.read.format("kseg").option("pushdown", pushdown).load(str(BROKER))
+        return sorted(frame.where(condition).select("topic", "partition", "offset").collect())
+
+    assert rows("true") == rows("false")
+
+
+def test_explain_shows_the_filters_that_kseg_takes(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
+    spark.conf.set(PUSHDOWN, "true")
+    frame = spark.read.format("kseg").option("pushdown", "true").load(str(BROKER))
+    frame.where("topic = 'zstd' and offset < 310 and timestamp > '2020-01-01'").explain("formatted")
+    shown = re.search(r"PushedFilters: \[(.*)\]", capsys.readouterr().out)
+    assert shown is not None
+    assert {"EqualTo(topic,zstd)", "LessThan(offset,310)", "GreaterThan(timestamp,2020-01-01 00:00:00.0)"} <= set(
+        shown[1].split(", ")
+    )
+
+
+def test_only_what_filters_ask_for_is_read(tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
+
+    for partition in range(2):
+        for first in range(0, 3000, 1000):
+            batches = [NewBatch([NewRecord(b"k", b"v" * 100, 1_000_000 + at)], at) for at in range(first, first + 1000)]
+            path = write_segment(tmp_path / f"orders-{partition}", batches, first)
+            exports.write_indexes(path)
+    whole = sum(path.stat().st_size for path in tmp_path.rglob("*.log"))
+
+    def size(*filters: Any) -> float:
+        asked = reader(tmp_path, pushdown="true")
+        assert list(asked.pushFilters([*filters])) == []
+        tasks = [order for task in asked.partitions() for order in task.value]
+        return sum(end - start for order in tasks for _, _, start, end, *_ in order["order"]["ranges"]) / whole
+
+    assert size() == 1
+    assert size(EqualTo(("partition",), 1)) == 0.5
+    assert size(In(("topic",), ("others",))) == 0
+    assert size(GreaterThanOrEqual(("offset",), 1000), LessThan(("offset",), 1010)) < 0.02
+    assert 0.3 < size(GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(1002, UTC))) < 0.35
+
+
+def test_a_query_works_whether_or_not_spark_offers_filters(spark: "SparkSession") -> None:
+    for offered in ("true", "false"):
+        spark.conf.set(PUSHDOWN, offered)
+        frame = spark.read.format("kseg").option("pushdown", "true").load(str(BROKER))
+        assert frame.where("topic = 'zstd'").count() == 290
+
+
+def test_queries_of_one_frame_have_filters_of_their_own(spark: "SparkSession") -> None:
+    spark.conf.set(PUSHDOWN, "true")
+    frame = spark.read.format("kseg").option("subscribe", "zstd").load(str(BROKER))
+    assert [frame.where("offset < 300").count(), frame.count()] == [19, 290]
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_query_reads_the_columns_of_its_schema(spark: "SparkSession") -> None:
+    def frame(schema: str) -> "DataFrame":
+        return spark.read.format("kseg").option("subscribe", "zstd").schema(schema).load(str(BROKER))
+
+    assert frame("offset bigint, topic string").columns == ["offset", "topic"]
+    assert frame("offset bigint").count() == 290
+    wide = frame("headers array<struct<key:string,value:binary>>, compression string").first()
+    assert wide is not None
+    assert wide.compression == "zstd"
+
+
+@pytest.mark.parametrize("schema", ["number bigint", "offset int"])
+def test_a_schema_of_other_columns_is_refused(schema: str, spark: "SparkSession") -> None:
+    with pytest.raises(Exception, match=f"the schema asks for {schema}; there are: key binary, "):
+        spark.read.format("kseg").schema(schema).load(str(BROKER)).count()
+
+
+def test_damages_of_all_damaged_partitions_are_a_table(spark: "SparkSession") -> None:
+    frame = spark.read.format("kseg").option("table", "damages").load(str(golden.ROOT / "damaged"))
+    rows = frame.where("position > 0").select("kind", "position").collect()
+    assert len(rows) == frame.where("position + 0 > 0").count() > 50
+    narrow = spark.read.format("kseg").option("table", "damages").schema("kind string, position bigint")
+    assert narrow.load(str(golden.ROOT / "damaged")).where("position > 0").count() == len(rows)
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_for_the_connector_runs_and_is_told_what_is_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    options = {
+        "kafka__bootstrap__servers": "localhost:9092",
+        "kafka__security__protocol": "SASL_SSL",
+        "kafka__isolation__level": "read_committed",
+        "subscribe": "orders",
+        "startingOffsets": "earliest",
+        "endingOffsets": "latest",
+        "groupIdPrefix": "mine",
+        "fetchOffset__numRetries": 3,
+        "maxOffsetsPerTrigger": 5,
+        "minPartitions": 2,
+        "failOnDataLoss": "true",
+    }
+    assert offsets_read(reader(tmp_path, **options)) == [*range(10)]
+    assert [line for line in capsys.readouterr().err.splitlines() if "ignored" in line] == [
+        "kseg: ignored, since these options mean nothing to files: fetchOffset.numRetries, groupIdPrefix, "
+        "kafka.bootstrap.servers, kafka.security.protocol, maxOffsetsPerTrigger"
+    ]
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Path:
+    """Two partitions with offsets 0 to 9, whose times rise by a second from 1000 s on."""
+    for partition in range(2):
+        records = [NewBatch([NewRecord(b"k", b"v", 1_000_000 + 1000 * offset)], offset) for offset in range(10)]
+        exports.write_indexes(write_segment(tmp_path / f"orders-{partition}", records))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"startingTimestamp": 1_007_500}, [8, 9, 8, 9]),
+        ({"endingTimestamp": 1_001_000}, [0, 0]),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":1008000,"1":1009000}}'}, [8, 9, 9]),
+        ({"endingOffsetsByTimestamp": '{"orders":{"0":1002000,"1":9999999}}'}, [0, 1, *range(10)]),
+        ({"startingTimestamp": 9_999_999, "startingOffsetsByTimestampStrategy": "latest"}, []),
+        ({"startingTimestamp": 1_009_000, "startingOffsets": "earliest"}, [9, 9]),
+        ({"startingOffsets": '{"orders":{"0":-2,"1":9}}', "endingOffsets": '{"orders":{"0":1,"1":-1}}'}, [0, 9]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
+)
+def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list[int], timed: Path) -> None:
+    assert sorted(offsets_read(reader(timed, **options))) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"startingTimestamp": 9_999_999}, "no record has time 9999999 or a later one"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":1}}'}, "must name all partitions; orders-1 is missing"),
+        ({"startingOffsetsByTimestampStrategy": "none", "startingTimestamp": 9_999_999}, "it can be error or latest"),
+        ({"endingOffsets": '{"orders":{"0":11,"1":-1}}'}, "the log ends at 10, before the offset 11 asked for"),
+        ({"minPartition": 1}, "no option 'minpartition'; did you mean minPartitions?"),
+        ({"table": "batches"}, "table is 'batches'; it can be records or damages"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
+)
+def test_what_cannot_be_read_is_refused_in_a_line(options: dict[str, Any], complaint: str, timed: Path) -> None:
+    def ask() -> None:
+        reader(timed, **options).partitions()
+
+    with pytest.raises(KsegError, match=re.escape(complaint)) as caught:
+        ask()
+    assert "\n" not in str(caught.value)
+
+
+def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed: Path) -> None:
+    (timed / "orders-1" / f"{0:020}.log").unlink()
+    exports.write_log(timed / "orders-1", 20, 5)
+    wanted = {"startingOffsets": '{"orders":{"0":9,"1":15}}'}
+    with pytest.raises(KsegError, match="the log begins at 20: offsets 15 to 20 are gone"):
+        reader(timed, **wanted).partitions()
+    assert sorted(offsets_read(reader(timed, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
+
+
+# --- each offset once ------------------------------------------------------------------------------------------------
+
+
+def _repeated(partition: Path) -> None:
+    """A second segment that has some of the first one's offsets again, of a later leader epoch."""
+    write_segment(partition, [NewBatch([NewRecord(b"k", b"first")], offset) for offset in range(10)])
+    later = [NewBatch([NewRecord(b"k", b"second")], offset, partition_leader_epoch=1) for offset in range(5, 15)]
+    write_segment(partition, later, 10)
+
+
+def _swapped(partition: Path) -> None:
+    offsets = [0, 1, 5, 6, 2, 3, 4, 7]
+    write_segment(partition, [NewBatch([NewRecord(b"k", b"first")], offset) for offset in offsets])
+
+
+@pytest.mark.parametrize(("write", "count"), [(_repeated, 15), (_swapped, 8)])
+def test_each_offset_is_read_once(write: Callable[[Path], None], count: int, tmp_path: Path) -> None:
+    write(tmp_path / "orders-0")
+    found = reader(tmp_path, "offset value")
+    rows = [
+        row
+        for task in found.partitions()
+        for batch in found.read(task)
+        for row in zip(*batch.to_pydict().values(), strict=True)
+    ]
+    assert sorted(offset for offset, _ in rows) == [*range(count)]
+    if write is _repeated:
+        assert {offset for offset, value in rows if value == b"second"} == {*range(5, 15)}
+
+
+def test_a_disordered_partition_cut_into_tasks_is_refused_or_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _repeated(tmp_path / "orders-0")
+    cut = {"splitSize": 100, "minPartitions": 2}
+    found = reader(tmp_path, **cut)
+    tasks = found.partitions()
+    assert len(tasks) == 2
+    with pytest.raises(KsegError, match="offsets don't rise, so records may come twice; with a larger splitSize"):
+        [*found.read(tasks[0]), *found.read(tasks[1])]
+    assert len(offsets_read(reader(tmp_path, failOnDataLoss="false", **cut))) == 20
+    assert "offsets don't rise" in capsys.readouterr().err
+
+
+# --- tables of a catalog ---------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_the_catalog_keeps_its_options(spark: "SparkSession", tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "a b" / "orders-0", 0, 10)
+    exports.write_log(tmp_path / "a b" / "others-0", 0, 5)
+    spark.sql(f"CREATE TABLE logs_table USING kseg OPTIONS (path '{tmp_path}/a b', subscribe 'orders')")
+    try:
+        assert spark.sql("SELECT count(*) n, max(offset) last FROM logs_table WHERE offset > 3").collect() == [(6, 9)]
+        assert spark.table("logs_table").columns[:2] == ["key", "value"]
+    finally:
+        spark.sql("DROP TABLE logs_table")
+    spark.sql(f"CREATE TEMPORARY VIEW logs_view USING kseg OPTIONS (path '{tmp_path}/a b', includeHeaders 'true')")
+    assert spark.sql("SELECT topic, count(headers), count(*) FROM logs_view GROUP BY topic ORDER BY 1").collect() == [
+        ("orders", 0, 10),
+        ("others", 0, 5),
+    ]
+    spark.catalog.dropTempView("logs_view")
+
+
+def test_a_table_with_columns_of_its_own_is_refused_in_words(spark: "SparkSession", tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE own_columns (offset bigint) USING kseg OPTIONS (path '{tmp_path}')")
+    try:
+        with pytest.raises(Exception, match="Spark doesn't pass on the path of a table that was created with columns"):
+            spark.sql("SELECT * FROM own_columns").collect()
+    finally:
+        spark.sql("DROP TABLE own_columns")

@@ -15,6 +15,8 @@ from tests import run
 from tests.decode.schemas_topic import new_client, registered, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
 
+PER_BATCH = 50
+
 
 class TypedLogs:
     """A log directory that grows, with its registry."""
@@ -41,7 +43,10 @@ class TypedLogs:
         first = self._next.get(topic, 0)
         pairs = [(header.key, header.value) for header in headers]
         records = [NewRecord(b"k%d" % number, value, headers=pairs) for number, value in enumerate(values)]
-        write_segment(self.directory / f"{topic}-0", [NewBatch(records, first)], first)
+        batches = [
+            NewBatch(records[at : at + PER_BATCH], first + at) for at in range(0, len(records), PER_BATCH)
+        ]  # the builder takes a MiB at most
+        write_segment(self.directory / f"{topic}-0", batches, first)
         self._next[topic] = first + len(values)
 
     def registry(self) -> Path:

@@ -12,6 +12,7 @@ from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.counted import counted
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
@@ -113,7 +114,8 @@ def serve(
     def announce(address: str) -> None:
         write_line(address)
         flush_stdout()
-        note(f"{len(served.partitions)} partitions of {len(served.topics)} topics are served at {address}; Ctrl-C ends")
+        many = f"{counted(len(served.partitions), 'partition')} of {counted(len(served.topics), 'topic')}"
+        note(f"serving {many} at {address}; Ctrl-C ends")
 
     tell_request = note if verbose else lambda _: None
     status = Serving(_FREE_PORT if is_free else listen, advertise, words, announce, tell_request, say).run(served)

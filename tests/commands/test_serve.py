@@ -82,7 +82,7 @@ def test_signals_end_the_server(number: signal.Signals) -> None:
         server.send_signal(number)
         _, said = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert said.decode() == f"kseg: 1 partitions of 1 topics are served at {address}; Ctrl-C ends\n"
+    assert said.decode() == f"kseg: serving 1 partition of 1 topic at {address}; Ctrl-C ends\n"
 
 
 def test_addresses_that_others_reach_are_warned_of() -> None:

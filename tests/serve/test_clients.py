@@ -23,6 +23,8 @@ LIBRDKAFKA_CANNOT = {
     "136-record-key-length-minus-2",
     "141-record-value-length-minus-2",
     "142-record-value-length-minus-2",
+    "155-record-header-value-minus-2",
+    "156-record-header-value-minus-2",
     "233-message-value-length-minus-2",
     "242-inner-torn",  # a torn message ends a wrapper: Java reads those before it
     "157-record-header-key-not-utf8",  # Python's binding takes none but UTF-8

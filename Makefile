@@ -16,8 +16,8 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz lint check docs test-kafka test-hours test-spark test-cluster bench bench-spark \
-    golden build clean FORCE
+.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve lint check docs test-kafka test-hours test-spark test-cluster bench \
+    bench-spark golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -85,6 +85,9 @@ SEED :=
 FOUND := $(CURDIR)/tests/found# where finds are kept; those there are read again by the tests
 fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
 	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(FOUND) $(FUZZ)
+
+fuzz-serve: $(KERNEL) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
+	$(VENV_PYTHON) -m tests.serve.mutated_requests $(or $(SEED),1) $(or $(COUNT),1000000)
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

@@ -30,6 +30,7 @@ COMMANDS = {
     "compact": "Clean a partition like the log cleaner, into a new directory.",
     "where": "Find the partition of a key, a group or a transactional id.",
     "protocol": "Read requests and responses from captures, frames or hex text.",
+    "serve": "Serve log directories to Kafka's clients, read-only.",
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",

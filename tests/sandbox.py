@@ -24,9 +24,13 @@ for line in sys.stdin:
 """
 """As much of jq as its output matters for: `.name` gives a member, whatever else is asked the lines as they are."""
 FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
-PROGRAMS = ("cat", "cut", "grep", "head", "seq", "sort", "tail", "uniq")
+PROGRAMS = ("cat", "cut", "echo", "grep", "head", "seq", "sort", "tail", "uniq")
 """What examples run of the system's."""
-STUBS = {"tcpdump": "#!/bin/sh\nexec cat clients.pcap\n", "jq": f"#!{sys.executable}\n{JQ}"}
+STUBS = {
+    "tcpdump": "#!/bin/sh\nexec cat clients.pcap\n",
+    "jq": f"#!{sys.executable}\n{JQ}",
+    "kcat": f'#!/bin/sh\nexec {shutil.which("kcat") or "echo"} "$@"\n',
+}
 """What they run otherwise, whether it is installed or not: nothing is captured by a test."""
 START_MS = 1_793_500_200_000
 """2026-11-01T02:30: hours that the examples name lie among the records' times, a second apart."""

@@ -113,6 +113,8 @@ OF_THE_PROCESS = "--gentle"
 """Changes the process that runs it, which must not be this one."""
 FINDS_NOTHING = "-1h"
 """The last hour is none in which a record of the examples was written."""
+SERVES = "kseg serve "
+"""Ends when the command has ended that it runs for: without one, it gets one here."""
 ELSEWHERE = "kseg spark-export "
 """Begins examples for which a cluster or an object store must be there: only their options are looked at."""
 
@@ -145,7 +147,9 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     if command.endswith(" --to orders-0"):
         shutil.rmtree(root / "orders-0")  # what is there already isn't written over
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)
-    if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line:
+    if line.startswith(SERVES) and " -- " not in line:
+        line = f"{line} -- echo {{bootstrap}}"
+    if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line and not line.startswith(SERVES):
         ran = run.kseg(shlex.split(line)[1:], root)
         status, said, printed = ran.status, ran.stderr, ran.stdout
     else:

@@ -84,6 +84,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "compact": ("t-0", "--dry-run"),
     "where": ("--key", "k", "--partitions", "3"),
     "protocol": ("hex",),
+    "serve": ("t-0", "--", "true"),
     "groups": ("__consumer_offsets-0",),
     "txns": ("t-0",),
     "metadata": ("__cluster_metadata-0",),
@@ -130,7 +131,10 @@ def with_value(command: str, parameter: str, value: str) -> list[str]:
     """The command line with one value put in the place of an argument, or given by an option."""
     base = list(BASES[command])
     if parameter.startswith("--"):
-        return [command, *base, f"{parameter}={value}"]
+        options = base.index("--") if "--" in base else len(base)  # what follows is a command that `serve` runs
+        return [command, *base[:options], f"{parameter}={value}", *base[options:]]
+    if "--" in base:
+        return [command, value, *base[base.index("--") :]]
     arguments = 0 if base[0].startswith("-") else 1
     return [command, *base[arguments:], "--", value]
 

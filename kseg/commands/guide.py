@@ -38,6 +38,7 @@ TASKS = (
     Task("A partition out of records", "kseg build records.jsonl --to orders-0"),
     Task("What Kafka's own tool prints", "kseg dump --like 2.8 --files 00000000000000203000.log"),
     Task("What each byte means", "kseg explain 00000000000000203000.log --batch 0"),
+    Task("Any Kafka client, on a dead disk", "kseg serve kafka-logs/"),
     Task("What went over the network", "kseg protocol clients.pcap"),
 )
 """Every command is in one of them."""
@@ -54,6 +55,7 @@ OTHER_COMMANDS = {
     "produce": "dump -o kcat",
     "repair": "salvage",
     "restore": "dump -o kcat",
+    "server": "serve",
     "topics": "ls --by topic",
     "transactions": "txns",
 }

@@ -99,6 +99,28 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         return names
 
 
+class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """HOST:PORT, an IPv6 address in brackets."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Host and port; fails if one is missing, or can't be."""
+        if isinstance(value, tuple):
+            return value
+        host, _, port = str(value).rpartition(":")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        host = host[1:-1] if is_bracketed else host
+        is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _LARGEST_PORT
+        if not is_port or not _HOST.fullmatch(host) or is_bracketed != (":" in host):
+            self.fail(f"{value!r} isn't HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092.", param, ctx)
+        return host, int(port)
+
+
+_HOST = re.compile(r"[0-9A-Za-z._:%-]{1,255}")
+_LARGEST_PORT, _PORT_DIGITS = 65535, 5
+
+
 class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """NAME=VALUE."""
 

@@ -115,11 +115,17 @@ def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
     Raises:
         MessageError: a value is of the wrong type, too large, or null where null can't be.
     """
+    stream = BytesIO()
+    write_message(message, version, value, stream)
+    return stream.getvalue()
+
+
+def write_message(message: MessageSchema, version: int, value: Fields, stream: Any) -> None:
+    """Writes a message's bytes to something with `write`; a blob as it is, of whatever type. Errors as above."""
     try:
-        built: bytes = grammar(message, version).build(value)
+        grammar(message, version).build_stream(value, stream)
     except (ConstructError, TypeError, ValueError, AttributeError) as error:
         raise MessageError(f"{message.name} version {version}: {str(error).strip().splitlines()[-1]}") from error
-    return built
 
 
 def known_version(message: MessageSchema, version: int) -> int:

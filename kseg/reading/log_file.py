@@ -336,7 +336,8 @@ class LogFile:
         return _in_turn(lambda: bytearray(min(self._buffer_size, self.size)))
 
     def _tables(self) -> Iterator[Rows]:
-        return _in_turn(lambda: new_rows(min(ROWS_CAPACITY, self.size // HEADER_WINDOW + 1)))
+        capacity = max(ROWS_CAPACITY * self._buffer_size // BUFFER_SIZE, 1)  # making tables takes its time
+        return _in_turn(lambda: new_rows(min(capacity, self.size // HEADER_WINDOW + 1)))
 
     def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
         """Bytes of the file, in the next space of the ring if they fit into one: a space isn't taken for nothing."""

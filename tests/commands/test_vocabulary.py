@@ -80,6 +80,8 @@ VOCABULARY = {
     "--key-decoder": Word(has_metavar("NAME")),
     "--value-decoder": Word(has_metavar("NAME")),
     "--redact": Word(is_one_of("keys", "values", "headers")),
+    "--listen": Word(has_metavar("HOST:PORT")),
+    "--advertise": Word(has_metavar("HOST:PORT")),
     "--max-unpacked": Word(is_size),
     "--free": Word(is_size),
     "--bytes": Word(is_switch),
@@ -107,7 +109,7 @@ NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
 READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups"}]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"salvage", "explain", "reindex", "where", "get"}
+TIMES_IN_UTC = {"serve", "salvage", "explain", "reindex", "where", "get"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()

@@ -1,0 +1,122 @@
+"""`kseg serve`: Kafka's protocol over log directories, read-only."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import paths_argument, quiet_option, verbose_option
+from kseg.commands.parameters import HostAndPort, is_given
+from kseg.commands.partition_options import partition_options
+from kseg.errors import UsageError
+from kseg.log.partition.log_dir import find_partitions, require_choice
+from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.counted import counted
+from kseg.output.refusals import Refusals
+from kseg.output.stdout import flush_stdout, write_line
+from kseg.output.talk import note_unless
+from kseg.serve.served_cluster import ServeSettings, serve_partitions
+from kseg.serve.served_partition import HighWatermark
+from kseg.serve.serving import Serving
+
+_COMMAND = "kseg.serve.command"
+_FREE_PORT = ("127.0.0.1", 0)
+
+
+class _CommandBeside(click.Command):
+    """Takes all after the first `--` as a command to run, before options are looked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_COMMAND] = args[at + 1 :]
+        if at == len(args) - 1:
+            raise click.UsageError("no command after --", ctx)
+        return super().parse_args(ctx, args[:at])
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pieces = " ".join(self.collect_usage_pieces(ctx))
+        formatter.write_usage(ctx.command_path, f"{pieces} [-- COMMAND [ARGUMENTS]...]")
+
+
+@click.command(cls=_CommandBeside)
+@paths_argument
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    type=HostAndPort(),
+    default="127.0.0.1:9092",
+    show_default=True,
+    help="Where to listen; port 0 is a free one, which is also the default with a COMMAND.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST:PORT",
+    type=HostAndPort(),
+    help="What clients are told to connect to; by default the address that they came to.",
+)
+@partition_options
+@click.option(
+    "--high-watermark",
+    type=click.Choice(["log-end", "checkpoint"]),
+    default="log-end",
+    show_default=True,
+    help="Serve up to the log's end, or up to what the broker's checkpoint says was replicated.",
+)
+@click.option("--strict", is_flag=True, help="Answer an error where the log is damaged, instead of passing it over.")
+@click.option("--no-internal", is_flag=True, help="Leave Kafka's own topics out, such as __consumer_offsets.")
+@quiet_option
+@verbose_option("A line for each request")
+@reads_archives("paths")
+@click.pass_context
+def serve(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    listen: tuple[str, int],
+    advertise: tuple[str, int] | None,
+    choice: PartitionChoice,
+    high_watermark: str,
+    strict: bool,
+    no_internal: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Serve log directories to Kafka's clients, read-only, as a broker would.
+
+    \b
+    Examples:
+      kseg serve disk1/ disk2/
+      kseg serve kafka-logs/ -- kcat -b {bootstrap} -C -t orders -o beginning -e
+      kseg serve support.tar.gz --listen 127.0.0.1:0
+
+    PATHS are partition directories, log directories, or parents of these; by default the current directory. Batches go
+    out as they lie on the disk. Those that are damaged are passed over, and named once on stderr. Of several replicas
+    of a partition the one is served that ends last. Nothing is written; a broker may be writing there meanwhile.
+
+    The address is printed on stdout. Ctrl-C ends the server. With a COMMAND, it is run against the server, {bootstrap}
+    in its arguments becomes the address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment, and its exit
+    status is that of `kseg serve`. Otherwise this is 1 if something was passed over.
+
+    Clients read partitions that they are assigned; groups come later. docs/serve.md has recipes.
+    """
+    note, refuse = note_unless(quiet=quiet), Refusals()
+    say = note_unless(quiet=False)
+    settings = ServeSettings(cast(HighWatermark, high_watermark), strict, not no_internal)
+    served = serve_partitions(find_partitions(paths, refuse, choice), settings, say)
+    if not served.topics:
+        if refuse.status:
+            command.exit(refuse.status)
+        require_choice(paths, choice)
+        raise UsageError("there is no partition to serve")
+    words: list[Any] = command.meta[_COMMAND]
+    is_free = bool(words) and not is_given(command, "listen")
+
+    def announce(address: str) -> None:
+        write_line(address)
+        flush_stdout()
+        many = f"{counted(len(served.partitions), 'partition')} of {counted(len(served.topics), 'topic')}"
+        note(f"serving {many} at {address}; Ctrl-C ends")
+
+    tell_request = note if verbose else lambda _: None
+    status = Serving(_FREE_PORT if is_free else listen, advertise, words, announce, tell_request, say).run(served)
+    command.exit(status if words else max(refuse.status, int(served.has_missed)))

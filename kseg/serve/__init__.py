@@ -1,0 +1,1 @@
+"""Kafka's protocol over log directories, read-only: any client reads them as if a broker had them."""

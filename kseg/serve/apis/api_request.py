@@ -1,0 +1,45 @@
+"""What an api is asked, and what it answers."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kseg.formats.messages import Fields
+from kseg.formats.schemas.schema import VersionRange
+from kseg.serve.served_cluster import ServedCluster
+from kseg.serve.served_partition import ServedPartition
+
+
+class ApiRequest(NamedTuple):
+    """A request, read, and the address that its client is to use.
+
+    `is_last_try`: the client waits no longer, so that also an answer without records goes out.
+    """
+
+    served: ServedCluster
+    version: int
+    body: Fields
+    host: str
+    port: int
+    is_last_try: bool = True
+
+
+class ApiAnswer(NamedTuple):
+    """A response's body, or None where none is sent; `note` says for the log of requests what it was about.
+
+    `wait_seconds`: the client would rather have an answer with more in it, up to so long after its request, as soon as
+    one of `awaited` goes on after the offset beside it.
+    """
+
+    body: Fields | None
+    note: str = ""
+    wait_seconds: float = 0.0
+    awaited: Mapping[ServedPartition, int] = MappingProxyType({})
+
+
+class Api(NamedTuple):
+    """An api: its key, the versions that clients are told, and what answers it."""
+
+    key: int
+    versions: VersionRange
+    answer: Callable[[ApiRequest], ApiAnswer]

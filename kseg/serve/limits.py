@@ -1,0 +1,29 @@
+"""What one client may take of the server, and all of them together."""
+
+LARGEST_REQUEST = 1 << 20
+"""Bytes of a request: nobody produces here, so none has reason to be larger."""
+MOST_REQUEST_ELEMENTS = 1 << 15
+"""Elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
+MOST_CONNECTIONS = 1000
+"""Connections at once. A further one is closed, and no other one for it."""
+IDLE_SECONDS = 600.0
+"""Without a request, as a broker's connections.max.idle.ms."""
+REQUEST_SECONDS = 30.0
+"""From a request's size to its last byte."""
+STALLED_SECONDS = 60.0
+"""Until a client has taken the next piece of a response, which has at most PIECE bytes."""
+PIECE = 1 << 20
+LONGEST_WAIT_SECONDS = 30.0
+"""Of a fetch at a log's end, whatever the client asks for."""
+GROWTH_SECONDS = 0.25
+"""Between two looks at whether a log has grown, for all who wait for it together."""
+LARGEST_FETCH = 64 << 20
+"""Bytes of records in a response."""
+LARGEST_PARTITION_FETCH = 16 << 20
+"""Bytes of records of one partition in a response; a batch that is larger goes out whole."""
+WORKERS = 4
+"""Threads that read logs and encode answers."""
+READ_AT_ONCE = 1 << 18
+"""Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
+HEARD_AT_ONCE = 1 << 14
+"""Bytes of requests that are taken from a connection before they are answered."""

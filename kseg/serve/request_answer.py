@@ -1,0 +1,79 @@
+"""A request's bytes to the pieces of its answer: read, looked up in the table of apis, answered, encoded."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_message
+from kseg.formats.schemas.protocol import REQUESTS
+from kseg.formats.schemas.schema import version_range
+from kseg.protocol.api_message import API_VERSIONS, MessageHeader, api_name, read_request_header
+from kseg.protocol.response_frame import build_response
+from kseg.serve.apis.api_request import ApiRequest
+from kseg.serve.apis.table import APIS, unsupported_versions
+from kseg.serve.limits import MOST_REQUEST_ELEMENTS
+from kseg.serve.served_cluster import ServedCluster
+from kseg.serve.served_partition import ServedPartition, StoredRecords
+
+Piece = bytes | StoredRecords
+MOST_CLIENT_ID = 40
+"""Characters of a client's id in the log of requests."""
+
+
+class RefusedError(KsegError):
+    """A request that gets no answer: its connection is closed, as a broker does."""
+
+
+class Answered(NamedTuple):
+    """The pieces of an answer, and a line for the log of requests.
+
+    `wait_seconds`, `awaited`: as in ApiAnswer; then there are no pieces yet.
+    """
+
+    pieces: list[Piece]
+    line: str
+    wait_seconds: float = 0.0
+    awaited: Mapping[ServedPartition, int] = MappingProxyType({})
+
+
+def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int], *, is_last_try: bool) -> Answered:
+    """The answer to a request, given without its size; `address` is what its client is told to connect to.
+
+    Raises RefusedError if it isn't one that is answered.
+    """
+    try:
+        header = read_request_header(frame)
+        name = f"{(header.client_id or '-')[:MOST_CLIENT_ID]} {api_name(header.api_key) or header.api_key}"
+        line = f"{name} v{header.api_version}"
+        if not _is_known(header):
+            if header.api_key != API_VERSIONS:
+                raise RefusedError(f"{line}: not served")
+            pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
+            return Answered(pieces, f"{line}: not known, asked to take another version")
+        request = ApiRequest(served, header.api_version, _body(header, frame), *address, is_last_try=is_last_try)
+        body, note, wait_seconds, awaited = APIS[header.api_key].answer(request)
+        pieces = [] if body is None else _encoded(header, body)
+    except RefusedError:
+        raise
+    except KsegError as error:
+        raise RefusedError(str(error)) from error
+    return Answered(pieces, f"{line}: {note}" if note else line, wait_seconds, awaited)
+
+
+def _is_known(header: MessageHeader) -> bool:
+    """Whether the schemas have this version of an api that is served."""
+    return header.api_key in APIS and header.api_version in version_range(REQUESTS[header.api_key].versions)
+
+
+def _body(header: MessageHeader, frame: bytes) -> Fields:
+    schema = REQUESTS[header.api_key]
+    body, end = parse_message(schema, header.api_version, frame, header.size, most_elements=MOST_REQUEST_ELEMENTS)
+    if end != len(frame):
+        raise RefusedError(f"{schema.name} version {header.api_version} ends {len(frame) - end} bytes before its frame")
+    body.pop(UNKNOWN_TAGGED_FIELDS, None)
+    return body
+
+
+def _encoded(header: MessageHeader, body: Fields) -> list[Piece]:
+    return build_response(header.api_key, header.api_version, header.correlation_id, body, StoredRecords)

@@ -1,0 +1,155 @@
+"""The cluster that clients see: one broker, with the topics and partitions of some directories."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, uuid5
+
+from kseg.errors import KsegError, OpenError
+from kseg.formats.messages import ZERO_UUID
+from kseg.formats.names import DirectoryState
+from kseg.log.partition.log_dir import LogDir
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.replicas import one_of_each, require_one_topic
+from kseg.serve.served_partition import HighWatermark, ServedPartition
+
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+"""Topics that clients don't subscribe to by a pattern."""
+DEFAULT_NODE_ID = 0
+"""Of a broker whose `meta.properties` isn't here."""
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out."""
+
+    high_watermark: HighWatermark = "log-end"
+    is_strict: bool = False
+    has_internal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTopic:
+    """A topic and its partitions by number, from 0 on without a gap. topic_id: zeros if the disks don't have it."""
+
+    name: str
+    topic_id: str
+    partitions: Mapping[int, ServedPartition]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of Kafka's own."""
+        return self.name in INTERNAL_TOPICS
+
+
+class ServedCluster:
+    """Topics by name, and by id; the ids of the cluster and of its one broker."""
+
+    def __init__(self, topics: Iterable[ServedTopic], cluster_id: str, node_id: int) -> None:
+        """Takes the topics, and who they belong to."""
+        self.topics = {topic.name: topic for topic in sorted(topics, key=lambda each: each.name)}
+        self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
+        self.cluster_id, self.node_id = cluster_id, node_id
+
+    def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
+        """A topic by its name or, without one, by its id."""
+        return self._by_id.get(topic_id) if name is None else self.topics.get(name)
+
+    @property
+    def partitions(self) -> list[ServedPartition]:
+        """All partitions that are here."""
+        served = (partition for topic in self.topics.values() for partition in topic.partitions.values())
+        return [partition for partition in served if partition.listed is not None]
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether anything was passed over since it is damaged."""
+        return any(partition.has_missed for partition in self.partitions)
+
+
+def serve_partitions(
+    found: Iterable[PartitionLog], settings: ServeSettings, say: Callable[[str], None]
+) -> ServedCluster:
+    """The cluster that some partitions' directories make up; of several replicas the one that ends last is served.
+
+    `say` is called with what isn't served as it lies there.
+
+    Raises:
+        UsageError: directories of one name belong to different topics.
+        OpenError: one of several replicas can't be opened.
+    """
+    by_topic: dict[str, dict[int, list[PartitionLog]]] = defaultdict(lambda: defaultdict(list))
+    places = list(found)
+    for place in places:
+        if place.state is not None:
+            say(f"{place.path}: not served: the broker was about to {_ABOUT[place.state]} it")
+            continue
+        topic, number = (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
+        if settings.has_internal or topic not in INTERNAL_TOPICS:
+            by_topic[topic][number].append(place)
+    topics = [_served_topic(name, replicas, settings, say) for name, replicas in by_topic.items()]
+    return ServedCluster(topics, *_identity({place.log_dir: place for place in places}, say))
+
+
+_ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
+
+
+def _served_topic(
+    name: str, replicas: Mapping[int, list[PartitionLog]], settings: ServeSettings, say: Callable[[str], None]
+) -> ServedTopic:
+    require_one_topic(place for places in replicas.values() for place in places)
+    chosen = {number: _chosen(name, number, places, say) for number, places in replicas.items()}
+    missing = [number for number in range(max(chosen)) if number not in chosen]
+    if missing:
+        shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
+        say(f"{name}: partitions {shown} aren't here, and are served as empty ones")
+    served = {
+        number: ServedPartition(
+            name,
+            number,
+            chosen.get(number),
+            say,
+            high_watermark=settings.high_watermark,
+            is_strict=settings.is_strict,
+        )
+        for number in range(max(chosen) + 1)
+    }
+    return ServedTopic(name, _topic_id(chosen.values()), served)
+
+
+def _chosen(topic: str, number: int, places: list[PartitionLog], say: Callable[[str], None]) -> PartitionLog:
+    if len(places) == 1 or places[0].name is None:
+        return places[0]
+    (best,) = one_of_each(places)
+    say(f"{topic}-{number}: {len(places)} replicas: {best.path} is served, it ends last")
+    return best
+
+
+def _topic_id(places: Iterable[PartitionLog]) -> str:
+    for place in places:
+        try:
+            topic_id = place.read_topic_id()
+        except KsegError:
+            continue
+        if topic_id is not None:
+            return topic_id
+    return ZERO_UUID
+
+
+def _identity(places: Mapping[object, PartitionLog], say: Callable[[str], None]) -> tuple[str, int]:
+    """Cluster id and node id, by the first `meta.properties` that has them."""
+    cluster_id, node_id = None, None
+    for place in places.values():
+        try:
+            log_dir = LogDir(place.log_dir)
+            cluster_id = cluster_id or log_dir.read_properties().get("cluster.id")
+            node_id = log_dir.broker_id() if node_id is None else node_id
+        except OpenError:
+            continue
+        except KsegError as error:
+            say(f"{place.log_dir}: {error}")
+    made_up = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
+    return cluster_id or made_up, DEFAULT_NODE_ID if node_id is None else node_id

@@ -1,0 +1,234 @@
+"""A partition as clients see it: its offsets, its records, the times in it."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from time import monotonic, time
+from typing import Literal, NamedTuple
+
+from kseg.errors import KsegError, OpenError
+from kseg.log.lookup.lookup import SpecialTime, lookup_time
+from kseg.log.lookup.segment_search import SegmentStep, seek_offset
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.reading.log_file import LogFile
+from kseg.serve.committed_view import CommittedView
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, plan_fetch
+from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
+from kseg.serve.log_end import FileState, IntactEnd, state_of
+from kseg.serve.readable_batches import readable_batches
+
+HighWatermark = Literal["log-end", "checkpoint"]
+MOST_PLACES = 1024
+"""Ends of answers that are remembered: where the next fetch of the same client goes on."""
+SETTLED_SECONDS = 10.0
+"""A log that has changed since may just be being written: its end isn't called damaged."""
+
+
+class ServedOffsets(NamedTuple):
+    """A partition's offsets at one time: the first one that is readable, and the first ones that aren't any more.
+
+    For clients with read_committed that is `last_stable_offset`, for others `high_watermark`.
+    """
+
+    log_start: int
+    high_watermark: int
+    log_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges."""
+
+    path: str
+    ranges: tuple[StoredRange, ...]
+
+    def __len__(self) -> int:
+        return sum(each.size for each in self.ranges)
+
+
+class _Place(NamedTuple):
+    """Where a batch is that begins at or after some offset: a segment's base offset, and a position in its log."""
+
+    base_offset: int
+    position: int
+
+
+class ServedPartition:
+    """One partition; may be used by several threads.
+
+    topic, number: as clients name it. listed: its directory as it was listed; None for a partition that isn't here, and
+    is served as an empty one.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        listed: PartitionLog | None,
+        say: Callable[[str], None],
+        *,
+        high_watermark: HighWatermark = "log-end",
+        is_strict: bool = False,
+    ) -> None:
+        """Takes the partition's name and directory.
+
+        Args:
+            topic: the topic that clients ask for.
+            number: the partition's number.
+            listed: its directory.
+            say: called with what was passed over, once.
+            high_watermark: where the high watermark is taken from.
+            is_strict: whether damage is an error to clients, and not passed over.
+        """
+        self.topic, self.number, self.listed = topic, number, listed
+        self._say = say
+        self._high_watermark = high_watermark
+        self.is_strict = is_strict
+        self._lock = Lock()
+        self._end = IntactEnd()
+        self._state: FileState | None = None
+        self._offsets: ServedOffsets | None = None
+        self._looked = 0.0
+        self._committed = CommittedView()
+        self._places: OrderedDict[int, _Place] = OrderedDict()
+        self._told: set[tuple[str, int]] = set()
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether anything was passed over since it is damaged."""
+        return bool(self._told)
+
+    def offsets(self) -> ServedOffsets:
+        """Its offsets now; looks at its files at most every GROWTH_SECONDS. Raises OpenError if they can't be read."""
+        with self._lock:
+            now = monotonic()
+            if self._offsets is None or now - self._looked >= GROWTH_SECONDS:
+                self._offsets = self._look(self._offsets)
+                self._looked = monotonic()
+            return self._offsets
+
+    def _look(self, known: ServedOffsets | None) -> ServedOffsets:
+        if self.listed is None:
+            return ServedOffsets(0, 0, 0)
+        self.listed = self.listed.as_it_is()
+        state = state_of(self.listed)
+        if known is not None and state == self._state:
+            return known
+        self._state = state
+        end = self._end.read(self.listed)
+        if self._end.tail is not None:
+            self._tell(*self._end.tail, is_active=True)
+        start = min(self.listed.log_start_offset(), end)
+        watermark = self.listed.checkpoints().high_watermark if self._high_watermark == "checkpoint" else None
+        return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)
+
+    def last_stable_offset(self, offsets: ServedOffsets) -> int:
+        """The end for clients with read_committed. Raises OpenError if a log can't be opened.
+
+        Not below the log start offset, though a transaction may be open since before it. Source:
+        UnifiedLog.maybeIncrementFirstUnstableOffset.
+        """
+        if self.listed is None:
+            return offsets.high_watermark
+        stable = self._committed.last_stable_offset(self.listed, offsets.log_end)
+        return min(max(stable, offsets.log_start), offsets.high_watermark)
+
+    def aborted(self, plan: FetchPlan, offsets: ServedOffsets) -> list[tuple[int, int]]:
+        """Aborted transactions in what is sent, as (producer id, first offset)."""
+        if self.listed is None or not plan.ranges:
+            return []
+        return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
+
+    def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:
+        """Offset and time of the first record with a time or a later one, if it is below an end; None without any.
+
+        Raises OpenError if a log can't be opened.
+        """
+        if self.listed is None:
+            return None
+        record = lookup_time(self.listed, timestamp).record
+        return None if record is None or record.offset >= end_offset else (record.offset, record.timestamp)
+
+    def plan(self, bounds: FetchBounds) -> tuple[str, FetchPlan] | None:
+        """What answers a fetch: the path of a log, and the ranges of it. None if nothing is wanted of any.
+
+        Raises OpenError if a log can't be opened.
+        """
+        if self.listed is None or not self.listed.segments:
+            return None
+        partition = self.listed
+        base_offset, position = self._place_of(partition, bounds.first_offset)
+        missed: list[Missed] = []
+        for segment in partition.segments[partition.base_offsets.index(base_offset) :]:
+            if segment.base_offset >= bounds.end_offset:
+                break
+            plan = _plan_segment(segment, position, bounds)
+            position = 0
+            for each in plan.missed:
+                self._tell(segment, each, is_active=segment is partition.segments[-1])
+            missed += plan.missed
+            if plan.ranges:
+                self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
+                return str(segment.path), plan._replace(missed=tuple(missed))
+            if missed and self.is_strict:
+                break
+        nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
+        return (str(partition.path), nothing) if missed else None
+
+    def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
+        """Where to look for an offset: where an answer has ended, or by the index."""
+        with self._lock:
+            known = self._places.get(offset)
+        if known is not None and known.base_offset in partition.base_offsets:
+            return known
+        segment = partition.segments[partition.floor_slot(offset) or 0]
+        step = SegmentStep(segment)
+        try:
+            with segment.open_log() as log_file:
+                seek_offset(log_file, step, offset, [])
+        except KsegError:
+            return _Place(segment.base_offset, 0)
+        return _Place(segment.base_offset, step.scan_position)
+
+    def _remember(self, offset: int, place: _Place) -> None:
+        with self._lock:
+            self._places[offset] = place
+            self._places.move_to_end(offset)
+            while len(self._places) > MOST_PLACES:
+                self._places.popitem(last=False)
+
+    def _tell(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
+        """Says what was passed over in a segment, once."""
+        key = (segment.path.name, missed.position)
+        is_tail = missed.next_offset is None
+        if key in self._told or (is_active and is_tail and self._may_be_written()):
+            return
+        self._told.add(key)
+        done = "clients get an error there" if self.is_strict and not is_tail else "passed over"
+        self._say(f"{segment.path}: position {missed.position}: {missed.detail}: {_lost(missed)}; {done}")
+
+    def _may_be_written(self) -> bool:
+        return self._state is not None and time() - self._state[2] / 1e9 < SETTLED_SECONDS
+
+
+def _plan_segment(segment: SegmentFiles, position: int, bounds: FetchBounds) -> FetchPlan:
+    try:
+        with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
+            return plan_fetch(readable_batches(log_file.runs(position)), bounds)
+    except OpenError as error:
+        missed = Missed(0, f"unreadable: {error.message}", max(bounds.first_offset, segment.base_offset), None)
+        return FetchPlan((), bounds.first_offset, bounds.first_offset, (missed,))
+
+
+def _lost(missed: Missed) -> str:
+    """Which offsets can't be had."""
+    if missed.next_offset is None:
+        return f"offsets from {missed.first_offset} on"
+    last = missed.next_offset - 1
+    if last < missed.first_offset:
+        return "no offset is missing"
+    return f"offset {last}" if last == missed.first_offset else f"offsets {missed.first_offset} to {last}"

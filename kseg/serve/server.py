@@ -1,0 +1,115 @@
+"""The server: listens, lets clients in up to a limit, and ends when it is told to."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+
+from kseg.errors import KsegError
+from kseg.serve.client import Address, Client, address_text
+from kseg.serve.growth import Growth
+from kseg.serve.limits import HEARD_AT_ONCE, MOST_CONNECTIONS, WORKERS
+from kseg.serve.served_cluster import ServedCluster
+
+_BACKLOG = 512
+_OTHER_FILES = 64
+"""Open files besides connections and the logs that are being sent."""
+
+
+class ServeError(KsegError):
+    """An address can't be listened at."""
+
+
+class Server:
+    """Answers clients while it is entered (an asynchronous context).
+
+    address: where it listens. Clients are told `advertised` or, if that is None, the address that they came to.
+    """
+
+    def __init__(
+        self,
+        served: ServedCluster,
+        listen: Address,
+        advertised: Address | None = None,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Takes what is served, and where.
+
+        Args:
+            served: topics and partitions.
+            listen: host and port; port 0 is any free one.
+            advertised: what clients are told to connect to.
+            note: called with a line for each request.
+            say: called with what goes wrong on the server's side.
+        """
+        self.address = listen
+        self._served, self._advertised = served, advertised
+        self._note, self._say = note, say
+        self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
+        self._growth = Growth(self._workers)
+        self._clients: set[asyncio.Task[None]] = set()
+        self._most = _allowed_connections()
+        self._has_refused = False
+
+    async def __aenter__(self) -> "Server":
+        """Listens. Raises ServeError if that can't be done."""
+        asyncio.get_running_loop().set_exception_handler(self._tell_exception)
+        try:
+            self._listening = await asyncio.start_server(
+                self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_BACKLOG
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ServeError(
+                f"{address_text(self.address)}: can't be listened at: {reason}; --listen 127.0.0.1:0 takes a free port"
+            ) from error
+        host, port, *_ = self._listening.sockets[0].getsockname()
+        self.address = host, port
+        return self
+
+    async def __aexit__(self, *_: BaseException | type[BaseException] | TracebackType | None) -> None:
+        """Closes all connections."""
+        self._listening.close()
+        self._growth.stop()
+        clients = list(self._clients)
+        for client in clients:
+            client.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._clients) >= self._most:
+            writer.transport.abort()
+            if not self._has_refused:
+                self._has_refused = True
+                self._say(f"more than {self._most} connections at once: further ones are closed")
+            return
+        client = Client(reader, writer, self._served, self._workers, self._growth, self._advertised, self._note)
+        task = asyncio.create_task(client.answer_all())
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
+
+    def _tell_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """Says in a line what asyncio would log with a traceback: mostly a system that is out of files."""
+        error = context.get("exception")
+        self._say(f"{context.get('message')}{'' if error is None else f': {error!r}'}")
+
+
+def _allowed_connections() -> int:
+    """How many connections there may be by the limit of open files, which is raised as far as the system lets us."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MOST_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+            soft = max(soft, most)
+        return max(min(MOST_CONNECTIONS, (soft - _OTHER_FILES) // 2), 1)
+    return MOST_CONNECTIONS

@@ -1,0 +1,100 @@
+"""A server from its start to its end: until a signal comes, or until the command that it runs for has ended."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from kseg.serve.client import Address, address_text
+from kseg.serve.command_beside import run_beside
+from kseg.serve.served_cluster import ServedCluster
+from kseg.serve.server import Server
+from kseg.system.interrupts import ENDING
+from kseg.system.scratch import scratch_directory
+
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened at
+"""Where a server is reached from this machine if it listens at all addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
+
+    `announce` is called with the address, `note` with a line for each request, `say` with what should be known.
+    """
+
+    listen: Address
+    advertised: Address | None
+    command: Sequence[str]
+    announce: Callable[[str], None]
+    note: Callable[[str], None]
+    say: Callable[[str], None]
+
+    def run(self, served: ServedCluster) -> int:
+        """Serves; gives the exit status: the command's, or 0.
+
+        Raises ServeError if nobody can listen there, UsageError if the command can't be started.
+        """
+        if not is_loopback(self.listen[0]):
+            self.say(
+                f"{address_text(self.listen)}: whoever reaches this address reads all that is served: nobody is asked"
+                " for a password"
+            )
+        return asyncio.run(self._run(served))
+
+    async def _run(self, served: ServedCluster) -> int:
+        ended = asyncio.Event()
+        async with Server(served, self.listen, self.advertised, note=self.note, say=self.say) as server:
+            host, port = server.address
+            bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
+            with _signals() as signals:
+                if not self.command:
+                    signals.call = lambda _: ended.set()
+                    self.announce(bootstrap)
+                    await ended.wait()
+                    return 0
+                with scratch_directory() as directory:
+                    return await run_beside(self.command, bootstrap, directory, signals.take)
+
+
+class _Signals:
+    """What is called with the number of a signal that asks for the end."""
+
+    def __init__(self) -> None:
+        self.call: Callable[[int], None] = lambda _: None
+
+    def come(self, number: int) -> None:
+        """Calls it."""
+        self.call(number)
+
+    def take(self, call: Callable[[int], None]) -> None:
+        """Calls something else from now on."""
+        self.call = call
+
+
+@contextmanager
+def _signals() -> Iterator[_Signals]:
+    """Lets the event loop have the signals that ask for the end, but those that are ignored."""
+    loop = asyncio.get_running_loop()
+    signals = _Signals()
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, known in before.items():
+        if known is not signal.SIG_IGN:
+            loop.add_signal_handler(number, signals.come, number)
+    try:
+        yield signals
+    finally:
+        for number, known in before.items():
+            if known is not signal.SIG_IGN:
+                loop.remove_signal_handler(number)
+                signal.signal(number, known)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

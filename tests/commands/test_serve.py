@@ -1,0 +1,112 @@
+"""`kseg serve`: the command, its address, the command that it runs, and its end."""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.processes import started
+
+LOGS = golden.ROOT / "logs" / "4.3.1"
+KSEG = Path(sys.executable).with_name("kseg")
+ANSWER = "import socket, sys; host, port = sys.argv[1].split(':'); socket.create_connection((host, int(port)))"
+
+
+def serve(*arguments: str | Path, directory: Path = LOGS) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([KSEG, "serve", *arguments], cwd=directory, capture_output=True, text=True, check=False)
+
+
+def test_a_command_is_run_against_the_server() -> None:
+    ran = serve("zstd-0", "--", sys.executable, "-c", ANSWER, "{bootstrap}")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_command_finds_the_server_in_its_environment() -> None:
+    ran = serve("zstd-0", "--", "sh", "-c", 'echo "$KSEG_BOOTSTRAP {bootstrap}"; cat "$KCAT_CONFIG"')
+    address = ran.stdout.split()[0]
+    assert ran.stdout == f"{address} {address}\nbootstrap.servers={address}\n"
+    assert address.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
+def test_the_status_is_that_of_the_command(script: str, status: int) -> None:
+    assert serve("zstd-0", "--", "sh", "-c", script).returncode == status
+
+
+def test_options_after_the_first_two_dashes_are_the_commands() -> None:
+    assert serve("zstd-0", "--", "echo", "--topic", "--", "-v").stdout == "--topic -- -v\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["zstd-0", "--"], "kseg: serve: no command after --; `kseg serve --help` tells more"),
+        (["zstd-0", "--", "./not-there"], "kseg: ./not-there: can't be run: No such file or directory"),
+        (["zstd-0", "--topic", "other"], "kseg: --topic other: no such partition here; there are zstd (0)"),
+        (["not-there"], "kseg: not-there: no such file or directory"),
+    ],
+)
+def test_wrong_use_is_told_in_a_line(arguments: list[str], line: str) -> None:
+    ran = run.kseg(["serve", *arguments], LOGS)
+    assert (ran.status, ran.stderr.decode()) == (2, f"{line}\n")
+
+
+@pytest.mark.parametrize("address", ["9092", "host:", ":1", "host:65536", "::1:9092", "[host]:1", "a b:1", "host:-1"])
+def test_what_is_no_address_is_told(address: str) -> None:
+    ran = run.kseg(["serve", "zstd-0", "--listen", address], LOGS)
+    assert ran.status == 2
+    assert "isn't HOST:PORT" in ran.stderr.decode()
+
+
+def test_an_address_that_is_taken_is_told_in_a_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        ran = serve("zstd-0", "--listen", taken)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(f"kseg: {taken}: can't be listened at: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_server(number: signal.Signals) -> None:
+    with started([KSEG, "serve", "zstd-0", "--listen", "127.0.0.1:0"], LOGS) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().decode().strip()
+        host, port = address.split(":")
+        socket.create_connection((host, int(port))).close()
+        server.send_signal(number)
+        _, said = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert said.decode() == f"kseg: serving 1 partition of 1 topic at {address}; Ctrl-C ends\n"
+
+
+def test_addresses_that_others_reach_are_warned_of() -> None:
+    ran = serve("zstd-0", "--listen", "0.0.0.0:0", "--", "echo", "{bootstrap}")
+    assert ran.stdout.startswith("127.0.0.1:")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("kseg: 0.0.0.0:0: whoever reaches this address reads all that is served")
+
+
+def test_clients_are_told_what_is_advertised() -> None:
+    ran = serve("zstd-0", "--advertise", "elsewhere.example:9092", "--", "echo", "{bootstrap}")
+    assert ran.stdout == "elsewhere.example:9092\n"
+
+
+def test_internal_topics_may_be_left_out(tmp_path: Path) -> None:
+    for name in ("__consumer_offsets-3", "orders-0"):
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
+    assert "__consumer_offsets: partitions 0, 1, 2 aren't here" in serve("--", "true", directory=tmp_path).stderr
+    assert serve("--no-internal", "--", "true", directory=tmp_path).stderr == ""
+
+
+def test_directories_that_a_broker_put_aside_are_not_served(tmp_path: Path) -> None:
+    aside = f"orders-0.{'0' * 32}-delete"
+    for name in (aside, "orders-0"):
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
+    ran = serve("--", "true", directory=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, f"kseg: {aside}: not served: the broker was about to delete it\n")

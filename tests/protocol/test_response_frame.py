@@ -1,0 +1,59 @@
+"""Responses to bytes: what is built is read again as the same."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kseg.formats.messages import MessageError
+from kseg.formats.schemas.protocol import RESPONSES
+from kseg.formats.schemas.schema import version_range
+from kseg.protocol.api_message import read_response
+from kseg.protocol.response_frame import build_response
+from kseg.serve.apis.table import APIS
+from tests.formats.test_messages import fields_of
+
+ANSWERED = [
+    (key, version)
+    for key in APIS
+    for version in range(version_range(RESPONSES[key].versions).first, version_range(RESPONSES[key].versions).last + 1)
+]
+
+
+class Elsewhere:
+    """Bytes that are somewhere else."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+
+@pytest.mark.parametrize(("api_key", "version"), ANSWERED)
+@given(data=st.data())
+def test_response_is_read_as_it_was_built(api_key: int, version: int, data: st.DataObject) -> None:
+    body = data.draw(fields_of(RESPONSES[api_key].fields, version))
+    built = b"".join(build_response(api_key, version, 77, body))
+    assert int.from_bytes(built[:4], "big") == len(built) - 4
+    message = read_response(built[4:], api_key, version)
+    assert (message.correlation_id, message.body, message.problem) == (77, body, None)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_records_elsewhere_are_pieces_of_their_own(version: int) -> None:
+    parts = [b"first records", b"", b"others" * 100]
+
+    def body(records: list[Any]) -> dict[str, Any]:
+        return {"responses": [{"partitions": [{"records": each} for each in records]}]}
+
+    whole = b"".join(build_response(1, version, 5, body(parts)))
+    pieces = build_response(1, version, 5, body([Elsewhere(part) for part in parts]), Elsewhere)
+    assert [each.content for each in pieces if isinstance(each, Elsewhere)] == parts
+    assert b"".join(each.content if isinstance(each, Elsewhere) else each for each in pieces) == whole
+
+
+def test_what_is_no_response_is_refused() -> None:
+    with pytest.raises(MessageError, match="MetadataResponse version 4: "):
+        build_response(3, 4, 1, {"topics": [{"name": 5}]})

@@ -1,0 +1,132 @@
+"""Requests that are nearly right: valid ones with values, structures and bytes changed. Also a program: SEED COUNT.
+
+`python -m tests.serve.mutated_requests 1 1000000` answers so many without a network; the status is 1 if one is wrong.
+"""
+
+import copy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kseg.formats.messages import Fields, MessageError
+from kseg.formats.schemas.protocol import REQUESTS
+from kseg.formats.schemas.schema import version_range
+from kseg.log.partition.log_dir import find_partitions
+from kseg.protocol.api_message import read_request_header, read_response
+from kseg.serve.apis.table import APIS
+from kseg.serve.request_answer import RefusedError, answer_request
+from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
+from kseg.serve.served_partition import StoredRecords
+from tests import golden
+from tests.fuzz.mutations import havoc
+from tests.protocol.packets import request
+
+SERVED = golden.ROOT / "logs" / "4.3.1"
+NUMBERS = (0, 1, -1, -2, -3, -6, 2, 7, 250, 281, 571, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
+TEXTS = ("", "zstd", "compacted-txn", "__consumer_offsets", "a" * 249, "ü\0/../", "x" * 32767)
+MOST_COPIES = 40
+
+
+def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
+    """A request of each api and version that is answered, for all that is served."""
+    found = []
+    for key in APIS:
+        versions = version_range(REQUESTS[key].versions)
+        found += [(key, version, _body(key, served)) for version in range(versions.first, versions.last + 1)]
+    return found
+
+
+def _body(key: int, served: ServedCluster) -> Fields:
+    part = {
+        "partition": 0,
+        "partitionIndex": 0,
+        "index": 0,
+        "fetchOffset": 281,
+        "timestamp": -1,
+        "partitionMaxBytes": 4096,
+    }
+    topics = [
+        {"topic": name, "name": name, "topicId": topic.topic_id, "partitions": [part], "partitionData": [part]}
+        for name, topic in served.topics.items()
+    ]
+    return {"topics": topics, "topicData": topics, "acks": 1, "replicaId": -1, "maxWaitMs": 0, "maxBytes": 1 << 20}
+
+
+def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:
+    """One of the requests with some of it changed."""
+    key, version, body = random.choice(bases)
+    body = copy.deepcopy(body)
+    for _ in range(random.randrange(4)):
+        _change(random, body)
+    try:
+        frame = request(key, version, body)
+    except MessageError:
+        frame = request(key, version, {})
+    if random.random() < 0.5:
+        frame = havoc(random, frame)
+    if random.random() < 0.1:
+        frame = frame[:2] + random.choice(NUMBERS[:9]).to_bytes(2, "big", signed=True) + frame[4:]
+    return frame
+
+
+def _change(random: Random, value: Any) -> None:
+    """Changes something anywhere in a value."""
+    places: list[tuple[Any, Any]] = []
+
+    def walk(inside: Any) -> None:
+        for name in list(inside) if isinstance(inside, dict) else range(len(inside)):
+            places.append((inside, name))
+            if isinstance(inside[name], dict | list):
+                walk(inside[name])
+
+    walk(value)
+    holder, name = random.choice(places)
+    old = holder[name]
+    if isinstance(old, list):
+        holder[name] = random.choice(([], old * random.randrange(MOST_COPIES), old[:1], None))
+    elif isinstance(old, str):
+        holder[name] = random.choice((*TEXTS, None))
+    elif isinstance(old, int):
+        holder[name] = random.choice(NUMBERS)
+
+
+def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
+    """What is wrong with the answer to a request; None if nothing is, or if its connection would be closed."""
+    try:
+        answered = answer_request(frame, served, ("127.0.0.1", 9092), is_last_try=True)
+    except RefusedError as error:
+        return None if "\n" not in str(error) else f"several lines: {error}"
+    if not answered.pieces:
+        return None
+    header = read_request_header(frame)
+    whole = b"".join(bytes(len(each)) if isinstance(each, StoredRecords) else each for each in answered.pieces)
+    if int.from_bytes(whole[:4], "big") != len(whole) - 4:
+        return "the size is wrong"
+    message = read_response(whole[4:], header.api_key, header.api_version)
+    return message.problem if message.body is not None else message.problem or "no body"
+
+
+def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iterator[tuple[bytes, str | None]]:
+    """Mutated requests, and what is wrong with each answer."""
+    served = serve_partitions(find_partitions([served_from]), ServeSettings(), lambda _: None)
+    random, bases = Random(seed), base_requests(served)
+    for _ in range(count):
+        frame = mutated(random, bases)
+        yield frame, wrong_answer(frame, served)
+
+
+def main(seed: int, count: int) -> int:
+    """Answers so many, and writes the wrong answers to stdout; the exit status."""
+    failed = 0
+    for number, (frame, problem) in enumerate(answered_requests(seed, count), 1):
+        if problem is not None:
+            failed += 1
+            sys.stdout.write(f"{number}: {problem}: {frame.hex()}\n")
+    sys.stdout.write(f"{count} requests, {failed} wrong answers\n")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))

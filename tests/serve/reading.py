@@ -1,0 +1,83 @@
+"""Records as clients read them from a server, and as kseg reads them from the disk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kseg.errors import DamagedError
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
+from kseg.reading.scan import scan_log
+from tests.serve.running import PATIENCE, Running
+
+
+class Got(NamedTuple):
+    """A record as its reader sees it."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def on_disk(directory: Path) -> list[Got]:
+    """The records of a partition that a consumer is to get: intact, no control records, from the log start on."""
+    partition = PartitionLog(directory)
+    start = partition.log_start_offset()
+    return [got for segment in partition.segments for got in _in_log(segment.path) if got.offset >= start]
+
+
+def _in_log(path: Path) -> Iterator[Got]:
+    with LogFile(path) as log_file:
+        for batch in scan_log(log_file):
+            if isinstance(batch, Damage) or batch.is_control or not batch.is_valid:
+                continue
+            try:
+                records = list(batch.records())
+            except DamagedError:
+                continue
+            for record in records if all(each.is_valid for each in records) else ():
+                headers = tuple((header.key, header.value) for header in record.headers)
+                yield Got(record.offset, record.timestamp, record.key, record.value, headers)
+
+
+def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
+    """All records of all partitions, by `topic-partition`, as confluent-kafka reads them."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": running.bootstrap,
+            "group.id": "none",
+            "enable.partition.eof": True,
+            "isolation.level": "read_uncommitted",
+            "check.crcs": True,
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 10,
+            **settings,
+        }
+    )
+    wanted = [
+        TopicPartition(topic.name, number, OFFSET_BEGINNING)
+        for topic in running.served.topics.values()
+        for number in topic.partitions
+    ]
+    found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in wanted}
+    left = set(found)
+    consumer.assign(wanted)
+    while left:
+        message = consumer.poll(PATIENCE)
+        assert message is not None, f"nothing for {PATIENCE} s; left: {left}"
+        name = f"{message.topic()}-{message.partition()}"
+        error = message.error()
+        if error is None:
+            headers = tuple(message.headers() or ())
+            timestamp = message.timestamp()[1]
+            found[name].append(Got(message.offset(), timestamp, message.key(), message.value(), headers))
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF, (name, error)
+            left.discard(name)
+    consumer.close()
+    return found

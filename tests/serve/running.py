@@ -1,0 +1,69 @@
+"""Servers for tests, in a thread of their own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kseg.log.partition.log_dir import find_partitions
+from kseg.serve.client import address_text
+from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
+from kseg.serve.server import Server
+
+PATIENCE = 120
+"""Seconds after which a test gives up on a client that hears nothing."""
+
+
+@dataclass
+class Running:
+    """A server that is running: where, what it serves, what it has said, and the requests that it has noted."""
+
+    address: tuple[str, int]
+    served: ServedCluster
+    said: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        return address_text(self.address)
+
+
+@contextmanager
+def serving(*paths: Path, settings: ServeSettings = ServeSettings()) -> Iterator[Running]:  # noqa: B008  frozen
+    """A server of some directories, until the context ends."""
+    said: list[str] = []
+    served = serve_partitions(find_partitions(paths), settings, said.append)
+    running = Running(("", 0), served, said)
+    with running_server(running):
+        yield running
+
+
+@contextmanager
+def running_server(running: Running) -> Iterator[None]:
+    """Runs a server in a thread, on a free port, which is put into `running`."""
+    is_up, loop = threading.Event(), asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        server = Server(running.served, ("127.0.0.1", 0), note=running.requests.append, say=running.said.append)
+        async with server:
+            running.address = server.address
+            is_up.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert is_up.wait(PATIENCE)
+        yield
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(PATIENCE)
+        loop.close()
+
+
+def log_directories(root: Path) -> Sequence[Path]:
+    """Directories below a root that have logs in them."""
+    return sorted({path.parent for path in root.rglob("*.log")})

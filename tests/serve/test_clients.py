@@ -1,0 +1,145 @@
+"""Clients read from a server what `kseg dump` reads from the disk: each golden directory, healthy and damaged."""
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.select.isolation import read_committed
+from tests import golden
+from tests.serve.reading import Got, by_librdkafka, on_disk
+from tests.serve.running import Running, log_directories, serving
+from tests.transactional import TRANSACTIONAL, committed
+
+LOGS = golden.ROOT / "logs"
+BROKERS = sorted(path for path in LOGS.iterdir() if log_directories(path))
+LIBRDKAFKA_CANNOT = {
+    "by-hand",  # two gzip members in a batch: it reads the first one, and asks again for ever
+    "135-record-key-length-minus-2",  # lengths below -1, which Java takes for null
+    "136-record-key-length-minus-2",
+    "141-record-value-length-minus-2",
+    "142-record-value-length-minus-2",
+    "155-record-header-value-minus-2",
+    "156-record-header-value-minus-2",
+    "233-message-value-length-minus-2",
+    "242-inner-torn",  # a torn message ends a wrapper: Java reads those before it
+    "157-record-header-key-not-utf8",  # Python's binding takes none but UTF-8
+    "158-record-header-key-not-utf8",
+}
+FALLING = {"214-duplicated", "220-offset-lower", "223-offset-negative"}
+"""Offsets that don't rise: a client gives none twice, and none below the one before."""
+
+
+def expected(running: Running) -> dict[str, list[Got]]:
+    found = {}
+    for partition in running.served.partitions:
+        assert partition.listed is not None
+        found[str(partition)] = on_disk(partition.listed.path)
+    return found
+
+
+def read_by_librdkafka(*paths: Path) -> tuple[dict[str, list[Got]], dict[str, list[Got]]]:
+    """What confluent-kafka gets of some directories, and what it is to get."""
+    with serving(*paths) as running:
+        wanted = {name: [as_librdkafka(each) for each in records] for name, records in expected(running).items()}
+        read = by_librdkafka(running)
+        got = {name: [as_librdkafka(each) for each in records] for name, records in read.items()}
+    assert {name for name, records in got.items() if records} <= set(wanted)
+    return {name: got[name] for name in wanted}, wanted
+
+
+def as_librdkafka(record: Got) -> Got:
+    """The record without what that client doesn't tell: in some formats times up to 0 are none to it."""
+    return record._replace(timestamp=max(record.timestamp, 0))
+
+
+@pytest.mark.parametrize("broker", BROKERS, ids=lambda path: path.name)
+def test_librdkafka_reads_what_is_on_the_disk(broker: Path) -> None:
+    got, wanted = read_by_librdkafka(*(each for each in log_directories(broker) if each.name not in LIBRDKAFKA_CANNOT))
+    assert got == wanted
+
+
+def test_librdkafka_reads_what_is_intact_on_damaged_disks() -> None:
+    cannot = LIBRDKAFKA_CANNOT | FALLING
+    directories = [each for each in log_directories(golden.ROOT / "damaged") if each.name not in cannot]
+    assert len(directories) > 200
+    got, wanted = read_by_librdkafka(*directories)
+    assert got == wanted
+
+
+def test_offsets_that_fall_stop_no_client() -> None:
+    got, wanted = read_by_librdkafka(*(golden.ROOT / "damaged" / name for name in sorted(FALLING)))
+    for name, records in got.items():
+        assert set(records) <= set(wanted[name])
+        assert records[-1] == wanted[name][-1]
+
+
+@pytest.mark.parametrize("name", TRANSACTIONAL)
+def test_librdkafka_reads_what_is_committed(name: str) -> None:
+    with serving(LOGS / name) as running:
+        (served,) = running.served.partitions
+        got = by_librdkafka(running, **{"isolation.level": "read_committed"})[str(served)]
+        start = served.offsets().log_start
+    assert [record.offset for record in got] == [offset for offset in committed(LOGS / name) if offset >= start]
+
+
+@pytest.mark.parametrize("release", ["0.9.0.1", "0.10.2.2", "2.3.1", "4.3.1"])
+def test_aiokafka_reads_what_is_on_the_disk(release: str) -> None:
+    directories = [each for each in log_directories(LOGS / release) if "lz4" not in each.name]
+    with serving(*directories) as running:
+        wanted = expected(running)
+        got = asyncio.run(by_aiokafka(running))
+    assert {name: got[name] for name in wanted} == wanted
+
+
+async def by_aiokafka(running: Running) -> dict[str, list[Got]]:
+    from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=running.bootstrap, fetch_max_wait_ms=10, auto_offset_reset="earliest", check_crcs=True
+    )
+    await consumer.start()
+    try:
+        parts = [TopicPartition(each.topic, each.number) for each in running.served.partitions]
+        consumer.assign(parts)
+        ends = await consumer.end_offsets(parts)
+        found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in parts}
+        while any([await consumer.position(each) < ends[each] for each in parts]):
+            for part, records in (await consumer.getmany(timeout_ms=100)).items():
+                found[f"{part.topic}-{part.partition}"] += [by_aiokafka_record(record) for record in records]
+        return found
+    finally:
+        await consumer.stop()
+
+
+def by_aiokafka_record(record: Any) -> Got:
+    timestamp = -1 if record.timestamp is None else record.timestamp
+    return Got(record.offset, timestamp, record.key, record.value, tuple(record.headers))
+
+
+KCAT = shutil.which("kcat") or shutil.which("kafkacat")
+
+
+@pytest.mark.skipif(KCAT is None, reason="kcat isn't installed")
+def test_kcat_reads_a_topic_to_its_end() -> None:
+    assert KCAT is not None
+    with serving(LOGS / "4.3.1" / "zstd-0") as running:
+        line = [KCAT, "-b", running.bootstrap, "-C", "-t", "zstd", "-o", "beginning", "-e", "-q", "-f", "%o\n"]
+        ran = subprocess.run(line, capture_output=True, check=True)
+    assert list(map(int, ran.stdout.split())) == [record.offset for record in on_disk(LOGS / "4.3.1" / "zstd-0")]
+
+
+def test_open_transactions_are_withheld_as_from_dump() -> None:
+    directory = LOGS / "4.3.1" / "__consumer_offsets-1"
+    partition = PartitionLog(directory)
+    stable = read_committed(partition.segments, partition).last_stable_offset
+    with serving(directory) as running:
+        (served,) = running.served.partitions
+        offsets = served.offsets()
+        assert served.last_stable_offset(offsets) == (
+            offsets.high_watermark if stable is None else max(stable, offsets.log_start)
+        )

@@ -1,0 +1,379 @@
+"""What goes over a connection: answers in order, records without a copy, waiting, growth, errors."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kseg.formats.messages import ZERO_UUID, Fields
+from kseg.protocol.api_message import read_response
+from kseg.serve.served_cluster import ServeSettings
+from tests import golden
+from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.protocol.packets import request
+from tests.serve.running import PATIENCE, Running, serving
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+TOPIC_ID = "kyhdsJGrQrOXD0nG3u2j8A"
+RECORDS = [NewRecord(b"k", b"v" * 1000, 1_700_000_000_000 + number) for number in range(10)]
+
+
+class Connection:
+    """A connection on which a test sends frames itself."""
+
+    def __init__(self, running: Running) -> None:
+        self.socket = socket.create_connection(running.address, PATIENCE)
+        self.number = 0
+
+    def send(self, api_key: int, version: int, body: Fields) -> None:
+        self.number += 1
+        frame = request(api_key, version, body, self.number)
+        self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+
+    def receive(self) -> bytes:
+        return self.exactly(int.from_bytes(self.exactly(4), "big"))
+
+    def exactly(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            piece = self.socket.recv(size - len(found))
+            if not piece:
+                raise EOFError
+            found += piece
+        return found
+
+    def ask(self, api_key: int, version: int, body: Fields) -> Fields:
+        self.send(api_key, version, body)
+        message = read_response(self.receive(), api_key, version)
+        assert message.correlation_id == self.number
+        assert message.problem is None
+        assert message.body is not None
+        return message.body
+
+    def is_closed(self) -> bool:
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+@contextmanager
+def connected(running: Running) -> Iterator[Connection]:
+    connection = Connection(running)
+    with connection.socket:
+        yield connection
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    write_segment(tmp_path / "orders-0", [NewBatch(RECORDS, base_offset=10 * number) for number in range(10)])
+    (tmp_path / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    return tmp_path / "orders-0"
+
+
+@pytest.fixture
+def running(partition: Path) -> Iterator[Running]:
+    with serving(partition) as running:
+        yield running
+
+
+@pytest.fixture
+def client(running: Running) -> Iterator[Connection]:
+    with connected(running) as connection:
+        yield connection
+
+
+def fetch(offset: int = 0, **fields: Any) -> Fields:
+    wanted = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": fields.pop("partitionMaxBytes", 1 << 20)}
+    topics = [{"topic": "orders", "topicId": fields.pop("topicId", TOPIC_ID), "partitions": [wanted]}]
+    return {"maxWaitMs": 0, "minBytes": 1, "maxBytes": 1 << 20, "replicaId": -1, "topics": topics, **fields}
+
+
+def partition_of(answer: Fields) -> Fields:
+    (topic,) = answer["responses"]
+    (part,) = topic["partitions"]
+    found: Fields = part
+    return found
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_fetch_gives_the_batches_as_they_lie(client: Connection, partition: Path, version: int) -> None:
+    part = partition_of(client.ask(FETCH, version, fetch()))
+    assert part["records"] == (partition / f"{0:020}.log").read_bytes()
+    assert (part["errorCode"], part["highWatermark"], part["lastStableOffset"]) == (0, 100, 100)
+    assert part["abortedTransactions"] is None
+
+
+def test_fetch_sends_whole_batches_from_the_one_with_the_offset(client: Connection) -> None:
+    size = len(batch_bytes(NewBatch(RECORDS)))
+    records = partition_of(client.ask(FETCH, 11, fetch(35, partitionMaxBytes=2 * size + 1)))["records"]
+    assert len(records) == 2 * size
+    assert int.from_bytes(records[:8], "big") == 30
+
+
+def test_records_are_sent_by_the_system_and_not_read(client: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    by_system = os.sendfile
+
+    def counted(*arguments: Any) -> int:
+        sent.append(by_system(*arguments))
+        return sent[-1]
+
+    monkeypatch.setattr(os, "sendfile", counted)
+    records = partition_of(client.ask(FETCH, 16, fetch()))["records"]
+    assert sum(sent) == len(records) > 0
+
+
+@pytest.mark.parametrize(("offset", "error"), [(-1, 1), (101, 1), (100, 0), (0, 0)])
+def test_offsets_outside_of_the_log_are_out_of_range(client: Connection, offset: int, error: int) -> None:
+    part = partition_of(client.ask(FETCH, 12, fetch(offset)))
+    assert part["errorCode"] == error
+    assert part["records"] is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "error"),
+    [
+        (12, {"topics": [{"topic": "other", "partitions": [{"partition": 0}]}]}, 3),
+        (12, {"topics": [{"topic": "orders", "partitions": [{"partition": 7}]}]}, 3),
+        (13, {"topics": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [{"partition": 0}]}]}, 100),
+        (13, {"topics": [{"topicId": ZERO_UUID, "partitions": [{"partition": 0}]}]}, 100),
+    ],
+)
+def test_what_is_not_here_is_unknown(client: Connection, version: int, fields: Fields, error: int) -> None:
+    assert partition_of(client.ask(FETCH, version, {**fetch(), **fields}))["errorCode"] == error
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "error"),
+    [
+        (11, {"replicaId": 2}, 31),
+        (15, {"replicaState": {"replicaId": 2, "replicaEpoch": 1}}, 31),
+        (11, {"sessionId": 5}, 70),
+    ],
+)
+def test_brokers_and_sessions_are_refused(client: Connection, version: int, fields: Fields, error: int) -> None:
+    answer = client.ask(FETCH, version, fetch(**fields))
+    assert (answer["errorCode"], answer["responses"]) == (error, [])
+
+
+def test_a_fetch_at_the_end_waits(client: Connection) -> None:
+    started = time.monotonic()
+    part = partition_of(client.ask(FETCH, 12, fetch(100, maxWaitMs=300)))
+    assert (part["errorCode"], part["records"]) == (0, b"")
+    assert time.monotonic() - started >= 0.3
+
+
+def test_a_fetch_at_the_end_is_answered_when_the_log_has_grown(client: Connection, partition: Path) -> None:
+    added = batch_bytes(NewBatch(RECORDS, base_offset=100))
+    client.send(FETCH, 12, fetch(100, maxWaitMs=1000 * PATIENCE))
+    with (partition / f"{0:020}.log").open("ab") as log:
+        log.write(added)
+    message = read_response(client.receive(), FETCH, 12)
+    assert message.body is not None
+    assert partition_of(message.body)["records"] == added
+
+
+def test_half_a_batch_is_not_sent_before_the_rest_is_there(client: Connection, partition: Path) -> None:
+    added = batch_bytes(NewBatch(RECORDS, base_offset=100))
+    with (partition / f"{0:020}.log").open("ab") as log:
+        log.write(added[:100])
+        log.flush()
+        assert partition_of(client.ask(FETCH, 12, fetch(100)))["records"] == b""
+        client.send(FETCH, 12, fetch(100, maxWaitMs=1000 * PATIENCE))
+        log.write(added[100:])
+    message = read_response(client.receive(), FETCH, 12)
+    assert message.body is not None
+    assert partition_of(message.body)["records"] == added
+
+
+def test_requests_that_come_together_are_answered_in_order(client: Connection) -> None:
+    for offset in (99, 100, 0):
+        client.send(FETCH, 12, fetch(offset, maxWaitMs=100))
+    client.send(METADATA, 9, {"topics": None})
+    assert [int.from_bytes(client.receive()[:4], "big") for _ in range(4)] == [1, 2, 3, 4]
+
+
+def offset_at(client: Connection, timestamp: int, **fields: Any) -> tuple[int, int]:
+    part = {"partitionIndex": 0, "timestamp": timestamp}
+    body = {"replicaId": -1, "topics": [{"name": "orders", "partitions": [part]}], **fields}
+    (topic,) = client.ask(LIST_OFFSETS, 11, body)["topics"]
+    (found,) = topic["partitions"]
+    assert found["errorCode"] == 0
+    return found["offset"], found["timestamp"]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (-1, (100, -1)),
+        (-2, (0, -1)),
+        (-3, (9, 1_700_000_000_009)),
+        (-4, (0, -1)),
+        (-5, (-1, -1)),
+        (-6, (-1, -1)),
+        (0, (0, 1_700_000_000_000)),
+        (1_700_000_000_004, (4, 1_700_000_000_004)),
+        (1_800_000_000_000, (-1, -1)),
+    ],
+)
+def test_list_offsets_answers_all_times(client: Connection, timestamp: int, found: tuple[int, int]) -> None:
+    assert offset_at(client, timestamp) == found
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_names_the_topics(client: Connection, running: Running, version: int) -> None:
+    answer = client.ask(METADATA, version, {"topics": [] if version == 0 else None})
+    (broker,) = answer["brokers"]
+    assert (broker["host"], broker["port"]) == running.address
+    (topic,) = answer["topics"]
+    assert (topic["name"], topic["errorCode"]) == ("orders", 0)
+    (part,) = topic["partitions"]
+    assert part["leaderId"] == broker["nodeId"]
+    assert version < 10 or topic["topicId"] == TOPIC_ID
+
+
+def test_metadata_creates_nothing(client: Connection) -> None:
+    asked = {"topics": [{"name": "new"}], "allowAutoTopicCreation": True}
+    assert [topic["errorCode"] for topic in client.ask(METADATA, 9, asked)["topics"]] == [3]
+    by_id = {"topics": [{"name": None, "topicId": TOPIC_ID}, {"name": None, "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}]}
+    assert [topic["errorCode"] for topic in client.ask(METADATA, 12, by_id)["topics"]] == [0, 100]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_api_versions_lists_what_is_answered(client: Connection, version: int) -> None:
+    answer = client.ask(API_VERSIONS, version, {"clientSoftwareName": "test", "clientSoftwareVersion": "1"})
+    found = {row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in answer["apiKeys"]}
+    assert found == {0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 18: (0, 5)}
+
+
+def test_unknown_api_versions_are_answered_in_the_first_version(client: Connection) -> None:
+    client.socket.sendall(bytes.fromhex("0000000f 0012 0020 00000001 000474657374 00"))
+    message = read_response(client.receive(), API_VERSIONS, 32)
+    assert message.body is not None
+    assert (message.body_version, message.body["errorCode"]) == (0, 35)
+
+
+@pytest.mark.parametrize("version", [3, 8, 13])
+def test_produce_is_refused(client: Connection, version: int) -> None:
+    part = {"index": 0, "records": b"x"}
+    topics = [{"name": "orders", "topicId": TOPIC_ID, "partitionData": [part]}]
+    answer = client.ask(PRODUCE, version, {"acks": 1, "timeoutMs": 1, "topicData": topics})
+    assert [each["errorCode"] for each in answer["responses"][0]["partitionResponses"]] == [29]
+
+
+def test_apis_that_are_not_served_close_the_connection(client: Connection, running: Running) -> None:
+    client.send(19, 2, {})  # CreateTopics
+    assert client.is_closed()
+    assert any("CreateTopics v2: not served: closed" in line for line in running.requests)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("16030100c8010000"), bytes(4)],
+    ids=["2-gib", "negative", "http", "tls", "empty"],
+)
+def test_what_is_no_request_closes_its_connection_alone(running: Running, client: Connection, sent: bytes) -> None:
+    with connected(running) as other:
+        other.socket.sendall(sent)
+        assert other.is_closed()
+    assert client.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_half_a_request_holds_up_nobody(running: Running, client: Connection) -> None:
+    with connected(running) as other:
+        other.socket.sendall(b"\0\0\0\x40\0\x12")
+        assert client.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_a_slow_reader_holds_up_nobody(running: Running, client: Connection) -> None:
+    with connected(running) as other:
+        for _ in range(500):
+            other.send(FETCH, 12, fetch())
+        assert client.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_strict_answers_an_error_where_the_log_is_damaged(partition: Path) -> None:
+    size = len(batch_bytes(NewBatch(RECORDS)))
+    log = partition / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[4 * size - 1] ^= 1
+    log.write_bytes(content)
+    with serving(partition, settings=ServeSettings(is_strict=True)) as running, connected(running) as client:
+        assert len(partition_of(client.ask(FETCH, 12, fetch(0)))["records"]) == 3 * size
+        assert partition_of(client.ask(FETCH, 12, fetch(30)))["errorCode"] == 2
+        assert len(partition_of(client.ask(FETCH, 12, fetch(40)))["records"]) == 6 * size
+
+
+def test_damage_is_passed_over_and_named_once(partition: Path) -> None:
+    size = len(batch_bytes(NewBatch(RECORDS)))
+    log = partition / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[4 * size - 1] ^= 1
+    log.write_bytes(content)
+    with serving(partition) as running, connected(running) as client:
+        for _ in range(2):
+            assert partition_of(client.ask(FETCH, 12, fetch(0)))["records"] == content[: 3 * size] + content[4 * size :]
+        assert [line.removeprefix(str(log)) for line in running.said] == [
+            f": position {3 * size}: bad-crc: of a batch: offsets 30 to 39; passed over"
+        ]
+
+
+def test_the_high_watermark_of_the_checkpoint_bounds_what_is_served(partition: Path) -> None:
+    (partition.parent / "replication-offset-checkpoint").write_text("0\n1\norders 0 40\n")
+    settings = ServeSettings(high_watermark="checkpoint")
+    with serving(partition, settings=settings) as running, connected(running) as client:
+        part = partition_of(client.ask(FETCH, 12, fetch(0)))
+        assert part["highWatermark"] == 40
+        assert len(part["records"]) == 4 * len(batch_bytes(NewBatch(RECORDS)))
+        assert offset_at(client, -1) == (40, -1)
+
+
+def test_the_log_starts_where_the_checkpoint_says(partition: Path) -> None:
+    (partition.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+    with serving(partition) as running, connected(running) as client:
+        assert offset_at(client, -2) == (20, -1)
+        assert partition_of(client.ask(FETCH, 12, fetch(19)))["errorCode"] == 1
+        assert int.from_bytes(partition_of(client.ask(FETCH, 12, fetch(20)))["records"][:8], "big") == 20
+
+
+def test_aborted_transactions_are_named_to_those_who_read_committed() -> None:
+    from kseg.log.partition.partition_log import PartitionLog
+    from kseg.log.select.isolation import read_committed
+
+    directory = golden.ROOT / "logs" / "2.3.1" / "txn-1"
+    partition = PartitionLog(directory)
+    spans = read_committed(partition.segments, partition).aborted
+    wanted = {(producer_id, first) for producer_id, found in spans.items() for first, _ in found}
+    with serving(directory) as running, connected(running) as client:
+        topics = [
+            {"topic": "txn", "partitions": [{"partition": 1, "fetchOffset": start, "partitionMaxBytes": 1 << 20}]}
+            for start in [partition.log_start_offset()]
+        ]
+        part = partition_of(client.ask(FETCH, 11, fetch(topics=topics, isolationLevel=1)))
+    found = [(each["producerId"], each["firstOffset"]) for each in part["abortedTransactions"]]
+    assert found == sorted(found, key=lambda each: each[1])
+    assert set(found) <= wanted
+    assert found
+
+
+def test_replicas_on_several_disks_are_one_partition(tmp_path: Path) -> None:
+    write_segment(tmp_path / "disk1" / "orders-0", [NewBatch(RECORDS)])
+    write_segment(tmp_path / "disk2" / "orders-0", [NewBatch(RECORDS), NewBatch(RECORDS, base_offset=10)])
+    with serving(tmp_path) as running, connected(running) as client:
+        assert offset_at(client, -1) == (20, -1)
+        assert running.said == [f"orders-0: 2 replicas: {tmp_path / 'disk2' / 'orders-0'} is served, it ends last"]
+
+
+def test_partitions_that_are_elsewhere_are_empty(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-2", [NewBatch(RECORDS)])
+    with serving(tmp_path) as running, connected(running) as client:
+        (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
+        assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
+        assert offset_at(client, -1) == (0, -1)
+        assert running.said == ["orders: partitions 0, 1 aren't here, and are served as empty ones"]

@@ -180,8 +180,7 @@ class IcebergLog:
 
         def stage(transaction: Any) -> None:
             transaction.set_properties({**summary, PROGRESS: progress_text(change.manifest)})
-            with self._evolving(transaction, read):
-                pass
+            self._evolving(transaction, read).commit()
             if self._field_ids(transaction.table_metadata.schema(), read) != tuple(read.decode.field_ids):
                 why = f"columns of the table {self._table.name} were added by another program meanwhile"
                 raise KsegError(f"{why}: run it again", self._url)

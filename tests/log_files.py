@@ -40,7 +40,7 @@ def batch_bytes(batch: NewBatch) -> bytes:
     """The batch as it stands in a log."""
     sequence = -1 if batch.producer_id < 0 or batch.is_control else batch.base_sequence
     builder = _DefaultRecordBatchBuilderPy(
-        2, 0, int(batch.is_transactional), batch.producer_id, batch.producer_epoch, sequence, 1 << 20
+        2, 0, int(batch.is_transactional), batch.producer_id, batch.producer_epoch, sequence, 1 << 30
     )
     for number, record in enumerate(batch.records):
         builder.append(number, record.timestamp, record.key, record.value, list(record.headers))

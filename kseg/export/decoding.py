@@ -1,6 +1,6 @@
 """Keys and values decoded, in columns of their own beside the bytes: text, JSON, or the columns of a schema."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.export.typed.arrow_types import arrow_type
+from kseg.export.typed.unify import unlike
 from kseg.export.typed.writer_schema import TypedColumn
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class ColumnDecoding:
     A column has JSON, unless the decoder makes nothing but text: then it has that text, without JSON's quotes.
     schema, message, registry: what these decoders need, paths as text.
     columns: by part, as JSON, the typed columns that the plan found; a run goes on whatever they were.
+    field_ids: those that an Iceberg table has given to the columns of the export, in the order of
+    kseg.export.field_ids, where these aren't 1, 2 and so on.
     """
 
     key: str | None = None
@@ -62,6 +65,7 @@ class ColumnDecoding:
     on_mismatch: OnMismatch = OnMismatch.ERROR
     keep_raw: KeptRaw = KeptRaw.ALL
     columns: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    field_ids: Sequence[int] = field(default=(), compare=False)
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ColumnDecoding":
@@ -72,6 +76,7 @@ class ColumnDecoding:
                 "decoded_as": DecodedAs(members.get("decoded_as", DecodedAs.TEXT)),
                 "on_mismatch": OnMismatch(members.get("on_mismatch", OnMismatch.ERROR)),
                 "keep_raw": KeptRaw(members.get("keep_raw", KeptRaw.ALL)),
+                "field_ids": tuple(members.get("field_ids", ())),
             }
         )
         found.typed_columns()
@@ -125,6 +130,12 @@ class ColumnDecoding:
 
         schema, registry = (None if path is None else Path(path) for path in (self.schema, self.registry))
         return DecoderOptions(schema, self.message, registry)
+
+
+def has_room(wanted: ColumnDecoding, written: ColumnDecoding) -> bool:
+    """Whether typed columns are readable as one table with those that were planned earlier."""
+    wide, own = wanted.typed_columns(), written.typed_columns()
+    return wide.keys() == own.keys() and all(unlike(own[part].type, wide[part].type) is None for part in own)
 
 
 NOTHING = ColumnDecoding()

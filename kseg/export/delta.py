@@ -36,6 +36,8 @@ COMMITS_AFTER = 20
 DAYS_AFTER = 7
 """After so many commits of others, or if the last is so old, kseg commits again: Delta's log forgets after 30 days."""
 _LOOKED_BACK = (1, 32, 1024, None)
+_NO_FILES: Any = [("offset", "in", [])]
+"""Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,8 +54,8 @@ class DeltaLog:
 
     own_names: tuple[str, ...] = ("_delta_log/",)
 
-    def __init__(self, place: Destination, read: ReadOptions, files: FileOptions) -> None:
-        self._place, self._read, self._files = place, read, files
+    def __init__(self, place: Destination, files: FileOptions) -> None:
+        self._place, self._files = place, files
         self._deltalake = library()
 
     @property
@@ -145,6 +147,10 @@ class DeltaLog:
             found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
         return found
 
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """As it is: Delta finds columns by their names."""
+        return read
+
     # --- commits -----------------------------------------------------------------------------------------------------
 
     def commit(self, change: TableChange) -> None:
@@ -181,10 +187,22 @@ class DeltaLog:
             options = {"partition_by": folders, "storage_options": self._options, "commit_properties": said}
             create_table_with_add_actions(self.location, self._schema(change.manifest.read), adds, mode, **options)
             return
-        actions = [*self._without(table, change), *adds]
-        table.create_write_transaction(
-            actions, "append", self._schema(change.manifest.read), folders, commit_properties=said
-        )
+        columns = self._evolved(table, change.manifest.read)
+        if columns == table.schema():
+            actions = [*self._without(table, change), *adds]
+            table.create_write_transaction(actions, "append", columns, folders, commit_properties=said)
+        elif not change.gone:
+            table.create_write_transaction(adds, "overwrite", columns, folders, _NO_FILES, commit_properties=said)
+        else:  # a commit can't both change columns and take files away
+            before = self._said(self.progress()) if change.base else None
+            table.create_write_transaction([], "overwrite", columns, folders, _NO_FILES, commit_properties=before)
+            self.commit(change)
+
+    def _evolved(self, table: Any, read: ReadOptions) -> Any:
+        """The table's columns, and those of the export as they are now; others may have added some."""
+        own = {field.name: field for field in self._schema(read).fields}
+        there = [own.pop(field.name, field) for field in table.schema().fields]
+        return self._deltalake.Schema([*there, *own.values()])
 
     def _schema(self, read: ReadOptions) -> Any:
         dates = [DATE] if DATE.name in self._files.partition_by else []
@@ -218,17 +236,17 @@ class DeltaLog:
             values = {name: None if value is None else str(value) for name, value in folders.items()}
             yield RemoveAction(row["path"], True, _now_ms(), row["size_bytes"], values)
             if not any(_holds_only(row, part) for part in parts):
-                kept = self._rewritten(unquote(row["path"]), parts, topic, values, change.manifest.run)
+                kept = self._rewritten(unquote(row["path"]), parts, topic, values, change.manifest)
                 if kept is not None:
                     yield kept
 
     def _rewritten(
-        self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], run_id: str
+        self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
     ) -> Any:
         """The file's other rows in a new file; None if there are none."""
         folder = name.rpartition("/")[0]
-        target = f"{folder}/part-kept-{run_id}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
-        writing = schema_of_files(self._read, self._files), self._files.compression
+        target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
+        writing = schema_of_files(manifest.read, self._files), self._files.compression
         kept = copy_rows(self._place, [name], target, writing, without(parts, topic))
         if kept is None:
             return None

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, OpenError
+from kseg.export.decoding import COLUMNS
 from kseg.export.destination import Destination
 from kseg.export.parquet import OPEN_FILES
 from kseg.export.result import ExportedFile
@@ -50,13 +51,14 @@ class _ExportedRows:
 
     def __init__(self, name: str, place: Destination, schema: pa.Schema) -> None:
         self._where = f"{place.url}/{name}"
+        self._schema = schema
         self._next = 0
         self._left: pa.RecordBatch | None = None
         with ExitStack() as stack:
             source = stack.enter_context(place.open(name))
             with self._told():
                 self._file = pq.ParquetFile(source, buffer_size=MIB)
-            if not self._file.schema_arrow.equals(schema):
+            if not _has_room(schema, self._file.schema_arrow):
                 raise KsegError("has other columns than this kseg writes: export again with --overwrite", self._where)
             self._stack = stack.pop_all()
         self._batches = self._from(0)
@@ -92,7 +94,7 @@ class _ExportedRows:
             taken = min(end - self._next, batch.num_rows)
             self._left = batch.slice(taken) if taken < batch.num_rows else None
             self._next += taken
-            yield batch.slice(0, taken)
+            yield batch.slice(0, taken).cast(self._schema)
 
     def _from(self, first: int) -> Iterator[pa.RecordBatch]:
         """The rows from one on, to the file's end."""
@@ -106,3 +108,11 @@ class _ExportedRows:
                 if first < batch.num_rows:
                     yield batch.slice(first)
                 first = max(first - batch.num_rows, 0)
+
+
+def _has_room(schema: pa.Schema, written: pa.Schema) -> bool:
+    """Whether it is the schema of a file, or differs in decoded columns alone: they are planned with room for those."""
+    pairs = zip(schema, written, strict=False)
+    return schema.names == written.names and all(
+        own.equals(other) or own.name in COLUMNS.values() for own, other in pairs
+    )

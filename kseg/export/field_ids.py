@@ -1,6 +1,6 @@
 """Iceberg's ids of columns, which its readers find columns by: in Parquet files they are the fields' ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 import pyarrow as pa
@@ -8,12 +8,41 @@ import pyarrow as pa
 _ID = b"PARQUET:field_id"
 
 
-def with_field_ids(schema: pa.Schema) -> pa.Schema:
-    """The schema with an id for each field, in the order in which Iceberg's catalogs number them.
+def with_field_ids(schema: pa.Schema, ids: Iterable[int] = ()) -> pa.Schema:
+    """The schema with an id for each field: those given, or 1, 2 and so on as Iceberg's catalogs number new tables.
 
     All fields of a struct are numbered before what is in them. Source: TypeUtil.assignFreshIds.
     """
-    return pa.schema(_numbered(schema, count(1)))
+    return pa.schema(_numbered(schema, iter(ids or count(1))))
+
+
+def field_ids(schema: pa.Schema, table: pa.Schema) -> tuple[int, ...]:
+    """The ids that a table's schema has for the fields of another one, which are all in it; as `with_field_ids` says.
+
+    None at all if they are those of a new table.
+    """
+    found = tuple(_ids_of(schema, table))
+    return () if found == tuple(range(1, len(found) + 1)) else found
+
+
+def _ids_of(fields: Iterable[pa.Field], table: Iterable[pa.Field]) -> Iterator[int]:
+    there = {field.name: field for field in table}
+    pairs = [(field, there[field.name]) for field in fields]
+    for _, own in pairs:
+        yield int(own.metadata[_ID])
+    for field, own in pairs:
+        yield from _ids_within(field.type, own.type)
+
+
+def _ids_within(kind: pa.DataType, table: pa.DataType) -> Iterator[int]:
+    if pa.types.is_struct(kind):
+        yield from _ids_of(kind, table)
+    elif pa.types.is_list(kind):
+        yield int(table.value_field.metadata[_ID])
+        yield from _ids_within(kind.value_type, table.value_type)
+    elif pa.types.is_map(kind):
+        yield from (int(table.key_field.metadata[_ID]), int(table.item_field.metadata[_ID]))
+        yield from _ids_within(kind.item_type, table.item_type)
 
 
 def _numbered(fields: pa.Schema | pa.StructType, numbers: Iterator[int]) -> list[pa.Field]:

@@ -16,6 +16,7 @@ from kseg.export import manifest as manifests
 from kseg.export.commit import JOBS
 from kseg.export.copies import Copies
 from kseg.export.coverage import missing
+from kseg.export.decoding import has_room
 from kseg.export.destination import Destination
 from kseg.export.incarnations import told_apart
 from kseg.export.manifest import ATTEMPT, FOLDER, Key, finished_result
@@ -118,4 +119,6 @@ def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Des
         read, files, result = finished_result(parse_json(content, name), name)
     except KsegError:
         return None
-    return result if options in (None, (read, files)) else None
+    if options is None:
+        return result
+    return result if (read, files) == options and has_room(options[0].decode, read.decode) else None

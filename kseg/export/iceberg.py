@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from uuid import uuid4
 
 from kseg.errors import KsegError, UsageError, missing_library
 from kseg.export.destination import Destination
-from kseg.export.field_ids import with_field_ids
+from kseg.export.field_ids import field_ids, with_field_ids
 from kseg.export.ledger import OvertakenError
 from kseg.export.manifest import Manifest
 from kseg.export.parquet import schema_of_files
@@ -55,9 +56,9 @@ class IcebergLog:
 
     own_names: tuple[str, ...] = ("metadata/", "data/", CATALOG_FILE)
 
-    def __init__(self, place: Destination, read: ReadOptions, files: FileOptions, table: TableName) -> None:
+    def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
         library()
-        self._place, self._read, self._files, self._table = place, read, files, table
+        self._place, self._files, self._table = place, files, table
         is_local = "://" not in place.url
         self._url = f"file://{place.url}" if is_local else place.url
         if table.catalog is None and not is_local:
@@ -170,21 +171,25 @@ class IcebergLog:
 
     def commit(self, change: TableChange) -> None:
         """Commits on the metadata in which kseg's last commit was looked for."""
-        table = self._open() or self._create()
+        read = change.manifest.read
+        table = self._open() or self._create(read)
         if self._number_in(table) != change.base:
             raise OvertakenError(self._url)
-        self._require_columns(table)
         summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
         added = [f"{self._url}/{file.attempt}" for _, file in change.files()]
         removed, kept = self._without(table, change)
 
         def stage(transaction: Any) -> None:
             transaction.set_properties({**summary, PROGRESS: progress_text(change.manifest)})
+            self._evolving(transaction, read).commit()
+            if self._field_ids(transaction.table_metadata.schema(), read) != tuple(read.decode.field_ids):
+                why = f"columns of the table {self._table.name} were added by another program meanwhile"
+                raise KsegError(f"{why}: run it again", self._url)
             update = transaction.update_snapshot(snapshot_properties=summary)
             with update.overwrite() if removed else update.merge_append() as producer:
                 for file in removed:
                     producer.delete_data_file(file)
-                for file in _data_files(table, [*kept, *added]):
+                for file in _data_files(table.io, transaction.table_metadata, [*kept, *added]):
                     producer.append_data_file(file)
 
         self._commit_once(table, stage, change.manifest.run)
@@ -205,7 +210,7 @@ class IcebergLog:
             if task.delete_files:
                 why = "has files in which rows were deleted by another program: let it rewrite them"
                 raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
-            path = self._copied([task.file], "kept", change.manifest.run, parts)
+            path = self._copied([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
             kept += [] if path is None else [path]
         return [task.file for task in tasks], kept
 
@@ -226,14 +231,14 @@ class IcebergLog:
                 raise OvertakenError(self._url) from error
             raise
 
-    def _create(self) -> Any:
+    def _create(self, read: ReadOptions) -> Any:
         """A new table without rows; one that another run has just made."""
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
         with self._errors("made"):
             self._catalog.create_namespace_if_not_exists(self._table.name.rpartition(".")[0])
-            schema = pyarrow_to_schema(with_field_ids(self._read.schema()))
+            schema = pyarrow_to_schema(with_field_ids(read.schema()))
             try:
                 return self._catalog.create_table(
                     self._table.name, schema, self._url, partition_spec=self._partitions(schema), properties=PROPERTIES
@@ -252,17 +257,42 @@ class IcebergLog:
             fields.append(PartitionField(schema.find_field(source).field_id, number, transform, name))
         return PartitionSpec(*fields)
 
-    def _require_columns(self, table: Any) -> None:
-        """The table has the export's columns, by the same ids, and its partitions. It may have more columns."""
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """The ids after the table's columns have got what typed ones have more than before; it may have more columns.
+
+        Raises UsageError if it has others, or other partitions.
+        """
+        table = self._open()
+        if table is None:
+            return read
+        refusal = UsageError(
+            f"the table {self._table.name} has other columns or partitions: choose another one by --table, and another"
+            " place",
+            self._url,
+        )
+        folders = [(field.source_id, field.transform) for field in table.spec().fields]
+        names = {field.name for field in table.schema().fields}
+        if not names.issuperset(read.schema().names):
+            raise refusal
+        if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:
+            raise refusal
+        try:
+            with self._errors("changed"):
+                evolved = self._evolving(table.transaction(), read)._apply()
+        except KsegError as error:
+            raise refusal from error
+        return replace(read, decode=replace(read.decode, field_ids=self._field_ids(evolved, read)))
+
+    def _evolving(self, transaction: Any, read: ReadOptions) -> Any:
+        """A change of the table's schema that gives it what the columns have more, by their names."""
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
-        wanted = pyarrow_to_schema(with_field_ids(self._read.schema()))
-        there = {field.field_id: (field.name, field.field_type) for field in table.schema().fields}
-        same = all(there.get(field.field_id) == (field.name, field.field_type) for field in wanted.fields)
-        folders = [(field.source_id, field.transform) for field in table.spec().fields]
-        if not same or folders != [(field.source_id, field.transform) for field in self._partitions(wanted).fields]:
-            why = f"the table {self._table.name} has other columns or partitions"
-            raise UsageError(f"{why}: choose another one by --table, and another place", self._url)
+        return transaction.update_schema().union_by_name(pyarrow_to_schema(with_field_ids(read.schema())))
+
+    def _field_ids(self, schema: Any, read: ReadOptions) -> tuple[int, ...]:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        return field_ids(read.schema(), schema_to_pyarrow(schema))
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
@@ -271,11 +301,11 @@ class IcebergLog:
         table = self._open()
         if table is None:
             raise UsageError(f"there is no table {self._table.name}", self._url)
-        self._require_columns(table)
+        read = self.progress().read
         with self._errors("read"):
             groups = list(_small_files(table.scan().plan_files(), target_size))
         run_id = uuid4().hex[:8]
-        copied = (self._copied(group, "merged", run_id, ()) for group in groups)
+        copied = (self._copied(group, f"merged-{run_id}", (), read) for group in groups)
         added = [path for path in copied if path is not None]
         removed = [file for group in groups for file in group]
 
@@ -283,7 +313,7 @@ class IcebergLog:
             with transaction.update_snapshot(snapshot_properties={RUN: run_id}).overwrite() as overwrite:
                 for file in removed:
                     overwrite.delete_data_file(file)
-                for file in _data_files(table, added):
+                for file in _data_files(table.io, table.metadata, added):
                     overwrite.append_data_file(file)
 
         if added:
@@ -295,12 +325,12 @@ class IcebergLog:
                 raise
         return {"removed": len(removed), "added": len(added)}
 
-    def _copied(self, files: list[Any], why: str, run_id: str, gone: Sequence[RowRange]) -> str | None:
+    def _copied(self, files: list[Any], stem: str, gone: Sequence[RowRange], read: ReadOptions) -> str | None:
         """A new file with the rows of some, but for those that go; None if none is left."""
         names = [file.file_path.removeprefix(f"{self._url}/") for file in files]
         folder = names[0].rpartition("/")[0]
-        target = f"{folder}/part-{why}-{run_id}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
-        writing = schema_of_files(self._read, self._files), self._files.compression
+        target = f"{folder}/part-{stem}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
+        writing = schema_of_files(read, self._files), self._files.compression
         copied = copy_rows(self._place, names, target, writing, without(gone, None))
         return None if copied is None else f"{self._url}/{target}"
 
@@ -363,23 +393,23 @@ def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bo
     return is_its and None not in offsets and part.first <= offsets[0] and offsets[1] < part.end
 
 
-def _data_files(table: Any, paths: list[str]) -> Iterable[Any]:
+def _data_files(io: Any, metadata: Any, paths: list[str]) -> Iterable[Any]:
     """The files as Iceberg's metadata has them, with what their footers say of columns."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda path: _data_file(table, path), paths)
+        yield from pool.map(lambda path: _data_file(io, metadata, path), paths)
 
 
-def _data_file(table: Any, path: str) -> Any:
+def _data_file(io: Any, metadata: Any, path: str) -> Any:
     """A file; without bounds of its times if they end after the year 9999, where Python's own times end."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     try:
-        return parquet_file_to_data_file(table.io, table.metadata, path)
+        return parquet_file_to_data_file(io, metadata, path)
     except OverflowError:
-        metadata = table.metadata.model_copy(update={"properties": {**table.metadata.properties, **_NO_TIMES}})
-        return parquet_file_to_data_file(table.io, metadata, path)
+        without = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_TIMES}})
+        return parquet_file_to_data_file(io, without, path)
 
 
 def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:

@@ -32,6 +32,11 @@ class Ledger(Protocol):
     """What counts in a destination. All raise KsegError where something can't be done, or can't be believed."""
 
     place: Destination
+    keeps_columns: bool
+    """Whether the columns of what is there stay when all its rows go."""
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """The same with the ids that the table has for its columns. Raises UsageError if it can't have them all."""
 
     @property
     def table(self) -> str:
@@ -83,10 +88,16 @@ class Ledger(Protocol):
 class ManifestLedger:
     """The manifest of plain Parquet files; see kseg.export.commit."""
 
+    keeps_columns = False
+
     def __init__(self, place: Destination, processes: Processes) -> None:
         self.place = place
         self.table = place.url
         self._processes = processes
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """As it is: columns have names."""
+        return read
 
     def previous(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
         """The manifest that counts."""

@@ -3,7 +3,7 @@
 from kseg.export.destination import Destination
 from kseg.export.ledger import Ledger, ManifestLedger
 from kseg.export.runs import Processes
-from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, TableFormat
 from kseg.export.table_ledger import TableLedger
 from kseg.export.table_log import TableLog, TableName
 
@@ -12,7 +12,6 @@ def ledger_of(
     place: Destination,
     processes: Processes,
     table: TableName,
-    read: ReadOptions,
     files: FileOptions,
     *,
     overwrite: bool,
@@ -20,15 +19,15 @@ def ledger_of(
     """The ledger of a destination. Raises UsageError if the format's library isn't installed, or lacks something."""
     if files.table_format is TableFormat.PARQUET:
         return ManifestLedger(place, processes)
-    return TableLedger(place, table_log(place, table, read, files), processes, overwrite=overwrite)
+    return TableLedger(place, table_log(place, table, files), processes, overwrite=overwrite)
 
 
-def table_log(place: Destination, table: TableName, read: ReadOptions, files: FileOptions) -> TableLog:
+def table_log(place: Destination, table: TableName, files: FileOptions) -> TableLog:
     """The log of the table at a destination."""
     if files.table_format is TableFormat.DELTA:
         from kseg.export.delta import DeltaLog
 
-        return DeltaLog(place, read, files)
+        return DeltaLog(place, files)
     from kseg.export.iceberg import IcebergLog
 
-    return IcebergLog(place, read, files, table)
+    return IcebergLog(place, files, table)

@@ -43,7 +43,7 @@ def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
     """The columns of the Parquet files: those that aren't in folders' names; Iceberg's have their ids."""
     schema = read.schema()
     if options.table_format is TableFormat.ICEBERG:
-        schema = with_field_ids(schema)
+        schema = with_field_ids(schema, read.decode.field_ids)
     return pa.schema([field for field in schema if field.name not in options.columns_of_folders])
 
 

@@ -116,7 +116,7 @@ def plan_export(export: Export) -> ExportPlan:
 
 def _ledger(export: Export) -> Ledger:
     place = open_destination(export.destination)
-    return ledger_of(place, HERE, export.table, export.read, export.files, overwrite=export.overwrite)
+    return ledger_of(place, HERE, export.table, export.files, overwrite=export.overwrite)
 
 
 def _plan(export: Export, ledger: Ledger) -> ExportPlan:
@@ -137,7 +137,8 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
-    read = with_typed_columns(export.read, previous.read if previous.number and kept else None, topics, orders)
+    written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
+    read = ledger.with_field_ids(with_typed_columns(export.read, written, topics, orders))
     return ExportPlan(
         *(tuple(orders), kept, tuple(manifests.with_files_there(absent, ledger.place))),
         *(replace(previous, read=without_writers(read)), copies, read),
@@ -168,7 +169,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
         job = Job(run.id, place.url, plan.read, export.files)
 
         def results_of(wanted: ExportPlan) -> RunResults:
-            return _results(wanted, export, job, execute, progress)
+            return _results(wanted, export, job._replace(read=wanted.read), execute, progress)
 
         outcome = results_of(plan)
         tiered = find_remote_parts(plan.copies, export.selection)
@@ -242,6 +243,9 @@ def _after_others(
     again.
     """
     again = _plan(export, ledger)
+    planned, there = (parquet.schema_of_files(each.read, export.files) for each in (plan, again))
+    if not planned.equals(there, check_metadata=True):  # Iceberg's ids are in it: files that are written can't change
+        raise KsegError("another export has changed the columns of the table meanwhile: run it again", ledger.table)
     touched = changed_keys(plan.previous, again.previous)
     lost, new = _split(outcome.new, touched)
     ledger.drop(lost)
@@ -280,7 +284,7 @@ def _under_way(ledger: Ledger, export: Export) -> Iterator[tuple[ExportRun, Expo
 
 def _resumed(run: ExportRun, plan: ExportPlan, export: Export, ledger: Ledger) -> ExportPlan:
     """The plan without what runs have finished that are over: their results are taken up."""
-    finished = ledger.finished_orders(export.read, export.files)
+    finished = ledger.finished_orders(plan.read, export.files)
     taken = [] if finished is None else finished.take_up(run, plan.kept, plan.copies, plan.orders)
     if not taken:
         return plan

@@ -29,6 +29,8 @@ from kseg.export.table_log import RowRange, TableChange, TableLog
 class TableLedger:
     """A table whose log says what counts; `overwrite`: the run's commit replaces all that is there."""
 
+    keeps_columns = True
+
     def __init__(self, place: Destination, log: TableLog, processes: Processes, *, overwrite: bool) -> None:
         self.place = place
         self._log, self._processes, self._overwrite = log, processes, overwrite
@@ -37,6 +39,10 @@ class TableLedger:
     def table(self) -> str:
         """Where readers find the table."""
         return self._log.location
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """As the table's format has it."""
+        return self._log.with_field_ids(read)
 
     def previous(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
         """What the log says of kseg's last commit.
@@ -93,7 +99,7 @@ class TableLedger:
         telling = tuple(_named(result) for result in new if result.says_something)
         results = condensed(result for result in [*kept, *telling] if result.says_something)
         manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
-        gone = () if self._overwrite else tuple(_rows_that_go(previous.results, kept))
+        gone = () if self._overwrite else tuple(_rows_that_go(previous.results, kept, self.place.url))
         replaces_all = self._overwrite and previous.number > 0
         self._log.commit(TableChange(previous.number, manifest, telling, gone, replaces_all))
         return manifest
@@ -174,19 +180,43 @@ def _by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
     return found
 
 
-def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result]) -> Iterable[RowRange]:
-    """The offsets of results that aren't kept, but for those that kept ones of the partition account for."""
+def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str) -> Iterable[RowRange]:
+    """The offsets of results that aren't kept, but for those that kept ones of the same topic's partition account for.
+
+    Raises KsegError if an earlier topic of that name has rows of these offsets: a table can't tell whose row is whose.
+    """
     kept_of = _by_partition(kept)
     for key, results in _by_partition(previous).items():
-        still = {_identity(result) for result in kept_of.get(key, ())}
-        present = [part for result in kept_of.get(key, ()) for part in intact(result.tally)]
-        for result in results:
-            first, end = result.tally.first_offset, result.tally.next_offset
-            if _identity(result) in still or first is None or end is None or first >= end:
-                continue
-            for part in missing(OffsetRange(first, end), present):
+        for topic_id in dict.fromkeys(result.topic_id for result in results):
+            own, others = _of_topic(topic_id, kept_of.get(key, ()))
+            lost = _lost((result for result in results if result.topic_id == topic_id), own)
+            for part in lost:
+                if list(missing(part, _intact(others))) != [part]:
+                    name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
+                    why = f"records of {name} have changed since they were exported, and share offsets with those of"
+                    raise KsegError(f"{why} an earlier topic of that name: choose another place for a new table", where)
                 if part.first is not None and part.end is not None:
                     yield RowRange(*key, part.first, part.end)
+
+
+def _lost(results: Iterable[Result], kept: list[Result]) -> Iterable[OffsetRange]:
+    """The offsets of a topic's results that aren't among those kept, and that these don't account for."""
+    still, present = set(map(_identity, kept)), _intact(kept)
+    for result in results:
+        first, end = result.tally.first_offset, result.tally.next_offset
+        if _identity(result) not in still and first is not None and end is not None and first < end:
+            yield from missing(OffsetRange(first, end), present)
+
+
+def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
+    """The results of the topic with an id, all if that isn't known; and those of others of its name."""
+    known = list(results)
+    others = [result for result in known if topic_id not in (None, result.topic_id)]
+    return [result for result in known if topic_id in (None, result.topic_id)], others
+
+
+def _intact(results: Iterable[Result]) -> list[OffsetRange]:
+    return [part for result in results for part in intact(result.tally)]
 
 
 def _identity(result: Result) -> tuple[str, int | None, int | None]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kseg.export.manifest import Manifest
 from kseg.export.result import ExportedFile, Result
+from kseg.export.settings import ReadOptions
 
 APPLICATION = "kseg"
 """Under this name the number and the progress stand in a table's log."""
@@ -71,6 +72,12 @@ class TableLog(Protocol):
 
     def is_buried(self) -> bool:
         """Whether so much came after kseg's last commit that the log may soon forget it."""
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """The same with the ids that the table has for the columns, or will have when they are committed.
+
+        Raises UsageError if it can't have these columns.
+        """
 
     def commit(self, change: TableChange) -> None:
         """Commits, all or nothing. Raises OvertakenError if kseg's last commit isn't the one it is built on."""

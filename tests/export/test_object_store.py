@@ -22,7 +22,7 @@ from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, TableFormat
 from kseg.export.table_log import TableName
 from tests.export import exports
 from tests.export.object_store import meant, serving
@@ -155,7 +155,7 @@ def test_tables_are_exported_into_it_by_runs_that_meet(
     wanted = [(f"topic{number}", offset, b"value") for number in range(1, 4) for offset in range(10)]
     assert rows == [("topic0", offset, b"another") for offset in range(5)] + wanted
     assert [part.records_out for part in report.partitions] == [5, 10, 10, 10]
-    log = table_log(open_destination(out), table, ReadOptions(), files)
+    log = table_log(open_destination(out), table, files)
     assert log.merge(1 << 30)["added"] == 0, "each topic has one file"
     assert not list(open_destination(out).names("_kseg/runs"))
 

@@ -19,7 +19,7 @@ from kseg.export.ledger import Ledger
 from kseg.export.ledgers import table_log
 from kseg.export.manifest import Manifest
 from kseg.export.run import Export
-from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.settings import FileOptions, ReadOptions, TableFormat
 from kseg.export.table_ledger import TableLedger
 from kseg.export.table_log import NO_TABLE, TableChange, TableLog
 from tests.export import exports
@@ -40,7 +40,7 @@ class TableStore:
     def ledger(self, exporter: Exporter) -> Ledger:
         export = exporter.export
         place = SteppedPlace(self.out, exporter)
-        log = SteppedLog(table_log(open_destination(str(self.out)), NO_TABLE, export.read, export.files), exporter)
+        log = SteppedLog(table_log(open_destination(str(self.out)), NO_TABLE, export.files), exporter)
         return TableLedger(place, log, exporter, overwrite=export.overwrite)
 
 
@@ -117,6 +117,9 @@ class SteppedLog:
     def has_commit_of(self, run_id: str) -> bool:
         self._exporter.wait("has_commit_of")
         return self._log.has_commit_of(run_id)
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        return self._log.with_field_ids(read)
 
     def merge(self, target_size: int) -> dict[str, Any]:
         raise AssertionError("no run merges")

@@ -1,18 +1,25 @@
 """Exports into tables whose own log is the truth: Delta by deltalake, Iceberg by pyiceberg."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kseg.errors import UsageError
+from kseg.errors import KsegError, UsageError
 from kseg.export.destination import open_destination
 from kseg.export.ledgers import table_log
+from kseg.export.order import Job
+from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
-from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.result import Result
+from kseg.export.run import Export, execute_here, run_export
+from kseg.export.settings import FileOptions, TableFormat
 from kseg.export.table_log import NO_TABLE, TableLog
+from kseg.output.export import report_lines
 from tests import golden
 from tests.export import exports
+from tests.export.test_incarnations import FIRST, SECOND, topic
 
 FORMATS = pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
 Row = tuple[str, int | None, int, bytes | None]
@@ -53,7 +60,7 @@ def offsets(out: Path, table_format: TableFormat) -> list[int]:
 
 def log_of(out: Path, table_format: TableFormat, **options: Any) -> TableLog:
     files = FileOptions(table_format=table_format, **options)
-    return table_log(open_destination(str(out)), NO_TABLE, ReadOptions(), files)
+    return table_log(open_destination(str(out)), NO_TABLE, files)
 
 
 def accounts(report: Report) -> list[dict[str, Any]]:
@@ -181,3 +188,81 @@ def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
     assert accounts(table) == accounts(plain)
     assert accounts(again) == accounts(plain_again)
     assert rows(tmp_path / "out", table_format) == plain_rows(tmp_path / "plain") != []
+
+
+# --- topics that were made anew --------------------------------------------------------------------------------------
+
+
+@FORMATS
+def test_rows_of_a_topic_and_of_a_later_one_of_its_name_stay_once(tmp_path: Path, table_format: TableFormat) -> None:
+    out = tmp_path / "out"
+    log = topic(tmp_path / "disk" / "orders-0", FIRST, 20, b"a")
+    exports.export([tmp_path / "disk"], out, table_format=table_format)
+    topic(log, SECOND, 10, b"b")
+    exports.export([tmp_path / "disk"], out, table_format=table_format)
+    exports.write_log(log, 10, 20, value=b"b")
+    for merges in (False, True, False):
+        report = exports.export([tmp_path / "disk"], out, table_format=table_format, merge_files=merges)
+        wanted = [(offset, b"a") for offset in range(20)] + [(offset, b"b") for offset in range(30)]
+        assert sorted(row[2:] for row in rows(out, table_format)) == sorted(wanted)
+        assert [(part.topic_id, part.records_out) for part in report.partitions] == [(FIRST, 20), (SECOND, 30)]
+    assert [result.topic_id for result in log_of(out, table_format).progress().results] == [FIRST, SECOND, SECOND]
+
+
+@FORMATS
+def test_rows_that_would_go_with_an_earlier_topics_are_not_touched(tmp_path: Path, table_format: TableFormat) -> None:
+    out = tmp_path / "out"
+    log = topic(tmp_path / "disk" / "orders-0", FIRST, 20, b"a")
+    for count in (10, 40):
+        exports.export([tmp_path / "disk"], out, table_format=table_format)
+        topic(log, SECOND, count, b"b")
+    exports.export([tmp_path / "disk"], out, table_format=table_format)
+    before = rows(out, table_format)
+    topic(log, SECOND, 40, b"c")
+    with pytest.raises(
+        KsegError, match=r"orders-0 have changed .* an earlier topic of that name: choose another place"
+    ):
+        exports.export([tmp_path / "disk"], out, table_format=table_format)
+    assert rows(out, table_format) == before
+
+
+# --- fewer files -----------------------------------------------------------------------------------------------------
+
+
+@FORMATS
+def test_small_files_are_joined_and_later_runs_go_on(tmp_path: Path, table_format: TableFormat) -> None:
+    out, source = tmp_path / "out", tmp_path / "orders-0"
+    for start in range(0, 50, 10):
+        exports.write_log(source, start, 10)
+        report = exports.export([source], out, table_format=table_format, merge_files=start == 40)
+    assert report.merged == (5, 1)
+    assert "merged: 5 files became 1" in list(report_lines(report))
+    assert offsets(out, table_format) == list(range(50))
+    exports.write_log(source, 50, 10)
+    report = exports.export([source], out, table_format=table_format)
+    assert (report.new_files, report.partitions[0].records_out) == (1, 60)
+    assert offsets(out, table_format) == list(range(60))
+    number = log_of(out, table_format).number()
+    assert exports.export([source], out, table_format=table_format).new_files == 0
+    assert log_of(out, table_format).number() == number
+
+
+# --- runs that were broken off ---------------------------------------------------------------------------------------
+
+
+@FORMATS
+def test_nothing_of_a_run_that_was_broken_off_is_taken_up(tmp_path: Path, table_format: TableFormat) -> None:
+    sources, out = [tmp_path / f"orders-{number}" for number in range(2)], tmp_path / "out"
+    for source in sources:
+        exports.write_log(source, 0, 20)
+
+    def broken_off(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
+        yield next(iter(execute_here(orders, job)))
+        raise KsegError("broken off")
+
+    files = FileOptions(table_format=table_format)
+    with pytest.raises(KsegError, match="broken off"):
+        run_export(Export(tuple(map(str, sources)), str(out), files=files), broken_off)
+    assert list(out.rglob("*.parquet")) == []
+    report = exports.export(sources, out, table_format=table_format)
+    assert (report.taken_up, offsets(out, table_format)) == (0, [*range(20)] * 2)

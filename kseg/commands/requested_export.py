@@ -68,7 +68,7 @@ def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], s
 
 
 def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
-    from kseg.export.decoding import ColumnDecoding, DecodedAs, KeptRaw, OnMismatch
+    from kseg.export.decoding import NOTHING, ColumnDecoding, DecodedAs, KeptRaw, OnMismatch
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
     decode = ColumnDecoding(
@@ -92,7 +92,7 @@ def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOption
         selected=selected._replace(
             from_offset=None, to_offset=None, is_committed=False, is_control=selected.is_control or None
         ),
-        decode=decode,
+        decode=decode if options["key_decoder"] or options["value_decoder"] else NOTHING,
     )
 
 

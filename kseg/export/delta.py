@@ -6,6 +6,7 @@ in the member "kseg" of its metadata. Others may commit in between; a conflict i
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,7 @@ DAYS_AFTER = 7
 _LOOKED_BACK = (1, 32, 1024, None)
 _NO_FILES: Any = [("offset", "in", [])]
 """Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
+_STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -83,7 +85,7 @@ class DeltaLog:
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise KsegError(f"the Delta log can't be {what}: {' '.join(str(error).split())}", self.location) from error
+            raise KsegError(f"the Delta log can't be {what}: {_line(error)}", self.location) from error
 
     def number(self) -> int | None:
         """The version of kseg's application transaction."""
@@ -168,8 +170,7 @@ class DeltaLog:
                 return  # the answer was lost, not the commit
             if self._is_conflict(error, table):
                 raise OvertakenError(self.location) from error
-            message = " ".join(str(error).split())
-            raise KsegError(f"the Delta log can't be written: {message}", self.location) from error
+            raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
 
     def _is_conflict(self, error: Exception, before: Any) -> bool:
         """Whether anybody has committed since."""
@@ -284,6 +285,11 @@ class DeltaLog:
         with self._errors("written"):
             found = table.optimize.compact(target_size=target_size, commit_properties=said)
         return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
+
+
+def _line(error: Exception) -> str:
+    """What deltalake says, in a line, without the stack that it adds where RUST_BACKTRACE is set."""
+    return " ".join(_STACK.split(str(error), maxsplit=1)[0].split())
 
 
 def _own(entry: Mapping[str, Any], where: str) -> dict[str, Any]:

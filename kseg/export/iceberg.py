@@ -41,6 +41,8 @@ PROPERTIES = {
 _NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
+_MOST_DIGITS = 18
+"""Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
 
 
 def library() -> None:
@@ -79,7 +81,8 @@ class IcebergLog:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of deletions that meet nothing
                 yield
-        except (*kinds, SQLAlchemyError, OSError, ValueError) as error:
+        except (*kinds, SQLAlchemyError, OSError, ValueError, AttributeError, LookupError, TypeError) as error:
+            # the last three: pyiceberg on members of metadata that aren't of the kind it expects
             message = " ".join(str(error).split())
             raise KsegError(f"the Iceberg table {self._table.name} can't be {what}: {message}", self._url) from error
 
@@ -121,7 +124,7 @@ class IcebergLog:
 
     def _number_in(self, table: Any) -> int:
         found = table.properties.get(NUMBER, "")
-        if not found.isdecimal():
+        if not found.isdecimal() or len(found) > _MOST_DIGITS:
             raise UsageError(f"the table {self._table.name} is no export: choose another one by --table", self._url)
         if table.location().rstrip("/") != self._url.rstrip("/"):
             raise UsageError(f"the table {self._table.name} is at {table.location()}, not here", self._url)

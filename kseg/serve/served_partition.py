@@ -47,6 +47,10 @@ class StoredRecords:
         return sum(each.size for each in self.ranges)
 
 
+_WHOLE = ("", 0)
+"""Stands in what was told for the partition as a whole."""
+
+
 class _Place(NamedTuple):
     """Where a batch is that begins at or after some offset: a segment's base offset, and a position in its log."""
 
@@ -107,9 +111,19 @@ class ServedPartition:
         with self._lock:
             now = monotonic()
             if self._offsets is None or now - self._looked >= GROWTH_SECONDS:
-                self._offsets = self._look(self._offsets)
+                self._offsets = self._look_and_tell(self._offsets)
                 self._looked = monotonic()
             return self._offsets
+
+    def _look_and_tell(self, known: ServedOffsets | None) -> ServedOffsets:
+        """Clients only see an error that they try again after: why is said here, once."""
+        try:
+            return self._look(known)
+        except KsegError as error:
+            if _WHOLE not in self._told:
+                self._told.add(_WHOLE)
+                self._say(f"{self}: can't be read any more, clients get an error: {error}")
+            raise
 
     def _look(self, known: ServedOffsets | None) -> ServedOffsets:
         if self.listed is None:

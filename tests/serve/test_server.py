@@ -1,6 +1,7 @@
 """What goes over a connection: answers in order, records without a copy, waiting, growth, errors."""
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -322,6 +323,15 @@ def test_damage_is_passed_over_and_named_once(partition: Path) -> None:
         assert [line.removeprefix(str(log)) for line in running.said] == [
             f": position {3 * size}: bad-crc: of a batch: offsets 30 to 39; passed over"
         ]
+
+
+def test_a_directory_that_vanishes_is_named_once(partition: Path) -> None:
+    with serving(partition) as running, connected(running) as client:
+        shutil.rmtree(partition)
+        for _ in range(2):
+            assert partition_of(client.ask(FETCH, 12, fetch(0)))["errorCode"] == 56
+        (line,) = running.said
+        assert line.startswith("orders-0: can't be read any more, clients get an error: ")
 
 
 def test_the_high_watermark_of_the_checkpoint_bounds_what_is_served(partition: Path) -> None:

@@ -1,0 +1,54 @@
+"""A table's metadata is not believed either: what somebody else wrote there is a line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import golden, run
+from tests.export import exports
+
+Metadata = dict[str, Any]
+
+
+def assert_refused(source: Path, out: Path, table_format: str) -> bytes:
+    """An export ends with 2 and one line, which is given."""
+    ran = run.kseg(["export", str(source), str(out), "--format", table_format], golden.ROOT)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran.stderr
+    return ran.stderr
+
+
+def test_a_damaged_delta_log_is_told_without_the_librarys_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUST_BACKTRACE", "1")
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    log = tmp_path / "out/_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_bytes(b"null\n")
+    line = assert_refused(tmp_path / "orders-0", tmp_path / "out", "delta")
+    assert b"the Delta log can't be read" in line
+    assert b" 0: " not in line
+
+
+def _huge_number(metadata: Metadata) -> None:
+    metadata["properties"]["kseg.number"] = "9" * 6000
+
+
+def _properties_that_are_a_list(metadata: Metadata) -> None:
+    metadata["properties"] = []
+
+
+@pytest.mark.parametrize("change", [_huge_number, _properties_that_are_a_list])
+def test_iceberg_metadata_of_others_is_a_line(tmp_path: Path, change: Callable[[Metadata], None]) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 10)
+    ran = run.kseg(["export", str(source), str(out), "--format", "iceberg"], golden.ROOT)
+    assert ran.status == 0, ran.stderr
+    newest = max((out / "metadata").glob("*.metadata.json"))
+    metadata = json.loads(newest.read_bytes())
+    change(metadata)
+    newest.write_text(json.dumps(metadata), encoding="utf-8")
+    assert b"kafka.records" in assert_refused(source, out, "iceberg")

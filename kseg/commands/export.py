@@ -31,7 +31,8 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
       kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
-    may have copies of the same partition. DEST is a directory or a URL. The exit status is 1 if damage cost anything.
+    may have copies of the same partition. DEST is a directory or a URL. The exit status is 1 if this run found that
+    damage or retention cost anything; the report has what earlier runs found too.
 
     Records are selected as in `kseg dump`, but control records only with --control; the report counts those left out.
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.

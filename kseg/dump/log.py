@@ -204,7 +204,7 @@ def _take_problems(renderer: "Renderer") -> list[RecordProblem]:
 
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
-    from kseg.log.partition.partition_log import has_later_segment
+    from kseg.log.partition.later_segment import has_later_segment
     from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not has_later_segment(log)

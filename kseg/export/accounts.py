@@ -16,7 +16,7 @@ from kseg.export.settings import Mode, OffsetRange
 from kseg.export.tally import LostOffsets, Tally
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
-from kseg.log.partition.partition_log import has_later_segment
+from kseg.log.partition.later_segment import has_later_segment
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage

@@ -13,6 +13,7 @@ from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, partitions_at
 from kseg.log.partition.partition_log import PartitionLog, read_tail
 from kseg.log.partition.replicas import require_one_topic_id, topic_id_of
+from kseg.log.partition.swapped import SWAP, complete_swaps
 
 
 class SegmentSource(NamedTuple):
@@ -145,12 +146,17 @@ def _replica(place: PartitionLog) -> PartitionCopy:
 def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
     directories: dict[str, dict[int, dict[FileKind, remote.RemoteFile]]] = defaultdict(lambda: defaultdict(dict))
     metadata: dict[str, remote.RemoteFile] = {}
+    swaps: dict[str, list[tuple[FileKind, int, str, remote.RemoteFile]]] = defaultdict(list)
     for file in remote.list_files(url):
         kind, offset, _, suffix, remote_id = parse_file_name(file.url)
         if suffix is None and remote_id is None and offset is not None:
             directories[file.url.rpartition("/")[0]][offset][kind] = file
+        elif suffix is not None and offset is not None:
+            swaps[file.url.rpartition("/")[0]].append((kind, offset, suffix, file))
         elif kind is FileKind.PARTITION_METADATA and suffix is None:
             metadata[file.url.rpartition("/")[0]] = file
+    for directory, named in swaps.items():
+        _swap_in(named, directories[directory])
     topic_ids = _remote_topic_ids(file for directory, file in metadata.items() if directory in directories)
     for directory, segments in sorted(directories.items()):
         name = parse_partition_directory(directory)
@@ -165,6 +171,14 @@ def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
             is_used=name is None or name.state is None,
             topic_id=topic_ids.get(directory),
         )
+
+
+def _swap_in(
+    named: list[tuple[FileKind, int, str, remote.RemoteFile]], segments: dict[int, dict[FileKind, remote.RemoteFile]]
+) -> None:
+    """Takes the logs that a broker would swap in. Where old ones overlap them, each offset counts once anyway."""
+    for base in complete_swaps(each[:3] for each in named):
+        segments[base] = {kind: file for kind, offset, suffix, file in named if offset == base and suffix == SWAP}
 
 
 def _remote_topic_ids(files: Iterable[remote.RemoteFile]) -> dict[str, str]:

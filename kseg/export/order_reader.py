@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 READ_ON_SIZE = 256 << 10
 """Bytes that are read at once where an index named an end too early."""
-TRANSACTION_FILES = (".txnindex", ".snapshot", ".index", ".log")
+TRANSACTION_FILES = (".txnindex", ".snapshot", ".index", ".log", ".swap", ".cleaned")
 
 
 class OrderReader:

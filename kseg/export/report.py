@@ -24,7 +24,7 @@ class PartitionReport:
 
     records_in: intact records read; gaps: offsets that have no record, as compaction leaves them; lost: to damage;
     missed: had gone from the log since the last run; withheld: from the start of an open transaction on; unasked: not
-    in what any run was to read.
+    in what any run was to read. new_lost, new_missed: those of them that no run before this one told.
 
     topic_id: tells topics of one name apart; None if it isn't known. is_gone: the partition isn't there any more, or
     its topic was made anew: what was exported stays.
@@ -34,6 +34,7 @@ class PartitionReport:
     undecoded: keys and values whose text couldn't be had. without_time: records whose time no table can hold.
     has_lost_more: whether there was damage after which no offset is known. recovered: offsets damaged in one copy, or
     gone from it, and taken from another. unexplained: what doesn't add up.
+    has_new_losses: whether this run found anything of that kind, or disorder, or damage that cost no offset.
     open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; withheld_records: in
     what is withheld, as headers count them.
     holes: those gaps where batches may be missing: between orders, and in logs whose offsets don't rise. remote:
@@ -50,7 +51,9 @@ class PartitionReport:
     records_in: int = 0
     gaps: int = 0
     lost: int = 0
+    new_lost: int = 0
     missed: int = 0
+    new_missed: int = 0
     withheld: int = 0
     unasked: int = 0
     records_out: int = 0
@@ -65,6 +68,7 @@ class PartitionReport:
     has_lost_more: bool = False
     recovered: int = 0
     unexplained: int = 0
+    has_new_losses: bool = False
     open_from: int | None = None
     open_since: str | None = None
     open_producer_id: int | None = None
@@ -73,6 +77,7 @@ class PartitionReport:
     file_count: int = 0
     seconds: float = 0.0
     holes: list[tuple[int, int]] = field(default_factory=list)
+    lost_offsets: list[tuple[int, int]] = field(default_factory=list)
     missed_offsets: list[tuple[int, int]] = field(default_factory=list)
     remote: list[tuple[int, int]] = field(default_factory=list)
     damages: list[LostOffsets] = field(default_factory=list)
@@ -136,9 +141,12 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 where something was lost, 2 where a source couldn't be opened at all."""
-        is_sound = all(partition.is_sound for partition in self.partitions)
-        return max([int(not is_sound), *(error.status for error in self.refused)])
+        """The exit status: 1 where this run found a loss, 2 where a source couldn't be opened at all.
+
+        What runs before have told doesn't count: a job that runs each hour would fail for ever after its first loss.
+        """
+        has_new_losses = any(partition.has_new_losses for partition in self.partitions)
+        return max([int(has_new_losses), *(error.status for error in self.refused)])
 
     def to_bytes(self) -> bytes:
         """The report as JSON."""
@@ -178,6 +186,30 @@ def reconcile(
             by_partition[result.topic, result.partition][result.topic_id].append(result)
     keys = sorted({*by_partition, *remote}, key=lambda key: (key[0], -1 if key[1] is None else key[1]))
     return tuple(part for key in keys for part in _of_topics(key, by_partition[key], remote.get(key), gone))
+
+
+def compared(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) -> tuple[PartitionReport, ...]:
+    """The accounts, with what is new in them since those of an earlier run."""
+    known = {(part.topic, part.partition, part.topic_id): part for part in before}
+    found = []
+    for part in now:
+        own = (part.topic, part.partition)
+        old = known.get((*own, part.topic_id)) or known.get((*own, None)) or PartitionReport(*own)
+        found.append(_compared(part, old))
+    return tuple(found)
+
+
+def _compared(part: PartitionReport, old: PartitionReport) -> PartitionReport:
+    told = [OffsetRange(*pair) for pair in (*old.lost_offsets, *old.missed_offsets)]
+    new_lost, new_missed = (
+        _sum(_lacking((OffsetRange(*pair) for pair in pairs), told))
+        for pairs in (part.lost_offsets, part.missed_offsets)
+    )
+    has_more = part.has_lost_more and not old.has_lost_more
+    has_more |= part.unexplained > old.unexplained or part.disordered > old.disordered
+    has_more |= any(loss.count == 0 and not loss.is_harmless and loss not in old.damages for loss in part.damages)
+    has_new_losses = bool(new_lost or new_missed or has_more)
+    return replace(part, new_lost=new_lost, new_missed=new_missed, has_new_losses=has_new_losses)
 
 
 def _of_topics(
@@ -231,7 +263,7 @@ def _account_for_offsets(report: PartitionReport, results: list[Result], remote:
     withheld = _withheld(report, tallies, [*present, *lost, *missing_since])
     report.lost, report.missed, report.withheld = (_sum(parts) for parts in (lost, missing_since, withheld))
     report.recovered = _sum(taken) + _sum(gone) - report.lost - report.missed
-    report.missed_offsets = _pairs(missing_since)
+    report.lost_offsets, report.missed_offsets = _pairs(lost), _pairs(missing_since)
     report.remote = [] if remote is None else _pairs(missing(remote, present))
     bounds = [*present, *lost, *missing_since, *withheld]
     bounds = [part for part in bounds if part.first is not None and part.end is not None]

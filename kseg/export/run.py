@@ -24,7 +24,7 @@ from kseg.export.merge import Joined
 from kseg.export.order import Job, execute_order
 from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
-from kseg.export.report import Report, reconcile
+from kseg.export.report import Report, compared, reconcile
 from kseg.export.result import Result
 from kseg.export.runs import HERE, ExportRun, Marker
 from kseg.export.seams import disordered_keys, joined_at_seams
@@ -181,7 +181,10 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                     committed, new_files = _committed(run, plan, joined, export, ledger)
                     report = Report(
                         place.url,
-                        reconcile([*plan.absent, *outcome.kept], outcome.new, tiered, gone),
+                        compared(
+                            reconcile([*plan.absent, *outcome.kept], outcome.new, tiered, gone),
+                            reconcile(plan.previous.results),
+                        ),
                         new_files,
                         time.monotonic() - start,
                         plan.refused,
@@ -367,7 +370,8 @@ def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:
 
 def _report_of(manifest: manifests.Manifest, own: Report) -> Report:
     """The report of a manifest that another run has built on this one's meanwhile."""
-    return replace(own, partitions=reconcile(manifest.results), new_files=manifest.new_files)
+    partitions = compared(reconcile(manifest.results), own.partitions)
+    return replace(own, partitions=partitions, new_files=manifest.new_files)
 
 
 def _publish(report: Report, place: Destination) -> None:

@@ -186,6 +186,7 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
         f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
         f"{sums['damages']} damages; {sums['newFiles']} new files in {report.destination}"
     )
+    yield from _lines_about_earlier(report.partitions, sums)
     if report.taken_up:
         yield f"{report.taken_up} of the new files taken up from runs that were broken off"
     if report.merged is not None:
@@ -233,6 +234,15 @@ def _lines_about(partition: Any) -> Iterator[str]:
         yield f"{name}: {partition.without_time} records have times that microseconds can't tell: null in the table"
 
 
+def _lines_about_earlier(partitions: Iterable[Any], sums: dict[str, Any]) -> Iterator[str]:
+    """What runs before have told already: it doesn't make this one fail."""
+    earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
+    if any(earlier.values()):
+        yield f"before this run: {earlier['lost']} offsets lost, {earlier['missed']} missed"
+    elif any(not partition.is_sound and not partition.has_new_losses for partition in partitions):
+        yield "before this run: what the lines above say is wrong, but for what is new"
+
+
 def _more(sums: dict[str, Any]) -> str:
     """Offsets that the export lacks for other reasons, if there are any."""
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
@@ -254,7 +264,9 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
         "recordsIn": sum(partition.records_in for partition in partitions),
         "recordsOut": sum(partition.records_out for partition in partitions),
         "lost": sum(partition.lost for partition in partitions),
+        "newLost": sum(partition.new_lost for partition in partitions),
         "missed": sum(partition.missed for partition in partitions),
+        "newMissed": sum(partition.new_missed for partition in partitions),
         "withheld": sum(partition.withheld for partition in partitions),
         "damages": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,

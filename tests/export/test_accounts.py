@@ -1,5 +1,6 @@
 """Accounts that never lie: each offset of a partition is a row, a gap, or told as lost, missed, withheld or unasked."""
 
+import json
 import os
 import shutil
 from collections import defaultdict
@@ -10,7 +11,7 @@ import pytest
 
 import kseg
 from kseg.export.report import PartitionReport, Report
-from kseg.export.settings import Isolation, OffsetRange, Tombstones
+from kseg.export.settings import Isolation, OffsetRange, TableFormat, Tombstones
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.export import report_lines
 from tests import golden
@@ -280,12 +281,51 @@ def test_what_retention_took_between_two_runs_is_missed(tmp_path: Path) -> None:
     with_segments(log, 0, 50)
     exports.export([tmp_path / "disk"], tmp_path / "out")
     with_segments(log, 200, 250)
-    for _ in range(2):  # the account is of the whole export
+    for new in (100, 0):  # the account is of the whole export, the status of the run
         report = exports.export([tmp_path / "disk"], tmp_path / "out")
         assert_adds_up(report, tmp_path / "out")
         part = exports.of_partition(report, "orders")
         assert (part.missed, part.missed_offsets, part.gaps, part.lost) == (100, [(100, 200)], 0, 0)
-        assert (report.is_whole, report.status) == (False, 1)
+        assert (report.is_whole, part.new_missed, report.status) == (False, new, int(new > 0))
+        assert ("before this run: 0 offsets lost, 100 missed" in report_lines(report)) == (not new)
+    with_segments(log, 400)
+    report = exports.export([tmp_path / "disk"], tmp_path / "out")
+    part = exports.of_partition(report, "orders")
+    assert (part.missed, part.new_missed, report.status) == (200, 100, 1)
+    assert "before this run: 0 offsets lost, 100 missed" in report_lines(report)
+
+
+@pytest.mark.parametrize("form", TableFormat)
+def test_damage_ends_the_run_that_finds_it_with_1_and_no_later_one(
+    form: TableFormat, restored: Path, tmp_path: Path
+) -> None:
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    shutil.copytree(restored / "damaged" / "210-wiped-batch", disk)
+    first = exports.export([disk], out, table_format=form)
+    again = exports.export([disk], out, table_format=form)
+    assert (first.status, again.status) == (1, 0)
+    lost = [part.lost for part in first.partitions]
+    assert sum(lost) > 0
+    assert [part.lost for part in again.partitions] == [part.new_lost for part in first.partitions] == lost
+    assert [part.new_lost for part in again.partitions] == [0] * len(lost)
+    assert f"before this run: {sum(lost)} offsets lost, 0 missed" in report_lines(again)
+    summary = json.loads((out / "_kseg" / "report.json").read_bytes())
+    assert {part["newLost"] for part in summary["partitions"]} == {0}
+    exports.write_log(disk / "new-0", 0, 50)
+    assert exports.export([disk], out, table_format=form).status == 0
+    anew = exports.export([disk], out, table_format=form, overwrite=True)
+    assert (anew.status, sum(part.new_lost for part in anew.partitions)) == (1, sum(lost))
+
+
+def test_disorder_ends_the_run_that_finds_it_with_1_and_no_later_one(tmp_path: Path) -> None:
+    log = tmp_path / "disk" / "orders-0"
+    exports.write_indexes(write_segment(log, [batch(0), batch(10), batch(5)]))
+    assert exports.export([tmp_path / "disk"], tmp_path / "out").status == 1
+    again = exports.export([tmp_path / "disk"], tmp_path / "out")
+    assert again.status == 0
+    assert "before this run: what the lines above say is wrong, but for what is new" in report_lines(again)
+    exports.write_indexes(write_segment(log, [batch(0), batch(10), batch(5), batch(15), batch(7)]))
+    assert exports.export([tmp_path / "disk"], tmp_path / "out").status == 1
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])

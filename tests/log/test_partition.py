@@ -34,11 +34,11 @@ def test_segments_lie_in_order_of_their_base_offsets_with_floor_lookup(tmp_path:
 
 def test_leftovers_and_orphans_are_no_segments(tmp_path: Path) -> None:
     stem = f"{7:020}"
-    folder = touch(tmp_path / "t-0", f"{stem}.log.deleted", f"{stem}.log.swap", f"{stem}.index", f"{9:020}.snapshot")
+    folder = touch(tmp_path / "t-0", f"{stem}.log.cleaned", f"{stem}.log.deleted", f"{stem}.index", f"{9:020}.snapshot")
     partition = PartitionLog(folder)
     assert partition.segments == ()
     assert [segment.base_offset for segment in partition.orphans] == [7]
-    assert sorted(file.name for file in partition.leftovers) == [f"{stem}.log.deleted", f"{stem}.log.swap"]
+    assert sorted(file.name for file in partition.leftovers) == [f"{stem}.log.cleaned", f"{stem}.log.deleted"]
     assert list(partition.snapshots) == [9]
 
 

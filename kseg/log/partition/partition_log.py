@@ -14,6 +14,7 @@ from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, par
 from kseg.index.folding import pass_all
 from kseg.index.headers import header_of, header_runs, intact_header
 from kseg.index.offset_index import OffsetIndex
+from kseg.log.partition.swapped import swapped_in
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
@@ -150,10 +151,10 @@ class PartitionLog:
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
-    `.deleted`, `.cleaned`, `.swap`, `.tmp`, `.part`. others: all other files. has_time_indexes: whether any segment has
-    one: brokers before 0.10.1 wrote none. has_indexes: whether any has an offset or time index: logs may be copied
-    without them. largest_timestamps: what lookups found, by base offset: the largest time, and what is wrong with the
-    time index.
+    `.deleted`, `.cleaned`, `.swap` (they may be segments too), `.tmp`, `.part`. others: all other files.
+    has_time_indexes: whether any segment has one: brokers before 0.10.1 wrote none. has_indexes: whether any has an
+    offset or time index: logs may be copied without them. largest_timestamps: what lookups found, by base offset: the
+    largest time, and what is wrong with the time index.
 
     If the directory changes, this stays as it was listed; opening a file that is gone meanwhile raises OpenError.
     Source: UnifiedLog, LogSegments.
@@ -207,8 +208,8 @@ class PartitionLog:
         return None if self.name is None else self.name.state
 
     def _take(self, files: Iterable[FoundFile]) -> None:
-        logs: dict[int, FoundFile] = {}
-        indexes: tuple[dict[int, FoundFile], ...] = ({}, {}, {})
+        found: dict[FileKind, dict[int, FoundFile]] = {kind: {} for kind in (FileKind.LOG, *_INDEX_KINDS)}
+        named: list[tuple[FileKind, int, str, FoundFile]] = []
         self.snapshots: dict[int, FoundFile] = {}
         self.metadata_snapshots: list[FoundFile] = []
         self.leftovers: list[FoundFile] = []
@@ -217,18 +218,20 @@ class PartitionLog:
             kind, offset, _, suffix, remote_id = parse_file_name(file.name)
             if suffix is not None:
                 self.leftovers.append(file)
+                named += [] if offset is None else [(kind, offset, suffix, file)]
             elif kind is FileKind.METADATA_SNAPSHOT:
                 self.metadata_snapshots.append(file)
             elif offset is None or remote_id is not None:
                 self.others.append(file)
             elif kind is FileKind.PRODUCER_SNAPSHOT:
                 self.snapshots[offset] = file
-            elif kind is FileKind.LOG:
-                logs[offset] = file
-            elif kind in _INDEX_KINDS:
-                indexes[_INDEX_KINDS.index(kind)][offset] = file
+            elif kind in found:
+                found[kind][offset] = file
             else:
                 self.others.append(file)
+        if named:
+            swapped_in(named, found, _next_offset)
+        logs, *indexes = found.values()
         self.segments = _segments(logs, logs, indexes)
         orphans = {offset for found in indexes for offset in found if offset not in logs}
         self.orphans = _segments(orphans, logs, indexes) if orphans else ()
@@ -342,7 +345,7 @@ def _settled_ns(directory: Path) -> int:
 
 
 def _segments(
-    offsets: Iterable[int], logs: dict[int, FoundFile], indexes: tuple[dict[int, FoundFile], ...]
+    offsets: Iterable[int], logs: dict[int, FoundFile], indexes: list[dict[int, FoundFile]]
 ) -> tuple[SegmentFiles, ...]:
     return tuple(
         SegmentFiles(offset, logs.get(offset), *[found.get(offset) for found in indexes]) for offset in sorted(offsets)
@@ -397,6 +400,14 @@ def read_index_end(segment: SegmentFiles) -> IndexEnd:
             return IndexEnd(index.last_entry(), index.count, index.size, index.trailing > 0)
     except OpenError as error:
         return IndexEnd(size=segment.offset_index.size, error=error)
+
+
+def _next_offset(base_offset: int, log: FoundFile) -> int | None:
+    try:
+        last = read_tail(SegmentFiles(base_offset, log)).last
+    except OpenError:
+        return None
+    return None if last is None else last.last_offset + 1
 
 
 def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
@@ -473,18 +484,6 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                     yield FoundFile(path, entry.name, 0, 0)  # its size can't be read; opening it shows why
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
-
-
-def has_later_segment(log: Path) -> bool:
-    """Whether the directory of a log has a segment with a higher base offset; False if that isn't known."""
-    own = parse_file_name(log).base_offset
-    try:
-        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
-    except OSError:
-        return False
-    return own is not None and any(
-        name.kind is FileKind.LOG and name.suffix is None and (name.base_offset or 0) > own for name in names
-    )
 
 
 def read_small_file(path: str | os.PathLike[str]) -> bytes | None:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
+from kseg.log.partition.later_segment import has_later_segment
 from kseg.log.partition.log_dir import Refuse, find_partitions
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog, has_later_segment
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import require_one_topic
 from kseg.log.salvage.extents import Extent, ExtentBatches, joined_neighbours, longest_rising
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays

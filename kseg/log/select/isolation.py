@@ -303,7 +303,8 @@ class _IndexBeside:
     """A segment's transaction index, read entry by entry along with the log; notes where the two differ."""
 
     def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
-        self._path = segment.path.with_suffix(".txnindex")
+        index = segment.transaction_index
+        self._path = segment.path.with_suffix(".txnindex") if index is None else index.path
         self._notes = notes
         self._is_wanted = is_wanted
         self._has_differed = False

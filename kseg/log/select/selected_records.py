@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from kseg.formats.codes import MAGIC_POSITION, DamageKind
 from kseg.kernel.contract import ROW, START
 from kseg.kernel.record import Record
-from kseg.log.partition.partition_log import has_later_segment
+from kseg.log.partition.later_segment import has_later_segment
 from kseg.log.select.record_picker import RecordPicker, SelectedLog
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.batch import Batch, OnDamage, meet

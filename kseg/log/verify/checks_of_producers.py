@@ -232,6 +232,7 @@ class ProducerChecks:
         indexed: dict[tuple[int, int], int] = {}
         path = segment.path.with_suffix(".txnindex")
         if segment.transaction_index is not None:
+            path = segment.transaction_index.path
             try:
                 with TransactionIndex(path, segment.base_offset) as index:
                     indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}

@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
@@ -15,7 +17,7 @@ from kseg.export.copies import Copies
 from kseg.export.damages import damage_rows
 from kseg.export.order_reader import OrderReader, coalesced
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
-from kseg.export.ranges import RangeReader
+from kseg.export.ranges import ChangedError, RangeReader
 from kseg.export.settings import LogSelection
 from kseg.index.headers import header_runs, walk_headers
 from kseg.kernel.fold_contract import Event
@@ -76,11 +78,13 @@ class TaskOrder(NamedTuple):
             return None
         start, size = self.next.start, self.next.size
         with (
+            suppress(ChangedError),
             RangeReader(self.next, 0, checksum=False) as reader,
             reader.open(start, min(start + _NEXT_SIZE, size), None) as log,
         ):
             header = next(walk_headers(log, start), None)
-        return None if header is None or isinstance(header, Damage) else header.first_offset
+            return None if header is None or isinstance(header, Damage) else header.first_offset
+        return None
 
 
 class OrderPartition(InputPartition):
@@ -115,24 +119,26 @@ class OrderExecutor:
 
     def _read(self, task: TaskOrder) -> Iterator["pa.RecordBatch | str"]:
         """The rows of an order, then notes."""
-        order = task.order
-        if task.is_whole and not remote.is_remote(order.replica) and task.has_disorder():
-            order = replace(order, is_disordered=True)
+        order, changes = task.order, list[str]()
+        with suppress(ChangedError):  # it comes again below
+            if task.is_whole and not remote.is_remote(order.replica) and task.has_disorder():
+                order = replace(order, is_disordered=True)
         reader = OrderReader(order, self.options, checksums=False)
-        yield from self._damages(reader) if self.request.is_of_damages else self._records(reader)
+        batches = _until_changed(reader.batches(), changes)
+        yield from self._damages(reader, batches) if self.request.is_of_damages else self._records(batches)
         yield from _notes(reader)
-        for problem in _problems(task, reader):
+        for problem in _problems(task, reader, changes):
             if self.request.flag("failOnDataLoss") and not self.request.is_of_damages:
                 raise DamagedError(f"{problem}; failOnDataLoss=false goes on", order.replica)
             yield f"{order.replica}: {problem}"
 
-    def _records(self, order: OrderReader) -> Iterator["pa.RecordBatch"]:
-        filtered = map(self.filters.apply, (_as_connector(batch) for batch in order.batches()))
+    def _records(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        filtered = map(self.filters.apply, map(_as_connector, batches))
         wanted = (batch.select(self.columns) for batch in filtered if batch.num_rows)
         yield from coalesced(wanted, self.options.max_bytes, ROWS)
 
-    def _damages(self, reader: OrderReader) -> Iterator["pa.RecordBatch"]:
-        for _ in reader.batches():
+    def _damages(self, reader: OrderReader, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        for _ in batches:
             pass  # only the accounts are wanted
         if reader.tally.losses:
             rows = damage_rows(reader.order.topic, reader.order.partition, reader.tally.losses)
@@ -182,6 +188,14 @@ def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return batch.set_column(place, batch.schema.field(place), nulled)
 
 
+def _until_changed(batches: Iterator["pa.RecordBatch"], changes: list[str]) -> Iterator["pa.RecordBatch"]:
+    """The records before a log that isn't the one any more that was listed; `changes` gets what to say of it."""
+    try:
+        yield from batches
+    except ChangedError as error:
+        changes.append(f"{PurePath(error.path or '').name} {error.message}")
+
+
 def _notes(reader: OrderReader) -> Iterator[str]:
     """What is to be said of an order that was read."""
     replica, tally = reader.order.replica, reader.tally
@@ -192,8 +206,8 @@ def _notes(reader: OrderReader) -> Iterator[str]:
         yield f"{replica}: {tally.passed_over} records passed over: another record has their offset"
 
 
-def _problems(task: TaskOrder, reader: OrderReader) -> Iterator[str]:
-    """What can't be right of an order that was read."""
+def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> Iterator[str]:
+    """What can't be right of an order that was read; `changes` of its logs among it."""
     read_to = reader.tally.next_offset
     first_of_next = task.next_offset()
     falls_at_end = first_of_next is not None and read_to is not None and first_of_next < read_to
@@ -201,3 +215,5 @@ def _problems(task: TaskOrder, reader: OrderReader) -> Iterator[str]:
         yield "offsets don't rise, so records may come twice; with a larger splitSize one task takes each offset once"
     if task.must_reach is not None and (read_to is None or read_to < task.must_reach):
         yield f"offsets {read_to} to {task.must_reach} are gone: the log changed after the query was planned"
+    else:
+        yield from changes

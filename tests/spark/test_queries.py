@@ -229,6 +229,19 @@ def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed: Path) -> None:
     assert sorted(offsets_read(reader(timed, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
 
 
+def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(timed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exports.write_log(timed / "orders-1", 10, 5)
+    changed = f"{10:020}.log has changed since it was listed"
+    found = {strict: reader(timed, failOnDataLoss=strict) for strict in ("true", "false")}
+    tasks = {strict: one.partitions() for strict, one in found.items()}
+    (timed / "orders-1" / f"{10:020}.log").write_bytes(b"")
+    with pytest.raises(KsegError, match=f"{changed}; failOnDataLoss=false goes on"):
+        [batch for task in tasks["true"] for batch in found["true"].read(task)]
+    rows = [batch.num_rows for task in tasks["false"] for batch in found["false"].read(task)]
+    assert sum(rows) == 20
+    assert changed in capsys.readouterr().err
+
+
 # --- each offset once ------------------------------------------------------------------------------------------------
 
 

@@ -34,8 +34,8 @@ COMMANDS = {
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
-    "export": "Export topics to Parquet files, on this machine.",
-    "spark-export": "Export topics to Parquet files with Spark, here or on a cluster.",
+    "export": "Export topics to Parquet files or tables, on this machine.",
+    "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",
     "help": "Show what to do for what, or how to use a command.",
 }

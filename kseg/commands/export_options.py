@@ -67,7 +67,11 @@ _OPTIONS = (
         help="At damage: count what is lost and continue, or stop.",
     ),
     click.option(
-        "--partition-by", type=Folders(), default="topic", show_default=True, help="Folders: topic,partition,date."
+        "--partition-by",
+        type=Folders(),
+        default="topic",
+        show_default=True,
+        help="Folders: topic,partition,date; or none.",
     ),
     click.option(
         "--target-file-size", type=Size(), default="256MB", show_default=True, help="Approximate size of a file."

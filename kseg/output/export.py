@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from kseg.errors import KsegError
+from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines
@@ -152,7 +153,12 @@ def plan_lines(plan: _PlanShape) -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
-    yield f"{len(rows)} partitions, {len(plan.orders)} orders, {sum(row.bytes for row in rows)} bytes"
+    sums = (
+        counted(len(rows), "partition"),
+        counted(len(plan.orders), "order"),
+        counted(sum(row.bytes for row in rows), "byte"),
+    )
+    yield ", ".join(sums)
 
 
 def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
@@ -183,14 +189,19 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
     yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
     sums = _sums(report)
     yield (
-        f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost, {_more(sums)}"
-        f"{sums['damages']} damages; {sums['newFiles']} new files in {report.destination}"
+        f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
+        f"{_more(sums)}{counted(sums['damages'], 'damage')}; {counted(sums['newFiles'], 'new file')} in {report.destination}"
     )
     yield from _lines_about_earlier(report.partitions, sums)
     if report.taken_up:
         yield f"{report.taken_up} of the new files taken up from runs that were broken off"
     if report.merged is not None:
-        yield "merged: {} files became {}".format(*report.merged)
+        before, after = report.merged
+        yield (
+            f"merged: {before} files became {after}"
+            if after < before
+            else f"merged: none; {counted(after, 'file')} as before"
+        )
     yield from (f"left alone: {run}" for run in report.left_alone)
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
@@ -299,8 +310,8 @@ def write_kept_report(content: bytes | None, destination: str, form: str) -> Non
         write_json({"type": "summary", "partitions": len(partitions), **report, **sums})
     else:
         write_line(
-            f"{sums['recordsOut']} of {sums['recordsIn']} records, {sums['lost']} offsets lost; {report['newFiles']}"
-            f" new files in {destination}, _kseg/report.json there has the accounts"
+            f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost;"
+            f" {counted(report['newFiles'], 'new file')} in {destination}, _kseg/report.json there has the accounts"
         )
     flush_stdout()
 

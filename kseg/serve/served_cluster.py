@@ -105,7 +105,10 @@ def _served_topic(
     missing = [number for number in range(max(chosen)) if number not in chosen]
     if missing:
         shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
-        say(f"{name}: partitions {shown} aren't here, and are served as empty ones")
+        are = "partition {} isn't here, and is served as an empty one"
+        if len(missing) > 1:
+            are = "partitions {} aren't here, and are served as empty ones"
+        say(f"{name}: {are.format(shown)}")
     served = {
         number: ServedPartition(
             name,

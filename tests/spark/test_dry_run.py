@@ -48,7 +48,7 @@ def test_the_command_line_for_spark_submit_asks_for_the_same(tmp_path: Path) -> 
 def test_a_run_on_this_machine_needs_no_spark_submit(tmp_path: Path) -> None:
     ran = kseg("spark-export", "--dry-run", "logs/4.3.1", tmp_path, "--topic", "zstd")
     assert (ran.status, ran.stderr) == (0, b"")
-    assert ran.stdout.decode().splitlines()[-1] == "1 partitions, 1 orders, 9011 bytes"
+    assert ran.stdout.decode().splitlines()[-1] == "1 partition, 1 order, 9011 bytes"
 
 
 def test_a_shipped_environment_is_packed_by_the_printed_command(tmp_path: Path) -> None:

@@ -190,7 +190,8 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
     sums = _sums(report)
     yield (
         f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
-        f"{_more(sums)}{counted(sums['damages'], 'damage')}; {counted(sums['newFiles'], 'new file')} in {report.destination}"
+        f"{_more(sums)}{counted(sums['damages'], 'damage')}; "
+        f"{counted(sums['newFiles'], 'new file')} in {report.destination}"
     )
     yield from _lines_about_earlier(report.partitions, sums)
     if report.taken_up:

@@ -97,6 +97,10 @@ class DeltaLog:
             found: int | None = table.transaction_version(APPLICATION)
         if found is None:
             raise UsageError("is a Delta table, but no export: choose another place", self.location)
+        if found < 1:
+            raise KsegError(
+                f"the number of the Delta table's last export is {found}: kseg didn't write it", self.location
+            )
         return found
 
     def progress(self) -> Manifest:

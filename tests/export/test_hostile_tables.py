@@ -33,6 +33,20 @@ def test_a_damaged_delta_log_is_told_without_the_librarys_stack(
     assert b" 0: " not in line
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_delta_table_whose_number_was_changed_gets_no_rows_twice(tmp_path: Path, number: int) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 10)
+    ran = run.kseg(["export", str(source), str(out), "--format", "delta"], golden.ROOT)
+    assert ran.status == 0, ran.stderr
+    first = out / "_delta_log/00000000000000000000.json"
+    actions = list(map(json.loads, first.read_text(encoding="utf-8").splitlines()))
+    (transaction,) = (action["txn"] for action in actions if "txn" in action)
+    transaction["version"] = number
+    first.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    assert b"kseg didn't write it" in assert_refused(source, out, "delta")
+
+
 def _huge_number(metadata: Metadata) -> None:
     metadata["properties"]["kseg.number"] = "9" * 6000
 

@@ -26,7 +26,7 @@ ALLOWED = {
     "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
     "kseg/kernel/fast/output.pxi:put_time": "digits of a time that is written",
     "kseg/kernel/twin_records.py:_record": "a record's attributes; tests hold records to their grammar",
-    "kseg/decode/plain.py:read_json": "the first byte of what a schema registry's serializers write",
+    "kseg/decode/plain.py:parse_json": "the first byte of what a schema registry's serializers write",
     "kseg/decode/wire.py:_schema_id": "the same",
     "kseg/protocol/": "sizes and keys of requests, needed before a schema is chosen",
     "kseg/kernel/twin_cleaning.py": "slots of a table that no file has",

@@ -85,7 +85,7 @@ class TypedCells:
         name = str(wire.schema_id)
         if (name, ()) in self._schemas:
             route = self._route((name, ()))
-            if wire.payload is None and message[:1] == MAGIC_ID:
+            if wire.payload is None and message.startswith(MAGIC_ID):
                 self._by_prefix[message[:ID_PREFIX_SIZE]] = route
             return route, [wire.body]
         indexed = parse_indexed(wire) if any(name == own for own, _ in self._schemas) else None

@@ -1,29 +1,24 @@
 """Exports into an object store, a server of moto's in this process: claims are puts on the condition that none was."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
-from pyiceberg.catalog import load_catalog
 
 from kseg.errors import KsegError, UsageError
 from kseg.export import remote
 from kseg.export.commit import LostError
 from kseg.export.destination import open_destination
-from kseg.export.ledgers import table_log
 from kseg.export.manifest import read_manifest
 from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions, TableFormat
-from kseg.export.table_log import TableName
 from tests.export import exports
 from tests.export.object_store import meant, serving
 
@@ -132,43 +127,6 @@ def test_without_conditions_a_second_run_is_refused(
     run_export(Export((sources[1],), out), execute_here)
     assert topics(out) == ["topic0", "topic1"]
     remote.file_system.cache_clear()
-
-
-@pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
-def test_tables_are_exported_into_it_by_runs_that_meet(
-    out: str, sources: list[str], table_format: TableFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/lake.db")
-    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", "s3://kafka/lake")
-    table = TableName("lake" if table_format is TableFormat.ICEBERG else None)
-    files = FileOptions(table_format=table_format)
-
-    def meets_another(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
-        results = list(execute_here(orders, job))
-        run_export(Export(tuple(sources[1:3]), out, files=files, table=table), execute_here)
-        return results
-
-    run_export(Export(tuple(sources[:2]), out, files=files, table=table), meets_another)
-    exports.write_log(Path(sources[0]), 0, 5, value=b"another")
-    report = run_export(Export(tuple(sources), out, files=files, table=table), execute_here)
-    rows = rows_of_table(out, table_format)
-    wanted = [(f"topic{number}", offset, b"value") for number in range(1, 4) for offset in range(10)]
-    assert rows == [("topic0", offset, b"another") for offset in range(5)] + wanted
-    assert [part.records_out for part in report.partitions] == [5, 10, 10, 10]
-    log = table_log(open_destination(out), table, files)
-    assert log.merge(1 << 30)["added"] == 0, "each topic has one file"
-    assert not list(open_destination(out).names("_kseg/runs"))
-
-
-def rows_of_table(out: str, table_format: TableFormat) -> list[tuple[str, int, bytes]]:
-    """Topic, offset and value of all rows, as the format's own library reads them."""
-    columns = ("topic", "offset", "value")
-    if table_format is TableFormat.DELTA:
-        table = DeltaTable(out, storage_options={"AWS_ALLOW_HTTP": "true"}).to_pyarrow_table(columns=list(columns))
-    else:
-        properties = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": "us-east-1"}
-        table = load_catalog("lake", **properties).load_table("kafka.records").scan(selected_fields=columns).to_arrow()
-    return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
 def test_an_iceberg_table_in_it_needs_a_catalog(out: str, sources: list[str]) -> None:

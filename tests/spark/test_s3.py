@@ -1,18 +1,28 @@
 """Exports from and to an object store: a local S3 server, by moto."""
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pyiceberg.catalog
 import pytest
+from deltalake import DeltaTable
 from pyarrow import fs
+from pyiceberg.utils.config import Config
 
 from kseg.export import remote
 from kseg.export.destination import open_destination
+from kseg.export.ledgers import table_log
 from kseg.export.manifest import read_manifest
+from kseg.export.order import Job
+from kseg.export.plan import WorkOrder
+from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions
+from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.table_log import TableName
+from kseg.log.partition.partition_choice import PartitionChoice
 from tests import golden
 from tests.export import exports
 from tests.spark.processes import free_port, is_listening, running, wait_until
@@ -68,7 +78,7 @@ def test_read_committed_and_offsets_from_s3(s3: fs.FileSystem, tmp_path: Path) -
     folder = golden.ROOT / "logs" / "2.8.2"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
     read = ReadOptions(isolation=Isolation.READ_COMMITTED)
-    selection = LogSelection(("compacted-txn",), OffsetRange(230, 270))
+    selection = LogSelection(PartitionChoice(("compacted-txn",)), OffsetRange(230, 270))
     run_export(Export(("s3://kafka/logs",), "s3://kafka/out", selection, read), execute_here)
     run_export(Export((str(folder),), str(tmp_path / "out"), selection, read), execute_here)
     assert pq.read_table("kafka/out", filesystem=s3).equals(pq.read_table(tmp_path / "out"))
@@ -86,6 +96,75 @@ def test_what_failed_attempts_left_is_swept(s3: fs.FileSystem) -> None:
     assert manifest is not None
     there = [name for name in place.names() if name.endswith(".parquet") and not name.startswith("_kseg/")]
     assert sorted(there) == sorted(manifest.paths())
+
+
+@pytest.fixture
+def _lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog of that name. pyiceberg reads its environment once, when it is imported."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/lake.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", "s3://kafka/lake")
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
+
+
+@pytest.mark.usefixtures("_lake")
+@pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
+def test_tables_in_s3_grow_and_change(table_format: TableFormat, s3: fs.FileSystem, tmp_path: Path) -> None:
+    """The store is a process of its own: deltalake lets no other thread of this one answer while it asks."""
+    table = TableName("lake" if table_format is TableFormat.ICEBERG else None)
+    files, source = FileOptions(table_format=table_format), tmp_path / "orders-0"
+    wanted = Export((str(source),), "s3://kafka/out", files=files, table=table)
+    exports.write_log(source, 0, 20)
+    run_export(wanted, execute_here)
+    exports.write_log(source, 20, 10)
+    assert run_export(wanted, execute_here).new_files == 1
+    exports.write_log(source, 20, 5, value=b"another")
+    assert [part.records_out for part in run_export(wanted, execute_here).partitions] == [25]
+    active = table_log(open_destination("s3://kafka/out"), table, files).active_files()
+    assert sorted(pq.read_table(f"kafka/out/{name}", filesystem=s3).num_rows for name in active) == [5, 20]
+
+
+def rows_of_table(out: str, table_format: TableFormat) -> list[tuple[str, int, bytes]]:
+    """Topic, offset and value of all rows, as the format's own library reads them."""
+    columns = ("topic", "offset", "value")
+    if table_format is TableFormat.DELTA:
+        table = DeltaTable(out, storage_options={"AWS_ALLOW_HTTP": "true"}).to_pyarrow_table(columns=list(columns))
+    else:
+        properties = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": "us-east-1"}
+        table = (
+            pyiceberg.catalog.load_catalog("lake", **properties)
+            .load_table("kafka.records")
+            .scan(selected_fields=columns)
+            .to_arrow()
+        )
+    return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
+@pytest.mark.usefixtures("_lake")
+@pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
+def test_tables_in_s3_are_exported_by_runs_that_meet(
+    table_format: TableFormat, s3: fs.FileSystem, tmp_path: Path
+) -> None:
+    for number in range(4):
+        exports.write_log(tmp_path / f"topic{number}-0", 0, 10)
+    sources, out = sorted(map(str, tmp_path.glob("topic*"))), "s3://kafka/out"
+    table = TableName("lake" if table_format is TableFormat.ICEBERG else None)
+    files = FileOptions(table_format=table_format)
+
+    def meets_another(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
+        results = list(execute_here(orders, job))
+        run_export(Export(tuple(sources[1:3]), out, files=files, table=table), execute_here)
+        return results
+
+    run_export(Export(tuple(sources[:2]), out, files=files, table=table), meets_another)
+    exports.write_log(Path(sources[0]), 0, 5, value=b"another")
+    report = run_export(Export(tuple(sources), out, files=files, table=table), execute_here)
+    rows = rows_of_table(out, table_format)
+    wanted = [(f"topic{number}", offset, b"value") for number in range(1, 4) for offset in range(10)]
+    assert rows == [("topic0", offset, b"another") for offset in range(5)] + wanted
+    assert [part.records_out for part in report.partitions] == [5, 10, 10, 10]
+    log = table_log(open_destination(out), table, files)
+    assert log.merge(1 << 30)["added"] == 0, "each topic has one file"
+    assert not list(open_destination(out).names("_kseg/runs"))
 
 
 def test_sparks_tasks_read_and_write_s3(s3: fs.FileSystem, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from kseg.reading.header import BatchHeader
 def is_cleaned(result: Result, segment: SegmentSource) -> bool:
     """Whether a segment that isn't appended to any more holds what compaction left of what a result has exported.
 
-    Its log belongs to the same topic. False if the log was truncated since and written anew, if that can't be told, and
+    Its log belongs to the same topic. False if the log was truncated since and rewritten, if that can't be told, and
     where damage was met: it may have been mended. Raises OpenError if the log has gone.
     """
     tally = result.tally

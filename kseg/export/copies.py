@@ -61,7 +61,7 @@ class PartitionCopy(NamedTuple):
 
 Copies = dict[tuple[str, int | None], list[PartitionCopy]]
 NO_COPIES = (DirectoryState.DELETE, DirectoryState.STRAY)
-"""Directories that a broker keeps apart from the partition: it may have been made anew since."""
+"""Directories that a broker keeps apart from the partition: it may have been recreated since."""
 REQUESTS = 16
 """That are under way at a time."""
 SMALL_FILE = 4096

@@ -1,4 +1,4 @@
-"""Topics that were deleted and made anew: the same names, and offsets from 0 on again. Their ids tell them apart."""
+"""Topics that were deleted and recreated: the same names, and offsets from 0 on again. Their ids tell them apart."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -52,7 +52,7 @@ def topic_id_of_copies(copies: Iterable[PartitionCopy]) -> str | None:
 def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[str]) -> frozenset[TopicKey]:
     """The partitions that are gone, by topic, partition and topic's id: not those that other sources may have.
 
-    Those whose topic was made anew, and those that are no longer in any directory where they were.
+    Those whose topic was recreated, and those that are no longer in any directory where they were.
     """
     replicas: dict[TopicKey, set[str]] = {}
     for result in absent:

@@ -1,6 +1,6 @@
 """The truth about a destination: what of an export counts, and what went into it. Of plain Parquet files the manifest.
 
-A run asks it what is there, says what it has added, and is told if another one was there in between.
+A run asks it what is there, says what it has added, and learns if another one was there in between.
 """
 
 from collections.abc import Callable, Iterable
@@ -123,7 +123,7 @@ class ManifestLedger:
         return False
 
     def joined(self, kept: list[Result], new: list[Result], previous: Manifest, job: Job, *, merges: bool) -> Joined:
-        """What shares a file with a result that has gone is written anew too. Raises LostError if files go away."""
+        """What shares a file with a result that has gone is rewritten too. Raises LostError if files go away."""
         try:
             return join_files(kept, new, previous.results, job, self.place, merges=merges)
         except OpenError as error:

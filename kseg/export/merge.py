@@ -72,7 +72,7 @@ def join_files(
     """The results with their rows in other files, which count when the results are committed; the accounts stay.
 
     previous: results of the manifest that is there. merges: whether small files are joined; what shares a file with a
-    result that has gone is always written anew. Raises KsegError if a file can't be read or written.
+    result that has gone is always rewritten. Raises KsegError if a file can't be read or written.
     """
     results = [*kept, *new]
     files = [list(result.files) for result in results]

@@ -27,7 +27,7 @@ class PartitionReport:
     in what any run was to read. new_lost, new_missed: those of them that no run before this one told.
 
     topic_id: tells topics of one name apart; None if it isn't known. is_gone: the partition isn't there any more, or
-    its topic was made anew: what was exported stays.
+    its topic was recreated: what was exported stays.
 
     records_out: those of records_in that were written; control, aborted, superseded, unselected: those left out.
     passed_over: records beside, whose offset another one has. disordered: records whose offset isn't above all before.
@@ -168,7 +168,7 @@ def reconcile(
     remote: Mapping[Key, OffsetRange] = NO_REMOTE,
     gone: Collection[tuple[str, int | None, str | None]] = (),
 ) -> tuple[PartitionReport, ...]:
-    """The accounts of all partitions, from what orders say; those of topics that were made anew one after another.
+    """The accounts of all partitions, from what orders say; those of topics that were recreated one after another.
 
     Args:
         kept: results of earlier runs; of topics with one name, those of the first topic first.

@@ -95,7 +95,7 @@ class Result:
 
     replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
     how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a
-    topic that was deleted and made anew has the same name and offsets, and another id. has_changed: a log had gone
+    topic that was deleted and recreated has the same name and offsets, and another id. has_changed: a log had gone
     when it was to be read, or was another one: the rest of the order is to be planned again.
     """
 

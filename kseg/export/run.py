@@ -78,7 +78,7 @@ class ExportPlan:
     """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
 
     read: how records are read, with the typed columns that were found: its `schema()` is the table's.
-    kept: results of what is there; absent: of partitions that have gone, or were made anew since. refused: sources that
+    kept: results of what is there; absent: of partitions that have gone, or were recreated since. refused: sources that
     can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
     among those kept.
     """

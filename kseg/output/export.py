@@ -58,7 +58,7 @@ _RARE_COLUMNS = (
 )
 """In a report only if one of its partitions has some."""
 _TOPIC_ID = _column("topic id", "topic_id", -1)
-"""In a report only if a topic was made anew."""
+"""In a report only if a topic was recreated."""
 
 
 class _OrderShape(Protocol):
@@ -219,7 +219,7 @@ def _remade(partitions: Iterable[Any]) -> list[tuple[Any, Any]]:
 def _lines_about_remade(earlier: Any, later: Any) -> Iterator[str]:
     first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
     then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
-    yield f"{_name(later)}: the topic was made anew: {first}, {then}; both are exported"
+    yield f"{_name(later)}: the topic was recreated: {first}, {then}; both are exported"
 
 
 def _lines_about(partition: Any) -> Iterator[str]:

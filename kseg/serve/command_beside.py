@@ -1,4 +1,4 @@
-"""The command that a server runs for, and what it is told: the address in its arguments and its environment."""
+"""The command that a server runs for, and what it gets: the address in its arguments and its environment."""
 
 import asyncio
 import os

@@ -110,7 +110,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
             if (log := held.get(key)) is None:
                 continue
             if wanted.is_of_another(key[0], log.topic_id):
-                self._lose([f"{log.replica.path}: the topic was made anew before offsets up to {last} were read"])
+                self._lose([f"{log.replica.path}: the topic was recreated before offsets up to {last} were read"])
                 continue
             first = begin_of(begin, key, log)
             if last > log.end:

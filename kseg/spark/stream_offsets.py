@@ -50,7 +50,7 @@ class Progress:
         return self.offsets.get(key, self.gone.get(key))
 
     def is_of_another(self, topic: str, topic_id: str | None) -> bool:
-        """Whether the topic was made anew since, as far as ids are known."""
+        """Whether the topic was recreated since, as far as ids are known."""
         known = self.topic_ids.get(topic)
         return known is not None and topic_id is not None and known != topic_id
 
@@ -157,7 +157,7 @@ def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Ite
             yield f"{topic}-{partition} has gone; it was read up to offset {offset}"
         elif start.is_of_another(topic, log.topic_id):
             was = start.topic_ids[topic]
-            yield f"{log.replica.path}: the topic was deleted and made anew: its id is {log.topic_id}, and was {was}"
+            yield f"{log.replica.path}: the topic was deleted and recreated: its id is {log.topic_id}, and was {was}"
         elif log.end < offset:
             yield f"{log.replica.path}: the log ends at {log.end}, and was read up to {offset} already"
         elif log.first > offset:

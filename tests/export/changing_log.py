@@ -1,4 +1,4 @@
-"""A partition's directory that changes as on a broker: appended to, rolled, cleaned, retained, deleted, made anew."""
+"""A partition's directory that changes as on a broker: appended to, rolled, cleaned, retained, deleted, recreated."""
 
 import shutil
 from base64 import urlsafe_b64encode

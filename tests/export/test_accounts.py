@@ -313,8 +313,8 @@ def test_damage_ends_the_run_that_finds_it_with_1_and_no_later_one(
     assert {part["newLost"] for part in summary["partitions"]} == {0}
     exports.write_log(disk / "new-0", 0, 50)
     assert exports.export([disk], out, table_format=form).status == 0
-    anew = exports.export([disk], out, table_format=form, overwrite=True)
-    assert (anew.status, sum(part.new_lost for part in anew.partitions)) == (1, sum(lost))
+    again = exports.export([disk], out, table_format=form, overwrite=True)
+    assert (again.status, sum(part.new_lost for part in again.partitions)) == (1, sum(lost))
 
 
 def test_disorder_ends_the_run_that_finds_it_with_1_and_no_later_one(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
     assert (part.unexplained, report.status) == (0, 1)
 
 
-def test_a_topic_that_is_made_anew_while_it_is_read(tmp_path: Path) -> None:
+def test_a_topic_that_is_recreated_while_it_is_read(tmp_path: Path) -> None:
     log = made(tmp_path)
 
     def make() -> None:

@@ -1,4 +1,4 @@
-"""Logs that are cleaned, retained and made anew between runs: what was exported stays, each record once."""
+"""Logs that are cleaned, retained and recreated between runs: what was exported stays, each record once."""
 
 import json
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_what_compaction_took_before_a_run_is_a_gap(log: ChangingLog, tmp_path: 
     assert (part.lost, part.missed, part.disordered, report.is_whole, report.status) == (0, 0, 0, True, 0)
 
 
-def test_a_log_that_was_truncated_and_written_anew_is_exported_anew(log: ChangingLog, tmp_path: Path) -> None:
+def test_a_log_that_was_truncated_and_rewritten_is_exported_again(log: ChangingLog, tmp_path: Path) -> None:
     export(tmp_path, log.rows())
     topic_id = log.topic_id
     log.make()

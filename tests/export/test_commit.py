@@ -56,7 +56,7 @@ def test_what_retention_deleted_stays_exported(source: Path, tmp_path: Path) -> 
     assert exports.offsets(tmp_path / "out", "orders") == list(range(150))
 
 
-def test_what_changed_is_exported_anew(source: Path, tmp_path: Path) -> None:
+def test_what_changed_is_exported_again(source: Path, tmp_path: Path) -> None:
     exports.export([source], tmp_path / "out", target_size=3000)
     exports.write_log(source, 0, 100, value=b"other")
     exports.export([source], tmp_path / "out", target_size=3000)

@@ -1,4 +1,4 @@
-"""Topics that were deleted, made anew, or moved between two runs: their records stay, each once, told apart."""
+"""Topics that were deleted, recreated, or moved between two runs: their records stay, each once, told apart."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def of(value: bytes, count: int, first: int = 0) -> list[tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize("count", [5, 50, 80], ids=["shorter", "as long", "longer"])
-def test_records_of_a_topic_made_anew_are_added(count: int, tmp_path: Path) -> None:
+def test_records_of_a_topic_recreated_are_added(count: int, tmp_path: Path) -> None:
     log = topic(tmp_path / "disk" / "orders-0", FIRST, 50, b"a")
     exports.export([tmp_path / "disk"], tmp_path / "out")
     topic(log, SECOND, count, b"b")
@@ -53,7 +53,7 @@ def test_records_of_a_topic_made_anew_are_added(count: int, tmp_path: Path) -> N
         ]
         assert (report.is_whole, report.status) == (True, 0)
     assert report.new_files == 0
-    line = f"orders-0: the topic was made anew: topic id {FIRST} until offset 50, then {SECOND} from offset 0 on"
+    line = f"orders-0: the topic was recreated: topic id {FIRST} until offset 50, then {SECOND} from offset 0 on"
     assert f"{line}; both are exported" in list(report_lines(report))
 
 
@@ -170,7 +170,7 @@ def test_files_and_their_rows_say_which_topic_they_are_of(tmp_path: Path) -> Non
     assert [origin["topicId"] for origin in origins] == [FIRST, SECOND]
 
 
-def test_latest_records_of_a_topic_made_anew_are_its_own(tmp_path: Path) -> None:
+def test_latest_records_of_a_topic_recreated_are_its_own(tmp_path: Path) -> None:
     log = topic(tmp_path / "disk" / "orders-0", FIRST, 50, b"a")
     options = {"latest_per_key": Tombstones.DROP}
     exports.export([tmp_path / "disk"], tmp_path / "out", **options)

@@ -190,7 +190,7 @@ def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
     assert rows(tmp_path / "out", table_format) == plain_rows(tmp_path / "plain") != []
 
 
-# --- topics that were made anew --------------------------------------------------------------------------------------
+# --- topics that were recreated --------------------------------------------------------------------------------------
 
 
 @FORMATS

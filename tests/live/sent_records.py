@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Incarnation(NamedTuple):
-    """A partition of a topic; `made` counts how often the topic was made anew."""
+    """A partition of a topic; `made` counts how often the topic was recreated."""
 
     topic: str
     made: int

@@ -1,6 +1,6 @@
 """Hourly exports of a running broker's disks: each record that a run could read is in the table, once.
 
-The broker writes, rolls, deletes, compacts and makes topics anew all the while; runs are killed, and two come at once.
+The broker writes, rolls, deletes, compacts and recreates topics all the while; runs are killed, and two come at once.
 What is right is known from the producers' acknowledgements and the broker's own offsets. SEED and HOURS in the
 environment choose another course; the seed is shown.
 """
@@ -94,7 +94,7 @@ class Hours:
         if self.random.random() < 0.3:
             self.traffic.delete_records(self.random, self.random.choice(("plain", "pay", "remade")))
         if self.random.random() < 0.1:
-            self.traffic.make_anew("remade")
+            self.traffic.recreate("remade")
         uncommitted, committed = self.tables
         due = [uncommitted] if self.random.random() < 0.6 else [uncommitted, committed]
         kinds = self.random.choices(("whole", "killed", "two"), (65, 20, 15), k=len(due))

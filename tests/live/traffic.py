@@ -1,4 +1,4 @@
-"""Traffic for a broker: records, transactions, deletions and topics made anew, all by one seed, all accounted for."""
+"""Traffic for a broker: records, transactions, deletions and topics recreated, all by one seed, all accounted for."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -107,7 +107,7 @@ class Traffic:
         for future in self._admin.delete_records([TopicPartition(topic, log.partition, offset)]).values():
             future.result(PATIENCE)
 
-    def make_anew(self, topic: str) -> None:
+    def recreate(self, topic: str) -> None:
         """Deletes a topic, and makes it again: other offsets, another id."""
         with self._writing:
             self._plain[topic].flush(PATIENCE)

@@ -1,4 +1,4 @@
-"""A topic whose logs change while a stream reads them: appended to, rolled, retained, compacted, deleted, made anew."""
+"""A topic whose logs change while a stream reads them: appended to, rolled, retained, compacted, deleted, recreated."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class GrowingTopic:
         self.compacted: set[Place] = set()
         self._random = random
         root.mkdir()
-        self.make_anew()
+        self.recreate()
 
     def change(self) -> str:
         """Something that a broker does, and what it is called."""
@@ -54,21 +54,21 @@ class GrowingTopic:
             (self._roll, 5),
             (self._retain, 3),
             (self._compact, 3),
-            (lambda _: self.make_anew(), 1),
+            (lambda _: self.recreate(), 1),
             (self._delete, 1),
         ]
         (kind,) = self._random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
         if self.segments:
             kind(self._random.choice(sorted(self.segments)))
         else:
-            self.make_anew()
-        return getattr(kind, "__name__", "make_anew")
+            self.recreate()
+        return getattr(kind, "__name__", "recreate")
 
     def held(self) -> set[Place]:
         """The records that are in the logs now."""
         return self.appended - self.went - self.compacted
 
-    def make_anew(self) -> None:
+    def recreate(self) -> None:
         """Deletes the topic and creates it again, with another id."""
         for partition in list(self.segments):
             self._delete(partition)

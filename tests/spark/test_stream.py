@@ -153,7 +153,7 @@ def _new_without_its_beginning(logs: Path) -> None:
 LOSSES: list[tuple[Callable[[Path], None], str, dict[str, Any], list[int]]] = [
     (_retained, "offsets 50 to 60 are gone before they were read", {"0": 100}, [*range(60, 100)]),
     (_truncated, "the log ends at 60, and was read up to 70 already", {"0": 60}, []),
-    (_recreated, f"made anew: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
+    (_recreated, f"recreated: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
     (_vanished, "orders-0 has gone; it was read up to offset 50", {"gone": {"0": 50}}, []),
     (_new_without_its_beginning, "its log begins at 10 instead of 0", {"0": 100}, [*range(10, 15), *range(50, 100)]),
 ]
@@ -203,11 +203,11 @@ def test_a_partition_that_comes_back_is_read_on_from_where_reading_ended(logs: P
     assert offsets_between(reader(logs), gone, end) == [*range(50, 100)]
 
 
-def test_a_topic_made_anew_before_a_batch_was_read_ends_the_query_or_is_told(logs: Path) -> None:
+def test_a_topic_recreated_before_a_batch_was_read_ends_the_query_or_is_told(logs: Path) -> None:
     stream = reader(logs, startingOffsets="earliest")
     start, end = stream.initialOffset(), stream.latestOffset()
     _recreated(logs)
-    with pytest.raises(KsegError, match="made anew"):
+    with pytest.raises(KsegError, match="recreated"):
         stream.partitions(start, end)
     assert reader(logs, failOnDataLoss="false").partitions(start, end) == []
 
@@ -290,9 +290,9 @@ def test_a_stream_follows_a_growing_log_across_rolls(spark: "SparkSession", tmp_
     assert planned(logs) == [50, 70, 90, 100]
 
 
-def test_a_topic_made_anew_ends_a_query_in_a_line(spark: "SparkSession", logs: Path) -> None:
+def test_a_topic_recreated_ends_a_query_in_a_line(spark: "SparkSession", logs: Path) -> None:
     take(spark, logs)
     _recreated(logs)
-    with pytest.raises(Exception, match=f"kseg.errors.DamagedError: .*made anew: its id is {SECOND_ID}"):
+    with pytest.raises(Exception, match=f"kseg.errors.DamagedError: .*recreated: its id is {SECOND_ID}"):
         take(spark, logs)
     assert len(take(spark, logs, failOnDataLoss="false")) == 300

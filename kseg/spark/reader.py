@@ -24,7 +24,7 @@ class KsegReader(OrderExecutor, DataSourceReader):
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
         super().__init__(request, columns)
         if request.flag("pushdown"):
-            self.pushFilters = FilterOffer(self.filters)  # type: ignore[method-assign]
+            self.pushFilters = FilterOffer(self.filters)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Byte ranges of segments, balanced by bytes, planned from names, sizes and indexes. Runs on the driver."""

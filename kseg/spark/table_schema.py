@@ -63,7 +63,7 @@ def columns_of(asked: "StructType", request: Request) -> list[str]:
         if types.get(column.name) != kind:
             had = ", ".join(f"{name} {known}" for name, known in types.items())
             raise UsageError(f"the schema asks for {column.name} {kind}; there are: {had}")
-    return asked.fieldNames()
+    return [column.name for column in asked.fields]
 
 
 def _as_spark(schema: "pa.Schema") -> "StructType":

@@ -392,8 +392,8 @@ def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
         return True
     if source.crc is None or source.is_cleaned or segment.size < source.end:
         return False
-    with suppress(OpenError):  # it has gone since it was listed
-        return crc_of_range(source.path, source.start, source.end) == source.crc
+    with suppress(OpenError):  # it has gone since it was listed, or was cleaned
+        return crc_of_range(segment, source.start, source.end) == source.crc
     return True
 
 

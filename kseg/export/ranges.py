@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.export import remote
+from kseg.export.copies import SegmentSource
 from kseg.export.plan import ByteRange
 from kseg.export.result import SourceFile
 from kseg.kernel.contract import ROW, SIZE, START
@@ -152,11 +153,14 @@ class RangeReader:
         return item
 
 
-def crc_of_range(path: str, start: int, end: int) -> int | None:
-    """CRC-32C of bytes of a file; None if they aren't there, or can't be read."""
+def crc_of_range(segment: SegmentSource, start: int, end: int) -> int | None:
+    """CRC-32C of bytes of a segment's log; None if they aren't there, or can't be read.
+
+    Raises OpenError if the log has gone, ChangedError if another one has taken its place since it was listed.
+    """
     from crc32c import crc32c
 
-    part = ByteRange(path, 0, start, end, end, 0)
+    part = ByteRange(segment.log, segment.base_offset, start, end, end, segment.modified_ms, inode=segment.inode)
     with RangeReader(part, 0) as reader, reader.open(start, end, None) as log_file:
         if log_file.file_size < end:
             return None

@@ -122,13 +122,15 @@ def _ledger(export: Export) -> Ledger:
 def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     parquet.check_options(export.files)
     check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
+    # Before the logs are listed: what others commit after it is noticed, and a listing older than a result seems to
+    # show that its log was cut off.
+    previous = ledger.previous(export.read, export.files, overwrite=export.overwrite)
     refused: list[OpenError] = []
     copies = find_replicas(export.sources, refused.append)
     if not copies and refused:
         raise refused[0]
     require_replicas(copies, export.sources)
     check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
-    previous = ledger.previous(export.read, export.files, overwrite=export.overwrite)
     copies = with_known_ids(copies, previous.results)
     present, absent = told_apart(previous.results, copies)
     kept = tuple(ledger.kept(replace(previous, results=tuple(present)), copies))

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from kseg.export.destination import LocalDestination
+from kseg.export.manifest import Manifest, manifest_name
 from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
@@ -14,6 +15,7 @@ from kseg.export.result import Result
 from kseg.export.run import Export, run_export
 from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
 from tests.export.changing_log import ChangingLog
+from tests.export.stepped import Exporter, Store
 from tests.export.test_cleaned import rows
 
 
@@ -134,3 +136,32 @@ def test_logs_that_change_at_random_while_they_are_read(seed: int, read: dict[st
     if not read.get("latest_per_key"):
         assert log.rows() <= set(rows(tmp_path / "out"))
     assert sum(part.records_out for part in report.partitions) == len(rows(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("steps", range(1, 16))
+def test_what_another_run_commits_stays_though_the_log_is_cleaned_since(
+    steps: int, is_first: bool, tmp_path: Path
+) -> None:
+    log = ChangingLog(tmp_path / "disk" / "orders-0", Random(7))
+    log.append(20)
+    store = Store(renames=True, claims_safely=True)
+    wanted = Export((str(tmp_path / "disk"),), "memory")
+    if not is_first:
+        assert Exporter(store, wanted).finish() == "done"
+        log.append(10)
+    late = Exporter(store, wanted)
+    late.go(steps)
+    log.append(10)
+    before = log.rows()
+    assert Exporter(store, wanted).finish() == "done"
+    log.clean()
+    assert late.finish() == "done" or "another export" in (late.outcome or "")
+    log.append(1)
+    assert Exporter(store, wanted).finish() == "done"
+    name = manifest_name(len(store.claims))
+    manifest = Manifest.from_bytes(store.files[name], name)
+    assert isinstance(manifest, Manifest)
+    written = [row for result in manifest.results for file in result.files for row in store.rows(file)]
+    assert len(set(written)) == len(written)
+    assert {(offset, value) for _, offset, value in before} <= set(written)

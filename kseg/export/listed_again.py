@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.export import manifest as manifests
-from kseg.export.copies import Copies, PartitionCopy, find_replicas
+from kseg.export.copies import Copies, PartitionCopy, SegmentSource, find_replicas
 from kseg.export.coverage import missing
 from kseg.export.incarnations import told_apart, topic_id_of_copies, with_known_ids
 from kseg.export.manifest import Key
@@ -46,6 +46,28 @@ def list_again(
         done[key] = of_present.get(key, Done())
         lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
     return ListedAgain(copies, done, lost)
+
+
+def with_ends_in_same_files(done: Mapping[Key, Done], first: Copies, now: Copies) -> dict[Key, Done]:
+    """The same without positions in logs that aren't the files any more that a run listed first."""
+    return {
+        key: known._replace(ends=_in_same_files(known.ends, first[key], now.get(key, ())))
+        for key, known in done.items()
+    }
+
+
+def _in_same_files(
+    ends: Mapping[str, int], first: Iterable[PartitionCopy], now: Iterable[PartitionCopy]
+) -> dict[str, int]:
+    listed, there = ({each.log: each for copy in copies for each in copy.segments} for copies in (first, now))
+    return {path: end for path, end in ends.items() if path not in there or _is_same(listed.get(path), there[path])}
+
+
+def _is_same(listed: SegmentSource | None, segment: SegmentSource) -> bool:
+    """Whether it is the file that was listed, be it longer now; of a remote one, whether nothing has changed."""
+    if listed is None or listed.inode != segment.inode:
+        return False
+    return bool(segment.inode) or listed == segment
 
 
 def _pass_over(_: "OpenError") -> None:

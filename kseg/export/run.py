@@ -18,7 +18,7 @@ from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.ledger import Ledger, OvertakenError
 from kseg.export.ledgers import ledger_of
-from kseg.export.listed_again import list_again
+from kseg.export.listed_again import list_again, with_ends_in_same_files
 from kseg.export.manifest import Key
 from kseg.export.merge import Joined
 from kseg.export.order import Job, execute_order
@@ -313,7 +313,8 @@ def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progr
         listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
         outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
-        orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
+        done = with_ends_in_same_files(listed.done, plan.copies, copies)
+        orders = tuple(plan_orders(copies, export.selection, export.splitting(), done))
     raise KsegError("logs change faster than they can be read: run it again", export.destination)
 
 
@@ -356,10 +357,12 @@ def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key,
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
-    """Whether a result is of one of these partitions, which are to be read again, and its sources are all there."""
+    """Whether a result is of one of these partitions, which are to be read again, and all that it has is still there."""
     present, _ = told_apart([result], copies)
     there = {each.log for known in copies.values() for replica in known for each in replica.segments}
-    return bool(present) and all(source.path in there for source in result.sources)
+    return bool(present and result.sources) and all(
+        source.path in there and not source.is_cleaned for source in result.sources
+    )
 
 
 def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:

@@ -18,10 +18,10 @@ Row = tuple[str | None, int, bytes | None]
 
 
 class ChangingLog:
-    """A partition of one topic after another; values tell each record from all others."""
+    """A partition of one topic after another, with so many keys; values tell each record from all others."""
 
-    def __init__(self, path: Path, random: Random) -> None:
-        self.path, self._random = path, random
+    def __init__(self, path: Path, random: Random, keys: int = 6) -> None:
+        self.path, self._random, self._keys = path, random, keys
         self.topic_id = ""
         self.make()
 
@@ -41,7 +41,8 @@ class ChangingLog:
             size = self._random.randint(1, 4)
             records = [
                 NewRecord(
-                    b"key-%d" % self._random.randrange(6), b"%s %d" % (self.topic_id.encode(), self._next + place)
+                    b"key-%d" % self._random.randrange(self._keys),
+                    b"%s %d" % (self.topic_id.encode(), self._next + place),
                 )
                 for place in range(size)
             ]

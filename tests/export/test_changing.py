@@ -14,7 +14,7 @@ from kseg.export.report import Report
 from kseg.export.result import Result
 from kseg.export.run import Export, run_export
 from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
-from tests.export.changing_log import ChangingLog
+from tests.export.changing_log import ChangingLog, Row
 from tests.export.stepped import Exporter, Store
 from tests.export.test_cleaned import rows
 
@@ -59,6 +59,26 @@ def test_a_log_that_is_cleaned_while_it_is_read(number: int, tmp_path: Path) -> 
     assert (part.unexplained, part.missed, part.lost, part.disordered, report.status) == (0, 0, 0, 0, 0)
     export(tmp_path, lambda: None)
     assert log.rows() <= set(rows(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("seed", range(6))
+def test_what_earlier_runs_wrote_stays_where_a_log_is_cleaned_while_it_is_read(
+    seed: int, number: int, tmp_path: Path
+) -> None:
+    log = ChangingLog(tmp_path / "disk" / "orders-0", Random(seed), keys=90)
+    log.append(20)
+    before = set[Row]()
+    for _ in range(3):
+        before |= log.rows()
+        export(tmp_path, lambda: None)
+        log.append(20)
+        log.clean()
+    before |= log.rows()
+    export(tmp_path, lambda: None)
+    log.append(20)
+    export(tmp_path, at_order(number, log.clean))
+    assert before <= set(rows(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -266,3 +266,21 @@ def test_nothing_of_a_run_that_was_broken_off_is_taken_up(tmp_path: Path, table_
     assert list(out.rglob("*.parquet")) == []
     report = exports.export(sources, out, table_format=table_format)
     assert (report.taken_up, offsets(out, table_format)) == (0, [*range(20)] * 2)
+
+
+@FORMATS
+def test_rows_of_segments_that_have_gone_stay_where_offsets_stop_rising(
+    tmp_path: Path, table_format: TableFormat
+) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 100)
+    exports.write_log(source, 100, 50)
+    exports.export([source], out, table_format=table_format)
+    for path in source.glob(f"{0:020}.*"):
+        path.unlink()
+    exports.write_log(source, 150, 10)
+    exports.export([source], out, table_format=table_format)  # notes that the first segment has gone
+    with (source / f"{150:020}.log").open("ab") as last:
+        last.write((source / f"{100:020}.log").read_bytes())
+    exports.export([source], out, table_format=table_format)
+    assert offsets(out, table_format) == list(range(160))

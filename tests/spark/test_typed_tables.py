@@ -14,7 +14,6 @@ from kseg.export.result import Result
 from kseg.export.run import Export, run_export
 from kseg.export.settings import LogSelection, ReadOptions
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.spark.job import by_context
 from tests.export.typed_logs import TypedLogs
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ NEW = {
 
 def export(spark: "SparkSession", logs: TypedLogs, out: Path) -> None:
     """Exports by Spark; the registry is gone when executors begin."""
+    from kseg.spark.job import by_context
+
     registry = logs.registry()
     run = by_context(spark.sparkContext, 2)
 

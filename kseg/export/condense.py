@@ -4,7 +4,7 @@ What was read of one segment becomes one result, and what was read of segments t
 that changes takes no rows with it that couldn't be read again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields, replace
 
 from kseg.export.copies import Copies
@@ -76,6 +76,7 @@ def _both(one: Result, other: Result) -> Result:
         tally=_joined_tally(one.tally, other.tally),
         seconds=round(one.seconds + other.seconds, 3),
         earlier_files=one.earlier_files + other.earlier_files,
+        is_partly_gone=one.is_partly_gone or other.is_partly_gone,
     )
 
 
@@ -111,12 +112,12 @@ def _joined_source(one: SourceFile, other: SourceFile) -> SourceFile | None:
 def without_gone(results: Iterable[Result], copies: Copies) -> list[Result]:
     """The results without those sources that have gone from copies which are there: they can't change any more."""
     listed = {replica.path: {each.log for each in replica.segments} for known in copies.values() for replica in known}
-    return [
-        replace(result, sources=tuple(source for source in result.sources if source.path in listed[result.replica]))
-        if result.replica in listed
-        else result
-        for result in results
-    ]
+    return [_without_gone(result, listed[result.replica]) if result.replica in listed else result for result in results]
+
+
+def _without_gone(result: Result, there: Collection[str]) -> Result:
+    left = tuple(source for source in result.sources if source.path in there)
+    return result if left == result.sources else replace(result, sources=left, is_partly_gone=True)
 
 
 # --- CRCs of bytes that follow each other ----------------------------------------------------------------------------

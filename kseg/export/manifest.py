@@ -308,7 +308,10 @@ _RESULT_MEMBERS = {
     "tally": _TALLY,
     "seconds": seconds,
 }
-_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_FILE)}, {"topicId": optional(text), "earlierFiles": _COUNT})
+_RESULT = members(
+    {**_RESULT_MEMBERS, "files": list_of(_FILE)},
+    {"topicId": optional(text), "earlierFiles": _COUNT, "isPartlyGone": flag},
+)
 _UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
 _FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
 _MANIFEST = members(

@@ -96,7 +96,8 @@ class Result:
     replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
     how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a
     topic that was deleted and recreated has the same name and offsets, and another id. has_changed: a log had gone
-    when it was to be read, or was another one: the rest of the order is to be planned again.
+    when it was to be read, or was another one: the rest of the order is to be planned again. is_partly_gone: logs that
+    were read have gone since, and don't stand among the sources any more.
     """
 
     topic: str
@@ -110,6 +111,7 @@ class Result:
     earlier_files: int = 0
     topic_id: str | None = None
     has_changed: bool = False
+    is_partly_gone: bool = False
 
     @property
     def size(self) -> int:
@@ -136,6 +138,7 @@ class Result:
             "topicId": self.topic_id,
             **earlier,
             **({"hasChanged": True} if self.has_changed else {}),
+            **({"isPartlyGone": True} if self.is_partly_gone else {}),
         }
 
     @classmethod
@@ -153,4 +156,5 @@ class Result:
             members.get("earlierFiles", 0),
             members.get("topicId"),
             members.get("hasChanged", False),
+            members.get("isPartlyGone", False),
         )

@@ -357,12 +357,11 @@ def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key,
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
-    """Whether a result is of one of these partitions, which are to be read again, and all that it has is still there."""
+    """Whether a result is of one of these partitions, which are read again, and all that it has is there."""
     present, _ = told_apart([result], copies)
     there = {each.log for known in copies.values() for replica in known for each in replica.segments}
-    return bool(present and result.sources) and all(
-        source.path in there and not source.is_cleaned for source in result.sources
-    )
+    is_there = all(source.path in there and not source.is_cleaned for source in result.sources)
+    return bool(present) and is_there and not result.is_partly_gone
 
 
 def _are_those_of(results: list[Result], manifest: manifests.Manifest) -> bool:

@@ -281,13 +281,19 @@ class DeltaLog:
 
     def merge(self, target_size: int) -> dict[str, Any]:
         """Delta's own OPTIMIZE; its commit says again what kseg's last one said."""
+        from deltalake.exceptions import DeltaError
+
         table = self._open()
         if table is None:
             raise UsageError("is no Delta table", self.location)
         number = self._number_in(table)
         said = self._said(self.progress()) if number else None
-        with self._errors("written"):
+        try:
             found = table.optimize.compact(target_size=target_size, commit_properties=said)
+        except (DeltaError, OSError) as error:
+            if self._is_conflict(error, table):
+                raise OvertakenError(self.location) from error
+            raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
         return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
 
 

@@ -16,7 +16,7 @@ from kseg.export.condense import condensed, without_gone
 from kseg.export.copies import Copies
 from kseg.export.coverage import intact, missing
 from kseg.export.destination import Destination
-from kseg.export.ledger import drop_files
+from kseg.export.ledger import OvertakenError, drop_files
 from kseg.export.manifest import ATTEMPT, FOLDER, Key, Manifest
 from kseg.export.merge import Joined
 from kseg.export.order import Job
@@ -24,6 +24,9 @@ from kseg.export.result import Result
 from kseg.export.runs import ExportRun, Marker, Processes, mark, marker_name, new_run, read_markers
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
 from kseg.export.table_log import RowRange, TableChange, TableLog
+
+MOST_MERGES = 10
+"""How often small files are read, to be joined, while others commit."""
 
 
 class TableLedger:
@@ -116,9 +119,12 @@ class TableLedger:
             publish(manifest)
 
     def merge_files(self, target_size: int) -> tuple[int, int] | None:
-        """By the library of the format, in a commit of its own."""
+        """By the library of the format, in a commit of its own; where others commit all the time, nothing is joined."""
         before = len(list(self._log.active_files()))
-        self._log.merge(target_size)
+        for _ in range(MOST_MERGES):
+            with suppress(OvertakenError):
+                self._log.merge(target_size)
+                break
         return before, len(list(self._log.active_files()))
 
     def sweep(self, manifest: Manifest, run: ExportRun) -> list[Marker]:

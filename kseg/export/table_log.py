@@ -89,4 +89,7 @@ class TableLog(Protocol):
         """Whether a run has committed, as far as the log goes back."""
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Joins small files; gives how many files were `removed` and `added`."""
+        """Joins small files; gives how many files were `removed` and `added`.
+
+        Raises OvertakenError, and nothing has changed, if anybody has committed meanwhile.
+        """

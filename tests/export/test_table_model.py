@@ -40,7 +40,7 @@ class TableStore:
     def ledger(self, exporter: Exporter) -> Ledger:
         export = exporter.export
         place = SteppedPlace(self.out, exporter)
-        log = SteppedLog(table_log(open_destination(str(self.out)), NO_TABLE, export.files), exporter)
+        log = SteppedLog(table_log(place, NO_TABLE, export.files), exporter)
         return TableLedger(place, log, exporter, overwrite=export.overwrite)
 
 
@@ -122,7 +122,10 @@ class SteppedLog:
         return self._log.with_field_ids(read)
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        raise AssertionError("no run merges")
+        self._exporter.wait("merge")
+        merged = self._log.merge(target_size)
+        self._exporter.wait("merged")
+        return merged
 
 
 class Table:
@@ -150,11 +153,11 @@ class Table:
         while self.ends[number] < end:
             self.grow(number)
 
-    def come(self, numbers: Iterable[int] | None = None, *, overwrite: bool = False) -> Exporter:
+    def come(self, numbers: Iterable[int] | None = None, **options: bool) -> Exporter:
         """A run that exports some partitions, or all."""
         sources = tuple(str(self.sources[number]) for number in (range(PARTITIONS) if numbers is None else numbers))
         files = FileOptions(table_format=self.table_format)
-        return Exporter(self.store, Export(sources, str(self.store.out), files=files, overwrite=overwrite))
+        return Exporter(self.store, Export(sources, str(self.store.out), files=files, **options))
 
     def check(self, *, is_last: bool = False) -> None:
         """No offset is there twice; after the last run all are there, and nothing else is."""
@@ -248,3 +251,23 @@ def test_a_run_may_pause_anywhere_while_another_commits(
         table.end()
         steps += 1
     assert steps > 15
+
+
+@FORMATS
+@pytest.mark.parametrize("merges", [False, True], ids=["adding", "merging"])
+def test_a_run_may_pause_anywhere_in_a_merge_while_another_commits(
+    merges: bool, tmp_path: Path, table_format: TableFormat
+) -> None:
+    for number in range(6):
+        table = Table(tmp_path / str(number), table_format)
+        for _ in range(2):
+            table.come().finish()
+            table.grow(0)
+        merging = table.come(merge_files=True)
+        merging.go_to("merge", 1)
+        merging.go(number)
+        table.grow(1)
+        assert table.come(merge_files=merges).finish() == "done"
+        assert merging.finish() == "done"
+        table.check(is_last=True)
+        table.end()

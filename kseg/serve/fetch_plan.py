@@ -10,6 +10,10 @@ from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID
 from kseg.kernel.fold_contract import Event
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import Run
+from kseg.serve.stray_batches import StrayBatch
+
+Item = Run | Damage | StrayBatch
+"""What follows one another in a log, as far as a fetch sees it."""
 
 
 class StoredRange(NamedTuple):
@@ -67,7 +71,7 @@ class FetchPlan(NamedTuple):
         return self.ranges[-1].end if self.ranges else 0
 
 
-def plan_fetch(items: Iterable[Run | Damage], bounds: FetchBounds) -> FetchPlan:
+def plan_fetch(items: Iterable[Item], bounds: FetchBounds) -> FetchPlan:
     """The plan for a log's runs and damages, which begin at or before the first wanted batch."""
     plan = _Planning(bounds)
     for item in items:
@@ -85,12 +89,12 @@ class _Planning:
         self._left = bounds.most_bytes
         self._next_passed = bounds.first_offset
 
-    def takes(self, item: Run | Damage) -> bool:
+    def takes(self, item: Item) -> bool:
         """Takes what is wanted of a run, or notes damage; whether more may follow."""
         damage = damage_of(item)
         if damage is not None:
             return self._pass_over(*damage)
-        if isinstance(item, Damage):
+        if not isinstance(item, Run):
             return True
         first = 0 if self.ranges else _first_reaching(item, self._bounds.first_offset)
         if first == item.row_count:
@@ -156,8 +160,10 @@ class _Planning:
         self.next_offset = header_of(run, taken - 1).last_offset + 1
 
 
-def damage_of(item: Run | Damage) -> tuple[int, str] | None:
+def damage_of(item: Item) -> tuple[int, str] | None:
     """Position of what isn't sent, and why; None for intact batches, and for the zeros of a preallocated file."""
+    if isinstance(item, StrayBatch):
+        return item.position, item.detail
     if isinstance(item, Damage):
         is_unused = item.kind is DamageKind.ZERO_TAIL
         return None if is_unused else (item.position, f"{item.kind}: {item.detail}")

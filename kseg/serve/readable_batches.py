@@ -1,6 +1,7 @@
 """Leaves out batches whose CRC holds, but whose records no client can read: most clients would never get past them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from kseg import kernel
 from kseg.formats.codes import DamageKind
@@ -9,6 +10,8 @@ from kseg.kernel.fold_contract import Event
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import Run
+
+LeftOut = TypeVar("LeftOut")
 
 
 def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
@@ -20,7 +23,7 @@ def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
         if isinstance(item, Damage) or not item.rows[VALID]:
             yield item
         else:
-            yield from _split(item, _unreadable_rows(item))
+            yield from split_run(item, _unreadable_rows(item))
 
 
 def _unreadable_rows(run: Run) -> dict[int, Damage]:
@@ -32,7 +35,7 @@ def _unreadable_rows(run: Run) -> dict[int, Damage]:
             row, _ = fold.fold(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, piece.first)
             if row < piece.last or piece.damages:
                 found |= _problems(piece)
-    return found
+    return {row: damage._replace(size=run.rows[row * ROW + SIZE]) for row, damage in found.items()}
 
 
 def _problems(piece: Slice) -> dict[int, Damage]:
@@ -53,12 +56,12 @@ def _problems(piece: Slice) -> dict[int, Damage]:
     return found
 
 
-def _split(run: Run, unreadable: dict[int, Damage]) -> Iterator[Run | Damage]:
-    """A run without some of its batches, which are damages instead."""
+def split_run(run: Run, without: Mapping[int, LeftOut]) -> Iterator[Run | LeftOut]:
+    """A run without some of its batches, by row, and what stands in their places."""
     first = 0
-    for row in sorted(unreadable):
+    for row in sorted(without):
         yield from _part(run, first, row)
-        yield unreadable[row]._replace(size=run.rows[row * ROW + SIZE])
+        yield without[row]
         first = row + 1
     yield from _part(run, first, run.row_count)
 

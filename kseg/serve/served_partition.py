@@ -8,6 +8,7 @@ from time import monotonic, time
 from typing import Literal, NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.kernel.contract import MOST
 from kseg.log.lookup.lookup import SpecialTime, lookup_time
 from kseg.log.lookup.segment_search import SegmentStep, seek_offset
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
@@ -17,6 +18,7 @@ from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, p
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.readable_batches import readable_batches
+from kseg.serve.stray_batches import without_strays
 
 HighWatermark = Literal["log-end", "checkpoint"]
 MOST_PLACES = 1024
@@ -177,10 +179,12 @@ class ServedPartition:
         partition = self.listed
         base_offset, position = self._place_of(partition, bounds.first_offset)
         missed: list[Missed] = []
-        for segment in partition.segments[partition.base_offsets.index(base_offset) :]:
+        first = partition.base_offsets.index(base_offset)
+        next_bases = [*partition.base_offsets[first + 1 :], MOST]
+        for segment, next_base in zip(partition.segments[first:], next_bases, strict=True):
             if segment.base_offset >= bounds.end_offset:
                 break
-            plan = _plan_segment(segment, position, bounds)
+            plan = _plan_segment(segment, position, bounds, next_base)
             position = 0
             for each in plan.missed:
                 self._tell(segment, each, is_active=segment is partition.segments[-1])
@@ -229,10 +233,10 @@ class ServedPartition:
         return self._state is not None and time() - self._state[2] / 1e9 < SETTLED_SECONDS
 
 
-def _plan_segment(segment: SegmentFiles, position: int, bounds: FetchBounds) -> FetchPlan:
+def _plan_segment(segment: SegmentFiles, position: int, bounds: FetchBounds, next_base: int) -> FetchPlan:
     try:
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
-            return plan_fetch(readable_batches(log_file.runs(position)), bounds)
+            return plan_fetch(without_strays(readable_batches(log_file.runs(position)), next_base), bounds)
     except OpenError as error:
         missed = Missed(0, f"unreadable: {error.message}", max(bounds.first_offset, segment.base_offset), None)
         return FetchPlan((), bounds.first_offset, bounds.first_offset, (missed,))

@@ -54,9 +54,9 @@ def columns_of(asked: "StructType", request: Request) -> list[str]:
 
     Raises UsageError if the table has no such column, or one of another type: what is read must be what Spark expects.
     """
-    from kseg.arrow import ArrowOptions, schema_of
+    from kseg.export.settings import ReadOptions
 
-    schema = table_schema(request) if request.is_of_damages else schema_of(ArrowOptions(batch_columns=True))
+    schema = table_schema(request) if request.is_of_damages else ReadOptions(batch_columns=True).schema()
     types = {column.name: column.dataType.simpleString() for column in _as_spark(schema).fields}
     for column in asked.fields:
         kind = column.dataType.simpleString()

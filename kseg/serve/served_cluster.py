@@ -58,6 +58,11 @@ class ServedCluster:
         """A topic by its name or, without one, by its id."""
         return self._by_id.get(topic_id) if name is None else self.topics.get(name)
 
+    def partition_of(self, topic: str, number: int) -> ServedPartition | None:
+        """A partition by its topic's name and its number."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(number)
+
     @property
     def partitions(self) -> list[ServedPartition]:
         """All partitions that are here."""

@@ -14,6 +14,7 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, plan_fetch
+from kseg.serve.leader_epochs import LeaderEpochs, all_epochs, last_epoch, noted_epochs
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.readable_batches import readable_batches
@@ -97,6 +98,7 @@ class ServedPartition:
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._told: set[tuple[str, int]] = set()
+        self._epochs: tuple[int, LeaderEpochs] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -156,6 +158,27 @@ class ServedPartition:
         if self.listed is None or not plan.ranges:
             return []
         return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
+
+    def epoch_of_offset(self, offset: int, offsets: ServedOffsets) -> int:
+        """The leader epoch of an offset, as the broker's checkpoint has it; -1 if that isn't known."""
+        return -1 if self.listed is None else noted_epochs(self.listed, offsets.log_end).of_offset(offset)
+
+    def latest_epoch(self) -> int:
+        """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
+        if self.listed is None:
+            return -1
+        noted = noted_epochs(self.listed, self.offsets().log_end).latest
+        return noted if noted >= 0 else last_epoch(self.listed)
+
+    def leader_epochs(self) -> LeaderEpochs:
+        """All leader epochs that are known. Raises OpenError if a log can't be opened."""
+        end = self.offsets().log_end
+        if self.listed is None:
+            return LeaderEpochs()
+        known = self._epochs
+        if known is None or known[0] != end:
+            known = self._epochs = end, all_epochs(self.listed, end)
+        return known[1]
 
     def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:
         """Offset and time of the first record with a time or a later one, if it is below an end; None without any.

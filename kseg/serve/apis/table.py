@@ -6,12 +6,18 @@ from kseg.formats.schemas.schema import VersionRange, version_range
 from kseg.protocol.api_message import API_VERSIONS, PRODUCE
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata
+from kseg.serve.apis.describe_cluster import answer_describe_cluster
+from kseg.serve.apis.describe_topic_partitions import answer_describe_topic_partitions
 from kseg.serve.apis.fetch import answer_fetch
 from kseg.serve.apis.list_offsets import answer_list_offsets
+from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from kseg.serve.apis.produce import refuse_produce
+from kseg.serve.apis.reassignments_and_acls import answer_describe_acls, answer_list_partition_reassignments
 from kseg.serve.error_code import ErrorCode
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
+OFFSET_FOR_LEADER_EPOCH, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS = 23, 29, 46
+DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 60, 75
 OLD_PRODUCE = VersionRange(0, 13)
 """Brokers tell versions that they no longer take: some clients look for them to know what a broker can compress."""
 
@@ -45,6 +51,11 @@ APIS = {
         Api(FETCH, _known(FETCH), answer_fetch),
         Api(LIST_OFFSETS, _known(LIST_OFFSETS), answer_list_offsets),
         Api(METADATA, _known(METADATA), answer_metadata),
+        Api(OFFSET_FOR_LEADER_EPOCH, _known(OFFSET_FOR_LEADER_EPOCH), answer_offset_for_leader_epoch),
+        Api(DESCRIBE_ACLS, _known(DESCRIBE_ACLS), answer_describe_acls),
+        Api(LIST_PARTITION_REASSIGNMENTS, _known(LIST_PARTITION_REASSIGNMENTS), answer_list_partition_reassignments),
+        Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
+        Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
     )
 }

@@ -159,6 +159,10 @@ class ServedPartition:
             return []
         return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
 
+    def size(self) -> int:
+        """Bytes of its logs now. Raises OpenError if its directory can't be listed."""
+        return 0 if self.listed is None else PartitionLog(self.listed.path).size
+
     def epoch_of_offset(self, offset: int, offsets: ServedOffsets) -> int:
         """The leader epoch of an offset, as the broker's checkpoint has it; -1 if that isn't known."""
         return -1 if self.listed is None else noted_epochs(self.listed, offsets.log_end).of_offset(offset)

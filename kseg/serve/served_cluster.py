@@ -13,7 +13,9 @@ from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
 from kseg.serve.known_settings import KnownSettings
+from kseg.serve.known_transactions import KnownTransactions
 from kseg.serve.served_partition import HighWatermark, ServedPartition
+from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
@@ -64,6 +66,8 @@ class ServedCluster:
         self.cluster_id, self.node_id = cluster_id, node_id
         self.log_dirs = tuple(log_dirs)
         self.settings = KnownSettings(self.log_dirs, node_id, say)
+        coordinators = self.topics.get(TRANSACTIONS_TOPIC)
+        self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
         """A topic by its name or, without one, by its id."""

@@ -8,9 +8,11 @@ from time import monotonic, time
 from typing import Literal, NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.index.producer_state import ProducerState
 from kseg.log.lookup.lookup import SpecialTime, lookup_time
 from kseg.log.lookup.segment_search import SegmentStep, seek_offset
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, plan_fetch
@@ -99,6 +101,7 @@ class ServedPartition:
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._told: set[tuple[str, int]] = set()
         self._epochs: tuple[int, LeaderEpochs] | None = None
+        self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -182,6 +185,16 @@ class ServedPartition:
         known = self._epochs
         if known is None or known[0] != end:
             known = self._epochs = end, all_epochs(self.listed, end)
+        return known[1]
+
+    def producers(self) -> tuple[ProducerState, ...]:
+        """Its producers, by the newest snapshot and what follows it. Raises OpenError if a log can't be opened."""
+        end = self.offsets().log_end
+        if self.listed is None:
+            return ()
+        known = self._producers
+        if known is None or known[0] != end:
+            known = self._producers = end, tuple(states_at(self.listed, end).producers.values())
         return known[1]
 
     def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:

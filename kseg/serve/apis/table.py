@@ -3,7 +3,7 @@
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import VersionRange, version_range
-from kseg.protocol.api_message import API_VERSIONS, PRODUCE
+from kseg.protocol.api_message import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata
 from kseg.serve.apis.describe_cluster import answer_describe_cluster
@@ -16,6 +16,7 @@ from kseg.serve.apis.list_offsets import answer_list_offsets
 from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from kseg.serve.apis.produce import refuse_produce
 from kseg.serve.apis.reassignments_and_acls import answer_describe_acls, answer_list_partition_reassignments
+from kseg.serve.apis.refusals import REFUSALS, Refusal
 from kseg.serve.apis.transactions import answer_describe_transactions, answer_list_transactions
 from kseg.serve.error_code import ErrorCode
 
@@ -34,7 +35,7 @@ def answer_api_versions(request: ApiRequest) -> ApiAnswer:
     is_other = wanted is not None and wanted != request.served.cluster_id
     is_other = is_other or (node >= 0 and wanted is not None and node != request.served.node_id)
     error = ErrorCode.REBOOTSTRAP_REQUIRED if is_other else ErrorCode.NONE
-    return ApiAnswer({"errorCode": error, "apiKeys": [_row(api) for api in APIS.values()]})
+    return ApiAnswer({"errorCode": error, "apiKeys": [_row(api) for api in APIS.values() if api.is_offered]})
 
 
 def unsupported_versions() -> Fields:
@@ -48,6 +49,11 @@ def _row(api: Api) -> Fields:
 
 def _known(key: int) -> VersionRange:
     return version_range(REQUESTS[key].versions)
+
+
+def _refused(refusal: Refusal) -> Api:
+    key = next(key for key in REQUESTS if api_name(key) == refusal.api)
+    return Api(key, _known(key), refusal.answer, is_offered=False)
 
 
 APIS = {
@@ -68,5 +74,6 @@ APIS = {
         Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
         Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
+        *(_refused(refusal) for refusal in REFUSALS),
     )
 }

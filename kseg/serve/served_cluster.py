@@ -12,6 +12,7 @@ from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
+from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.known_settings import KnownSettings
 from kseg.serve.known_transactions import KnownTransactions
 from kseg.serve.served_partition import HighWatermark, ServedPartition
@@ -50,7 +51,10 @@ class ServedTopic:
 
 
 class ServedCluster:
-    """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings."""
+    """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
+
+    transactions: what coordinators knew last. fetch_sessions: what clients have asked for.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class ServedCluster:
         self.cluster_id, self.node_id = cluster_id, node_id
         self.log_dirs = tuple(log_dirs)
         self.settings = KnownSettings(self.log_dirs, node_id, say)
+        self.fetch_sessions = FetchSessions()
         coordinators = self.topics.get(TRANSACTIONS_TOPIC)
         self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
 

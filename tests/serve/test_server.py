@@ -156,10 +156,10 @@ def test_what_is_not_here_is_unknown(client: Connection, version: int, fields: F
     [
         (11, {"replicaId": 2}, 31),
         (15, {"replicaState": {"replicaId": 2, "replicaEpoch": 1}}, 31),
-        (11, {"sessionId": 5}, 70),
+        (11, {"sessionId": 5, "sessionEpoch": 3}, 70),
     ],
 )
-def test_brokers_and_sessions_are_refused(client: Connection, version: int, fields: Fields, error: int) -> None:
+def test_brokers_and_unknown_sessions_are_refused(client: Connection, version: int, fields: Fields, error: int) -> None:
     answer = client.ask(FETCH, version, fetch(**fields))
     assert (answer["errorCode"], answer["responses"]) == (error, [])
 

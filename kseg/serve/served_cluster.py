@@ -29,11 +29,15 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out."""
+    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out.
+
+    mends_lz4: lz4 of format 0 is sent with the checksum that its frames should have.
+    """
 
     high_watermark: HighWatermark = "log-end"
     is_strict: bool = False
     has_internal: bool = True
+    mends_lz4: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,7 @@ def _served_topic(
             say,
             high_watermark=settings.high_watermark,
             is_strict=settings.is_strict,
+            mends_lz4=settings.mends_lz4,
         )
         for number in range(max(chosen) + 1)
     }

@@ -1,7 +1,7 @@
 """A partition as clients see it: its offsets, its records, the times in it."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic, time
@@ -15,10 +15,11 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, plan_fetch
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetch
 from kseg.serve.leader_epochs import LeaderEpochs, all_epochs, last_epoch, noted_epochs
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
+from kseg.serve.mended_lz4 import mends_in, pieces_of
 from kseg.serve.readable_batches import readable_batches
 
 HighWatermark = Literal["log-end", "checkpoint"]
@@ -41,13 +42,21 @@ class ServedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges."""
+    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges.
+
+    mends: what is changed in them, by position.
+    """
 
     path: str
     ranges: tuple[StoredRange, ...]
+    mends: tuple[Mend, ...] = ()
 
     def __len__(self) -> int:
         return sum(each.size for each in self.ranges)
+
+    def pieces(self) -> Iterator[StoredRange | bytes]:
+        """What is sent, in order: stretches of the log, and the changed bytes between them."""
+        return pieces_of(self.ranges, self.mends)
 
 
 _WHOLE = ("", 0)
@@ -77,6 +86,7 @@ class ServedPartition:
         *,
         high_watermark: HighWatermark = "log-end",
         is_strict: bool = False,
+        mends_lz4: bool = False,
     ) -> None:
         """Takes the partition's name and directory.
 
@@ -87,11 +97,12 @@ class ServedPartition:
             say: called with what was passed over, once.
             high_watermark: where the high watermark is taken from.
             is_strict: whether damage is an error to clients, and not passed over.
+            mends_lz4: whether lz4 of format 0 is sent with the checksum that its frames should have.
         """
         self.topic, self.number, self.listed = topic, number, listed
         self._say = say
         self._high_watermark = high_watermark
-        self.is_strict = is_strict
+        self.is_strict, self._mends_lz4 = is_strict, mends_lz4
         self._lock = Lock()
         self._end = IntactEnd()
         self._state: FileState | None = None
@@ -227,11 +238,18 @@ class ServedPartition:
             missed += plan.missed
             if plan.ranges:
                 self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
-                return str(segment.path), plan._replace(missed=tuple(missed))
+                return str(segment.path), plan._replace(missed=tuple(missed), mends=self._mends(segment, plan))
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
         return (str(partition.path), nothing) if missed else None
+
+    def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
+        """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""
+        if not self._mends_lz4:
+            return ()
+        with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
+            return tuple(mends_in(log_file, plan.ranges))
 
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
         """Where to look for an offset: where an answer has ended, or by the index."""

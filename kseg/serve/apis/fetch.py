@@ -137,7 +137,7 @@ def _records(
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
     if not plan.ranges:
         return {}
-    records = StoredRecords(path, plan.ranges)
+    records = StoredRecords(path, plan.ranges, plan.mends)
     if not is_committed:
         return {"records": records}
     aborted = partition.aborted(plan, offsets)

@@ -36,16 +36,16 @@ class Each(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An api, the error, and the lists that it is in; is_top: it is in the response itself, too or only."""
+    """An api, the error in some lists of its response, and the error in the response itself."""
 
     api: str
-    error: ErrorOf
+    error: ErrorOf = ErrorCode.NONE
     lists: tuple[Each, ...] = ()
-    is_top: bool = False
+    top: ErrorOf | None = None
 
     def answer(self, request: ApiRequest) -> ApiAnswer:
         """The response, with the error at its places."""
-        top = _failure("errorCode", self.error, request.body) if self.is_top else {}
+        top = {} if self.top is None else _failure("errorCode", self.top, request.body)
         lists: dict[str, list[Fields]] = {each.answered: [] for each in self.lists}
         for each in self.lists:
             lists[each.answered] += _elements(each, request.body, self.error)
@@ -100,22 +100,15 @@ REFUSALS = (
         ),
     ),
     Refusal("DeleteRecords", TOPIC, (Each("topics", ("topics",), (_NAME,), _PARTITIONS),)),
-    Refusal("InitProducerId", _of_producer, is_top=True),
+    Refusal("InitProducerId", top=_of_producer),
     Refusal(
         "AddPartitionsToTxn",
         TRANSACTION,
-        (
-            Each(
-                "resultsByTransaction",
-                ("transactions",),
-                (("transactionalId", "transactionalId"),),
-                Each("topicResults", ("topics",), (_NAME,), _OF_TRANSACTION),
-            ),
-            Each("resultsByTopicV3AndBelow", ("v3AndBelowTopics",), (_NAME,), _OF_TRANSACTION),
-        ),
+        (Each("resultsByTopicV3AndBelow", ("v3AndBelowTopics",), (_NAME,), _OF_TRANSACTION),),
+        top=CLUSTER,  # from version 4 on, which brokers alone send
     ),
-    Refusal("AddOffsetsToTxn", TRANSACTION, is_top=True),
-    Refusal("EndTxn", TRANSACTION, is_top=True),
+    Refusal("AddOffsetsToTxn", top=TRANSACTION),
+    Refusal("EndTxn", top=TRANSACTION),
     Refusal("WriteTxnMarkers", CLUSTER, (Each("markers", ("markers",), (("producerId", "producerId"),), _OF_MARKER),)),
     Refusal("TxnOffsetCommit", TRANSACTION, (Each("topics", ("topics",), (_NAME, _TOPIC_ID), _PARTITIONS),)),
     Refusal("CreateAcls", CLUSTER, (Each("results", ("creations",)),)),
@@ -134,9 +127,9 @@ REFUSALS = (
         ),
     ),
     Refusal("CreatePartitions", TOPIC, (Each("results", ("topics",), (_NAME,)),)),
-    Refusal("CreateDelegationToken", TOKEN, is_top=True),
-    Refusal("RenewDelegationToken", TOKEN, is_top=True),
-    Refusal("ExpireDelegationToken", TOKEN, is_top=True),
+    Refusal("CreateDelegationToken", top=TOKEN),
+    Refusal("RenewDelegationToken", top=TOKEN),
+    Refusal("ExpireDelegationToken", top=TOKEN),
     Refusal("DeleteGroups", GROUP, (Each("results", ("groupsNames",), (("groupId", ITSELF),)),)),
     Refusal(
         "ElectLeaders",
@@ -149,18 +142,18 @@ REFUSALS = (
                 Each("partitionResult", ("partitions",), (("partitionId", ITSELF),)),
             ),
         ),
-        is_top=True,
+        top=CLUSTER,
     ),
     Refusal("IncrementalAlterConfigs", _of_resource, (_RESOURCES,)),
-    Refusal("AlterPartitionReassignments", CLUSTER, is_top=True),
-    Refusal("OffsetDelete", GROUP, is_top=True),
+    Refusal("AlterPartitionReassignments", top=CLUSTER),
+    Refusal("OffsetDelete", top=GROUP),
     Refusal("AlterClientQuotas", CLUSTER, (Each("entries", ("entries",), (("entity", "entity"),)),)),
     Refusal("AlterUserScramCredentials", CLUSTER, (Each("results", ("deletions", "upsertions"), (("user", "name"),)),)),
-    Refusal("UpdateFeatures", CLUSTER, is_top=True),
-    Refusal("UnregisterBroker", CLUSTER, is_top=True),
-    Refusal("AddRaftVoter", CLUSTER, is_top=True),
-    Refusal("RemoveRaftVoter", CLUSTER, is_top=True),
-    Refusal("AlterShareGroupOffsets", GROUP, is_top=True),
-    Refusal("DeleteShareGroupOffsets", GROUP, is_top=True),
+    Refusal("UpdateFeatures", top=CLUSTER),
+    Refusal("UnregisterBroker", top=CLUSTER),
+    Refusal("AddRaftVoter", top=CLUSTER),
+    Refusal("RemoveRaftVoter", top=CLUSTER),
+    Refusal("AlterShareGroupOffsets", top=GROUP),
+    Refusal("DeleteShareGroupOffsets", top=GROUP),
 )
 """All of them, as a broker refuses them to a client without rights. Source: KafkaApis, ControllerApis."""

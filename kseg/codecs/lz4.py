@@ -69,14 +69,25 @@ def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:
         yield frame.decompress(body[at : at + 256])
 
 
-def _with_right_checksum(body: memoryview) -> memoryview:
-    """Kafka up to 0.9 hashed the frame's magic too, so that the checksum in v0's frame headers is wrong."""
-    size = 7 + (8 if len(body) > 4 and body[4] & _CONTENT_SIZE else 0)
-    descriptor = bytes(body[: size - 1])
-    if len(body) < size or descriptor[:4] != _MAGIC:
-        return body
+def right_checksum(body: bytes | memoryview) -> tuple[int, bytes] | None:
+    """Where the checksum of a frame's header lies in a body, and what it should be; None if no such header is there.
+
+    Kafka up to 0.9 hashed the frame's magic too, so that the checksum in v0's frame headers is wrong.
+    """
+    position = 6 + (8 if len(body) > 4 and body[4] & _CONTENT_SIZE else 0)
+    descriptor = bytes(body[:position])
+    if len(body) <= position or descriptor[:4] != _MAGIC:
+        return None
     checksum = _header_checksum(descriptor)
-    return body if checksum is None else memoryview(b"".join((descriptor, checksum, body[size:])))
+    return None if checksum is None else (position, checksum)
+
+
+def _with_right_checksum(body: memoryview) -> memoryview:
+    found = right_checksum(body)
+    if found is None:
+        return body
+    position, checksum = found
+    return memoryview(b"".join((body[:position], checksum, body[position + 1 :])))
 
 
 @lru_cache(maxsize=64)

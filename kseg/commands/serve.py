@@ -64,6 +64,11 @@ class _CommandBeside(click.Command):
     help="Serve up to the log's end, or up to what the broker's checkpoint says was replicated.",
 )
 @click.option("--strict", is_flag=True, help="Answer an error where the log is damaged, instead of passing it over.")
+@click.option(
+    "--fix-lz4",
+    is_flag=True,
+    help="Send lz4 of brokers up to 0.9 with right checksums, for clients that can't read it as it is.",
+)
 @click.option("--no-internal", is_flag=True, help="Leave Kafka's own topics out, such as __consumer_offsets.")
 @quiet_option
 @verbose_option("A line for each request")
@@ -77,6 +82,7 @@ def serve(
     choice: PartitionChoice,
     high_watermark: str,
     strict: bool,
+    fix_lz4: bool,
     no_internal: bool,
     quiet: bool,
     verbose: bool,
@@ -101,7 +107,7 @@ def serve(
     """
     note, refuse = note_unless(quiet=quiet), Refusals()
     say = note_unless(quiet=False)
-    settings = ServeSettings(cast(HighWatermark, high_watermark), strict, not no_internal)
+    settings = ServeSettings(cast(HighWatermark, high_watermark), strict, not no_internal, fix_lz4)
     served = serve_partitions(find_partitions(paths, refuse, choice), settings, say)
     if not served.topics:
         if refuse.status:

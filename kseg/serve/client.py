@@ -113,7 +113,10 @@ class Client:
         loop = asyncio.get_running_loop()
         descriptor, _ = open_regular(records.path)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            for stored in records.ranges:
+            for stored in records.pieces():
+                if isinstance(stored, bytes):
+                    await self._send(stored)
+                    continue
                 for position in range(stored.position, stored.end, PIECE):
                     size = min(PIECE, stored.end - position)
                     async with asyncio.timeout(STALLED_SECONDS):

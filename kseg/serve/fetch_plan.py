@@ -28,6 +28,18 @@ class StoredRange(NamedTuple):
         return self.position + self.size
 
 
+class Mend(NamedTuple):
+    """Bytes that are sent in place of those at a position of a log."""
+
+    position: int
+    content: bytes
+
+    @property
+    def end(self) -> int:
+        """Position after the last byte."""
+        return self.position + len(self.content)
+
+
 class FetchBounds(NamedTuple):
     """What of a log is wanted: batches that end at or after an offset and begin before another one, up to a size."""
 
@@ -53,12 +65,16 @@ class Missed(NamedTuple):
 
 
 class FetchPlan(NamedTuple):
-    """What to send of a log: ranges in file order, the offset that they begin with, and the next one after them."""
+    """What to send of a log: ranges in file order, the offset that they begin with, and the next one after them.
+
+    mends: what is changed in them, by position.
+    """
 
     ranges: tuple[StoredRange, ...]
     first_offset: int
     next_offset: int
     missed: tuple[Missed, ...]
+    mends: tuple[Mend, ...] = ()
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.errors import KsegError, OpenError
@@ -11,7 +12,11 @@ from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
+from kseg.serve.fetch_sessions import FetchSessions
+from kseg.serve.known_settings import KnownSettings
+from kseg.serve.known_transactions import KnownTransactions
 from kseg.serve.served_partition import HighWatermark, ServedPartition
+from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
@@ -24,11 +29,15 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out."""
+    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out.
+
+    mends_lz4: lz4 of format 0 is sent with the checksum that its frames should have.
+    """
 
     high_watermark: HighWatermark = "log-end"
     is_strict: bool = False
     has_internal: bool = True
+    mends_lz4: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +55,37 @@ class ServedTopic:
 
 
 class ServedCluster:
-    """Topics by name, and by id; the ids of the cluster and of its one broker."""
+    """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
 
-    def __init__(self, topics: Iterable[ServedTopic], cluster_id: str, node_id: int) -> None:
-        """Takes the topics, and who they belong to."""
+    transactions: what coordinators knew last. fetch_sessions: what clients have asked for.
+    """
+
+    def __init__(
+        self,
+        topics: Iterable[ServedTopic],
+        cluster_id: str,
+        node_id: int,
+        log_dirs: Iterable[Path] = (),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Takes the topics, who they belong to, where they lie, and what is called with what can't be read there."""
         self.topics = {topic.name: topic for topic in sorted(topics, key=lambda each: each.name)}
         self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
         self.cluster_id, self.node_id = cluster_id, node_id
+        self.log_dirs = tuple(log_dirs)
+        self.settings = KnownSettings(self.log_dirs, node_id, say)
+        self.fetch_sessions = FetchSessions()
+        coordinators = self.topics.get(TRANSACTIONS_TOPIC)
+        self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
         """A topic by its name or, without one, by its id."""
         return self._by_id.get(topic_id) if name is None else self.topics.get(name)
+
+    def partition_of(self, topic: str, number: int) -> ServedPartition | None:
+        """A partition by its topic's name and its number."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(number)
 
     @property
     def partitions(self) -> list[ServedPartition]:
@@ -91,7 +120,8 @@ def serve_partitions(
         if settings.has_internal or topic not in INTERNAL_TOPICS:
             by_topic[topic][number].append(place)
     topics = [_served_topic(name, replicas, settings, say) for name, replicas in by_topic.items()]
-    return ServedCluster(topics, *_identity({place.log_dir: place for place in places}, say))
+    log_dirs = {place.log_dir: place for place in places}
+    return ServedCluster(topics, *_identity(log_dirs, say), log_dirs, say)
 
 
 _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
@@ -117,6 +147,7 @@ def _served_topic(
             say,
             high_watermark=settings.high_watermark,
             is_strict=settings.is_strict,
+            mends_lz4=settings.mends_lz4,
         )
         for number in range(max(chosen) + 1)
     }
@@ -142,7 +173,7 @@ def _topic_id(places: Iterable[PartitionLog]) -> str:
     return ZERO_UUID
 
 
-def _identity(places: Mapping[object, PartitionLog], say: Callable[[str], None]) -> tuple[str, int]:
+def _identity(places: Mapping[Path, PartitionLog], say: Callable[[str], None]) -> tuple[str, int]:
     """Cluster id and node id, by the first `meta.properties` that has them."""
     cluster_id, node_id = None, None
     for place in places.values():

@@ -1,22 +1,26 @@
 """A partition as clients see it: its offsets, its records, the times in it."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic, time
 from typing import Literal, NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.index.producer_state import ProducerState
 from kseg.kernel.contract import MOST
 from kseg.log.lookup.lookup import SpecialTime, lookup_time
 from kseg.log.lookup.segment_search import SegmentStep, seek_offset
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, plan_fetch
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetch
+from kseg.serve.leader_epochs import LeaderEpochs, all_epochs, last_epoch, noted_epochs
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
+from kseg.serve.mended_lz4 import mends_in, pieces_of
 from kseg.serve.readable_batches import readable_batches
 from kseg.serve.stray_batches import without_strays
 
@@ -40,13 +44,21 @@ class ServedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges."""
+    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges.
+
+    mends: what is changed in them, by position.
+    """
 
     path: str
     ranges: tuple[StoredRange, ...]
+    mends: tuple[Mend, ...] = ()
 
     def __len__(self) -> int:
         return sum(each.size for each in self.ranges)
+
+    def pieces(self) -> Iterator[StoredRange | bytes]:
+        """What is sent, in order: stretches of the log, and the changed bytes between them."""
+        return pieces_of(self.ranges, self.mends)
 
 
 _WHOLE = ("", 0)
@@ -76,6 +88,7 @@ class ServedPartition:
         *,
         high_watermark: HighWatermark = "log-end",
         is_strict: bool = False,
+        mends_lz4: bool = False,
     ) -> None:
         """Takes the partition's name and directory.
 
@@ -86,11 +99,12 @@ class ServedPartition:
             say: called with what was passed over, once.
             high_watermark: where the high watermark is taken from.
             is_strict: whether damage is an error to clients, and not passed over.
+            mends_lz4: whether lz4 of format 0 is sent with the checksum that its frames should have.
         """
         self.topic, self.number, self.listed = topic, number, listed
         self._say = say
         self._high_watermark = high_watermark
-        self.is_strict = is_strict
+        self.is_strict, self._mends_lz4 = is_strict, mends_lz4
         self._lock = Lock()
         self._end = IntactEnd()
         self._state: FileState | None = None
@@ -99,6 +113,8 @@ class ServedPartition:
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._told: set[tuple[str, int]] = set()
+        self._epochs: tuple[int, LeaderEpochs] | None = None
+        self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -159,6 +175,41 @@ class ServedPartition:
             return []
         return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
 
+    def size(self) -> int:
+        """Bytes of its logs now. Raises OpenError if its directory can't be listed."""
+        return 0 if self.listed is None else PartitionLog(self.listed.path).size
+
+    def epoch_of_offset(self, offset: int, offsets: ServedOffsets) -> int:
+        """The leader epoch of an offset, as the broker's checkpoint has it; -1 if that isn't known."""
+        return -1 if self.listed is None else noted_epochs(self.listed, offsets.log_end).of_offset(offset)
+
+    def latest_epoch(self) -> int:
+        """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
+        if self.listed is None:
+            return -1
+        noted = noted_epochs(self.listed, self.offsets().log_end).latest
+        return noted if noted >= 0 else last_epoch(self.listed)
+
+    def leader_epochs(self) -> LeaderEpochs:
+        """All leader epochs that are known. Raises OpenError if a log can't be opened."""
+        end = self.offsets().log_end
+        if self.listed is None:
+            return LeaderEpochs()
+        known = self._epochs
+        if known is None or known[0] != end:
+            known = self._epochs = end, all_epochs(self.listed, end)
+        return known[1]
+
+    def producers(self) -> tuple[ProducerState, ...]:
+        """Its producers, by the newest snapshot and what follows it. Raises OpenError if a log can't be opened."""
+        end = self.offsets().log_end
+        if self.listed is None:
+            return ()
+        known = self._producers
+        if known is None or known[0] != end:
+            known = self._producers = end, tuple(states_at(self.listed, end).producers.values())
+        return known[1]
+
     def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:
         """Offset and time of the first record with a time or a later one, if it is below an end; None without any.
 
@@ -191,11 +242,18 @@ class ServedPartition:
             missed += plan.missed
             if plan.ranges:
                 self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
-                return str(segment.path), plan._replace(missed=tuple(missed))
+                return str(segment.path), plan._replace(missed=tuple(missed), mends=self._mends(segment, plan))
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
         return (str(partition.path), nothing) if missed else None
+
+    def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
+        """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""
+        if not self._mends_lz4:
+            return ()
+        with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
+            return tuple(mends_in(log_file, plan.ranges))
 
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
         """Where to look for an offset: where an answer has ended, or by the index."""

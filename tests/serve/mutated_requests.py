@@ -5,14 +5,14 @@
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas.schema import Field, version_range
 from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_request_header, read_response
 from kseg.serve.apis.table import APIS
@@ -27,6 +27,19 @@ SERVED = golden.ROOT / "logs" / "4.3.1"
 NUMBERS = (0, 1, -1, -2, -3, -6, 2, 7, 250, 281, 571, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
 TEXTS = ("", "zstd", "compacted-txn", "__consumer_offsets", "a" * 249, "ü\0/../", "x" * 32767)
 MOST_COPIES = 40
+TOPIC_NAMES = ("name", "topic", "topicId")
+NULL_IS_ALL = ("forgottenTopicsData",)
+VALUES = {
+    "fetchOffset": 281,
+    "timestamp": -1,
+    "partitionMaxBytes": 4096,
+    "acks": 1,
+    "replicaId": -1,
+    "maxBytes": 1 << 20,
+    "currentLeaderEpoch": -1,
+    "responsePartitionLimit": 3,
+    "endpointType": 1,
+}
 
 
 def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
@@ -39,19 +52,24 @@ def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
 
 
 def _body(key: int, served: ServedCluster) -> Fields:
-    part = {
-        "partition": 0,
-        "partitionIndex": 0,
-        "index": 0,
-        "fetchOffset": 281,
-        "timestamp": -1,
-        "partitionMaxBytes": 4096,
-    }
-    topics = [
-        {"topic": name, "name": name, "topicId": topic.topic_id, "partitions": [part], "partitionData": [part]}
-        for name, topic in served.topics.items()
-    ]
-    return {"topics": topics, "topicData": topics, "acks": 1, "replicaId": -1, "maxWaitMs": 0, "maxBytes": 1 << 20}
+    """A body that asks for what is there, as far as its fields' names tell what they mean."""
+    topics = [(name, topic.topic_id) for name, topic in served.topics.items()]
+    return {field.name: _value(field, topics) for field in REQUESTS[key].fields if field.name not in NULL_IS_ALL}
+
+
+def _value(field: Field, topics: Sequence[tuple[str, str]]) -> Any:
+    kind = field.type.removeprefix("[]")
+    if field.type.startswith("[]"):
+        of_topics = any(each.name in TOPIC_NAMES for each in field.fields)
+        return [_one(field, kind, [topic]) for topic in (topics if of_topics else topics[:1])]
+    return _one(field, kind, topics)
+
+
+def _one(field: Field, kind: str, topics: Sequence[tuple[str, str]]) -> Any:
+    if field.fields:
+        return {each.name: _value(each, topics) for each in field.fields}
+    name, topic_id = topics[0]
+    return VALUES.get(field.name, {"string": name, "uuid": topic_id, "bool": False, "records": b""}.get(kind, 0))
 
 
 def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:

@@ -38,8 +38,9 @@ class ApiAnswer(NamedTuple):
 
 
 class Api(NamedTuple):
-    """An api: its key, the versions that clients are told, and what answers it."""
+    """An api: its key, the versions that clients are told, what answers it, and whether clients are told of it."""
 
     key: int
     versions: VersionRange
     answer: Callable[[ApiRequest], ApiAnswer]
+    is_offered: bool = True

@@ -1,5 +1,7 @@
-"""Fetch: records, as they lie in their logs. Fetch sessions are declined: each request names all that it wants."""
+"""Fetch: records, as they lie in their logs."""
 
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from kseg.errors import KsegError
@@ -7,6 +9,7 @@ from kseg.formats.messages import Fields
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.fetch_plan import FetchBounds
+from kseg.serve.fetch_sessions import AskedPartition, named_partitions
 from kseg.serve.limits import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
 from kseg.serve.served_partition import ServedOffsets, ServedPartition, StoredRecords
 
@@ -19,13 +22,6 @@ _BY_ID = 13
 """From this version on topics go by their ids."""
 
 
-class _Asked(NamedTuple):
-    """A partition of a request: its topic as the request names it, and what is wanted."""
-
-    topic: Fields
-    fields: Fields
-
-
 class _Room(NamedTuple):
     """What a response still has room for."""
 
@@ -34,17 +30,19 @@ class _Room(NamedTuple):
 
 
 def answer_fetch(request: ApiRequest) -> ApiAnswer:
-    """Records of the partitions in the request's order, as much as client and limits allow."""
+    """Records of the partitions in the request's order, or its session's, as much as client and limits allow."""
     body = request.body
     refused = _refusal(request)
     if refused is not None:
         return refused
-    asked = [_Asked(topic, fields) for topic in body["topics"] for fields in topic["partitions"]]
+    view = request.served.fetch_sessions.view(body, request.version)
+    if isinstance(view, ErrorCode):
+        return _no_session(view)
     room = _Room(min(max(body["maxBytes"], 0), LARGEST_FETCH), is_empty=True)
     parts: list[Fields] = []
     awaited: dict[ServedPartition, int] = {}
     size = 0
-    for each in asked:
+    for each in view.asked:
         partition = _partition_of(request, each)
         part = _of_partition(request, each.fields, partition, room)
         parts.append(part)
@@ -58,11 +56,19 @@ def answer_fetch(request: ApiRequest) -> ApiAnswer:
     wait = 0.0 if is_enough else min(max(body["maxWaitMs"], 0) / 1000, LONGEST_WAIT_SECONDS)
     if wait and not request.is_last_try:
         return ApiAnswer(None, "", wait, awaited)
-    return ApiAnswer({"responses": _by_topic(body["topics"], parts)}, _note(asked, size, [*awaited]))
+    answer = request.served.fetch_sessions.answered(view, parts)
+    if isinstance(answer, ErrorCode):
+        return _no_session(answer)
+    note = _note(view.asked, size, [*awaited])
+    return ApiAnswer({"sessionId": answer.session_id, "responses": _by_topic(answer.parts)}, note)
+
+
+def _no_session(error: ErrorCode) -> ApiAnswer:
+    return ApiAnswer({"errorCode": error, "responses": []}, "not in this session")
 
 
 def _refusal(request: ApiRequest) -> ApiAnswer | None:
-    """The answer to who is a broker, or goes on with a session that there isn't."""
+    """The answer to who is a broker."""
     body = request.body
     replica_id = body.get("replicaState", {}).get("replicaId", body.get("replicaId", _CONSUMER))
     if replica_id > _CONSUMER:
@@ -70,18 +76,15 @@ def _refusal(request: ApiRequest) -> ApiAnswer | None:
             return ApiAnswer(
                 {"errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "responses": []}, "a broker, refused"
             )
-        failed = [_failed(each["partition"], ErrorCode.CLUSTER_AUTHORIZATION_FAILED) for each in _partitions(body)]
-        return ApiAnswer({"responses": _by_topic(body["topics"], failed)}, "a broker, refused")
-    if body.get("sessionId", 0) != 0:
-        return ApiAnswer({"errorCode": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "responses": []}, "a session, declined")
+        failed = [
+            (each, _failed(each.fields["partition"], ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+            for each in named_partitions(body)
+        ]
+        return ApiAnswer({"responses": _by_topic(failed)}, "a broker, refused")
     return None
 
 
-def _partitions(body: Fields) -> list[Fields]:
-    return [fields for topic in body["topics"] for fields in topic["partitions"]]
-
-
-def _partition_of(request: ApiRequest, asked: _Asked) -> ServedPartition | ErrorCode:
+def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition | ErrorCode:
     """The partition that is asked for, or why there is none."""
     if request.version >= _BY_ID:
         topic = request.served.topic_of(None, asked.topic["topicId"])
@@ -134,7 +137,7 @@ def _records(
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
     if not plan.ranges:
         return {}
-    records = StoredRecords(path, plan.ranges)
+    records = StoredRecords(path, plan.ranges, plan.mends)
     if not is_committed:
         return {"records": records}
     aborted = partition.aborted(plan, offsets)
@@ -160,19 +163,15 @@ def _failed(number: int, error: ErrorCode) -> Fields:
     return {"partitionIndex": number, "errorCode": error, "highWatermark": -1, "records": b""}
 
 
-def _by_topic(topics: list[Fields], parts: list[Fields]) -> list[Fields]:
-    """The parts of an answer under their topics, as the request has them."""
-    left = iter(parts)
+def _by_topic(parts: Iterable[tuple[AskedPartition, Fields]]) -> list[Fields]:
+    """The parts of an answer, those of a topic together while they follow each other."""
     return [
-        {
-            **{key: topic[key] for key in ("topic", "topicId") if key in topic},
-            "partitions": [next(left) for _ in topic["partitions"]],
-        }
-        for topic in topics
+        {**topic, "partitions": [part for _, part in pairs]}
+        for topic, pairs in groupby(parts, lambda each: each[0].topic)
     ]
 
 
-def _note(asked: list[_Asked], size: int, served: list[ServedPartition]) -> str:
+def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartition]) -> str:
     if not asked:
         return "nothing"
     first = served[0] if served else "an unknown partition"

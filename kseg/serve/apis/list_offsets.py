@@ -15,7 +15,7 @@ _CONSUMER = -1
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
-    """An offset for each partition and time. Leader epochs are left out: nobody is to check them here."""
+    """An offset for each partition and time, with its leader epoch."""
     asked = [(topic["name"], each) for topic in request.body["topics"] for each in topic["partitions"]]
     topics = [
         {
@@ -30,8 +30,7 @@ def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
 
 def _of_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
     number = asked["partitionIndex"]
-    topic = request.served.topics.get(name)
-    partition = None if topic is None else topic.partitions.get(number)
+    partition = request.served.partition_of(name, number)
     if request.body["replicaId"] > _CONSUMER:
         return {"partitionIndex": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     if partition is None:
@@ -41,7 +40,8 @@ def _of_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
         offset, timestamp = _offset_at(partition, asked["timestamp"], is_committed=is_committed)
     except KsegError:
         return {"partitionIndex": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
-    return {"partitionIndex": number, "offset": offset, "timestamp": timestamp}
+    epoch = partition.epoch_of_offset(offset, partition.offsets()) if offset >= 0 else -1
+    return {"partitionIndex": number, "offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
 
 
 def _offset_at(partition: ServedPartition, timestamp: int, *, is_committed: bool) -> tuple[int, int]:

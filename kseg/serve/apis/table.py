@@ -3,15 +3,28 @@
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import VersionRange, version_range
-from kseg.protocol.api_message import API_VERSIONS, PRODUCE
+from kseg.protocol.api_message import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata
+from kseg.serve.apis.describe_cluster import answer_describe_cluster
+from kseg.serve.apis.describe_configs import answer_describe_configs
+from kseg.serve.apis.describe_log_dirs import answer_describe_log_dirs
+from kseg.serve.apis.describe_producers import answer_describe_producers
+from kseg.serve.apis.describe_topic_partitions import answer_describe_topic_partitions
 from kseg.serve.apis.fetch import answer_fetch
 from kseg.serve.apis.list_offsets import answer_list_offsets
+from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from kseg.serve.apis.produce import refuse_produce
+from kseg.serve.apis.reassignments_and_acls import answer_describe_acls, answer_list_partition_reassignments
+from kseg.serve.apis.refusals import REFUSALS, Refusal
+from kseg.serve.apis.transactions import answer_describe_transactions, answer_list_transactions
 from kseg.serve.error_code import ErrorCode
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
+OFFSET_FOR_LEADER_EPOCH, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS = 23, 29, 46
+DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
+DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 60, 75
+DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 OLD_PRODUCE = VersionRange(0, 13)
 """Brokers tell versions that they no longer take: some clients look for them to know what a broker can compress."""
 
@@ -22,7 +35,7 @@ def answer_api_versions(request: ApiRequest) -> ApiAnswer:
     is_other = wanted is not None and wanted != request.served.cluster_id
     is_other = is_other or (node >= 0 and wanted is not None and node != request.served.node_id)
     error = ErrorCode.REBOOTSTRAP_REQUIRED if is_other else ErrorCode.NONE
-    return ApiAnswer({"errorCode": error, "apiKeys": [_row(api) for api in APIS.values()]})
+    return ApiAnswer({"errorCode": error, "apiKeys": [_row(api) for api in APIS.values() if api.is_offered]})
 
 
 def unsupported_versions() -> Fields:
@@ -38,6 +51,11 @@ def _known(key: int) -> VersionRange:
     return version_range(REQUESTS[key].versions)
 
 
+def _refused(refusal: Refusal) -> Api:
+    key = next(key for key in REQUESTS if api_name(key) == refusal.api)
+    return Api(key, _known(key), refusal.answer, is_offered=False)
+
+
 APIS = {
     api.key: api
     for api in (
@@ -45,6 +63,17 @@ APIS = {
         Api(FETCH, _known(FETCH), answer_fetch),
         Api(LIST_OFFSETS, _known(LIST_OFFSETS), answer_list_offsets),
         Api(METADATA, _known(METADATA), answer_metadata),
+        Api(OFFSET_FOR_LEADER_EPOCH, _known(OFFSET_FOR_LEADER_EPOCH), answer_offset_for_leader_epoch),
+        Api(DESCRIBE_ACLS, _known(DESCRIBE_ACLS), answer_describe_acls),
+        Api(DESCRIBE_CONFIGS, _known(DESCRIBE_CONFIGS), answer_describe_configs),
+        Api(DESCRIBE_LOG_DIRS, _known(DESCRIBE_LOG_DIRS), answer_describe_log_dirs),
+        Api(DESCRIBE_PRODUCERS, _known(DESCRIBE_PRODUCERS), answer_describe_producers),
+        Api(DESCRIBE_TRANSACTIONS, _known(DESCRIBE_TRANSACTIONS), answer_describe_transactions),
+        Api(LIST_TRANSACTIONS, _known(LIST_TRANSACTIONS), answer_list_transactions),
+        Api(LIST_PARTITION_REASSIGNMENTS, _known(LIST_PARTITION_REASSIGNMENTS), answer_list_partition_reassignments),
+        Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
+        Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
+        *(_refused(refusal) for refusal in REFUSALS),
     )
 }

@@ -2,47 +2,28 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from concurrent.futures import Executor
 from time import monotonic
 
 from kseg.errors import OpenError
-from kseg.serve.growth import Growth
-from kseg.serve.limits import IDLE_SECONDS, LARGEST_REQUEST, PIECE, REQUEST_SECONDS, STALLED_SECONDS
+from kseg.serve.address import Address, address_text
+from kseg.serve.limits import LARGEST_REQUEST, PIECE
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
-from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import StoredRecords
+from kseg.serve.shared import Shared
 from kseg.system.regular_file import open_regular
 
 _SIZE_BYTES = 4
-Address = tuple[str, int]
-"""Host and port."""
 
 
 class Client:
     """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        served: ServedCluster,
-        workers: Executor,
-        growth: Growth,
-        advertised: Address | None,
-        note: Callable[[str], None],
-    ) -> None:
-        """Takes the connection, what is served, who works for it, and what is told to clients as the broker's address.
-
-        `note` is called with a line for each request, and with why the connection is closed, if that is the client's
-        doing.
-        """
-        self._reader, self._writer = reader, writer
-        self._served, self._workers, self._growth = served, workers, growth
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
+        """Takes the connection, and what it shares with others."""
+        self._reader, self._writer, self._shared = reader, writer, shared
         peer, own = (writer.get_extra_info(name) or ("?", 0) for name in ("peername", "sockname"))
-        self._address: Address = advertised or (own[0], own[1])
+        self._address: Address = shared.advertised or (own[0], own[1])
         self._name = address_text((peer[0], peer[1]))
-        self._note = note
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
@@ -52,13 +33,13 @@ class Client:
                 answered = await self._answer(frame, started)
                 for piece in answered.pieces:
                     await self._send(piece)
-                self._note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
+                self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
         except RefusedError as error:
-            self._note(f"{self._name} {error}: closed")
+            self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
-            self._note(f"{self._name} too slow, or idle: closed")
+            self._shared.note(f"{self._name} too slow, or idle: closed")
         except OpenError as error:
-            self._note(f"{self._name} {error}: closed")
+            self._shared.note(f"{self._name} {error}: closed")
         except OSError:
             return  # the client has gone
         finally:
@@ -70,13 +51,13 @@ class Client:
         Raises RefusedError if its size is beyond LARGEST_REQUEST.
         """
         try:
-            async with asyncio.timeout(IDLE_SECONDS):
+            async with asyncio.timeout(self._shared.limits.idle_seconds):
                 size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big", signed=True)
             if not 0 < size <= LARGEST_REQUEST:
                 raise RefusedError(
                     f"a request of {size} bytes, or no request of Kafka's; the limit is {LARGEST_REQUEST}"
                 )
-            async with asyncio.timeout(REQUEST_SECONDS):
+            async with asyncio.timeout(self._shared.limits.request_seconds):
                 return await self._reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return None
@@ -87,14 +68,15 @@ class Client:
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
-                await self._growth.wait(answered.awaited, left)
+                await self._shared.growth.wait(answered.awaited, left)
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 
     async def _work_on(self, frame: bytes, *, is_last_try: bool) -> Answered:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._workers, lambda: answer_request(frame, self._served, self._address, is_last_try=is_last_try)
+            self._shared.workers,
+            lambda: answer_request(frame, self._shared.served, self._address, is_last_try=is_last_try),
         )
 
     async def _send(self, piece: Piece) -> None:
@@ -102,7 +84,7 @@ class Client:
             await self._send_stored(piece)
             return
         self._writer.write(piece)
-        async with asyncio.timeout(STALLED_SECONDS):
+        async with asyncio.timeout(self._shared.limits.stalled_seconds):
             await self._writer.drain()
 
     async def _send_stored(self, records: StoredRecords) -> None:
@@ -116,13 +98,7 @@ class Client:
             for stored in records.ranges:
                 for position in range(stored.position, stored.end, PIECE):
                     size = min(PIECE, stored.end - position)
-                    async with asyncio.timeout(STALLED_SECONDS):
+                    async with asyncio.timeout(self._shared.limits.stalled_seconds):
                         sent = await loop.sendfile(self._writer.transport, file, position, size)
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.path)
-
-
-def address_text(address: Address) -> str:
-    """HOST:PORT, an IPv6 address in brackets."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

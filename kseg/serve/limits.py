@@ -1,18 +1,13 @@
 """What one client may take of the server, and all of them together."""
 
+from dataclasses import dataclass
+
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request: nobody produces here, so none has reason to be larger."""
 MOST_REQUEST_ELEMENTS = 1 << 15
 """Elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
-MOST_CONNECTIONS = 1000
-"""Connections at once. A further one is closed, and no other one for it."""
-IDLE_SECONDS = 600.0
-"""Without a request, as a broker's connections.max.idle.ms."""
-REQUEST_SECONDS = 30.0
-"""From a request's size to its last byte."""
-STALLED_SECONDS = 60.0
-"""Until a client has taken the next piece of a response, which has at most PIECE bytes."""
 PIECE = 1 << 20
+"""Bytes of a log that the system is asked to send at once."""
 LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
@@ -27,3 +22,19 @@ READ_AT_ONCE = 1 << 18
 """Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
 HEARD_AT_ONCE = 1 << 14
 """Bytes of requests that are taken from a connection before they are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server allows each connection, in seconds, and how many connections there may be.
+
+    connections: at once; a further one is closed, and no other one for it.
+    idle_seconds: without a request, as a broker's connections.max.idle.ms.
+    request_seconds: from a request's size to its last byte.
+    stalled_seconds: until a client has taken the next piece of a response, which has at most PIECE bytes.
+    """
+
+    connections: int = 1000
+    idle_seconds: float = 600.0
+    request_seconds: float = 30.0
+    stalled_seconds: float = 60.0

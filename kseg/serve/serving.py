@@ -5,9 +5,8 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 
-from kseg.serve.client import Address, address_text
+from kseg.serve.address import Address, address_text, is_loopback
 from kseg.serve.command_beside import run_beside
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.server import Server
@@ -90,11 +89,3 @@ def _signals() -> Iterator[_Signals]:
             if known is not signal.SIG_IGN:
                 loop.remove_signal_handler(number)
                 signal.signal(number, known)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -2,14 +2,17 @@
 
 import asyncio
 import os
+import ssl
 from time import monotonic
 
 from kseg.errors import OpenError
 from kseg.serve.address import Address, address_text
-from kseg.serve.limits import LARGEST_REQUEST, PIECE
+from kseg.serve.limits import LARGEST_REQUEST
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
 from kseg.serve.served_partition import StoredRecords
 from kseg.serve.shared import Shared
+from kseg.serve.streams import PlainStream, Stream, TlsStream, let_read
+from kseg.serve.tls import tls_reason
 from kseg.system.regular_file import open_regular
 
 _SIZE_BYTES = 4
@@ -21,6 +24,9 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
         """Takes the connection, and what it shares with others."""
         self._reader, self._writer, self._shared = reader, writer, shared
+        tls = shared.security.tls
+        plain = PlainStream(reader, writer)
+        self._stream: Stream = plain if tls is None else TlsStream(reader, writer, tls.context)
         peer, own = (writer.get_extra_info(name) or ("?", 0) for name in ("peername", "sockname"))
         self._address: Address = shared.advertised or (own[0], own[1])
         self._name = address_text((peer[0], peer[1]))
@@ -28,6 +34,7 @@ class Client:
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
         try:
+            await self._begin()
             while (frame := await self._next_frame()) is not None:
                 started = monotonic()
                 answered = await self._answer(frame, started)
@@ -40,10 +47,21 @@ class Client:
             self._shared.note(f"{self._name} too slow, or idle: closed")
         except OpenError as error:
             self._shared.note(f"{self._name} {error}: closed")
+        except ssl.SSLError as error:
+            self._shared.note(f"{self._name} TLS: {tls_reason(error)}: closed")
         except OSError:
             return  # the client has gone
         finally:
             self._writer.transport.abort()
+
+    async def _begin(self) -> None:
+        """Does what comes before the first request."""
+        async with asyncio.timeout(self._shared.limits.login_seconds):
+            try:
+                await self._stream.begin()
+            except ssl.SSLError:
+                await let_read(self._reader, self._writer)
+                raise
 
     async def _next_frame(self) -> bytes | None:
         """The next request without its size; None if the client has closed the connection.
@@ -52,13 +70,13 @@ class Client:
         """
         try:
             async with asyncio.timeout(self._shared.limits.idle_seconds):
-                size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big", signed=True)
+                size = int.from_bytes(await self._stream.read_exactly(_SIZE_BYTES), "big", signed=True)
             if not 0 < size <= LARGEST_REQUEST:
                 raise RefusedError(
                     f"a request of {size} bytes, or no request of Kafka's; the limit is {LARGEST_REQUEST}"
                 )
             async with asyncio.timeout(self._shared.limits.request_seconds):
-                return await self._reader.readexactly(size)
+                return await self._stream.read_exactly(size)
         except asyncio.IncompleteReadError:
             return None
 
@@ -83,22 +101,20 @@ class Client:
         if isinstance(piece, StoredRecords):
             await self._send_stored(piece)
             return
-        self._writer.write(piece)
         async with asyncio.timeout(self._shared.limits.stalled_seconds):
-            await self._writer.drain()
+            await self._stream.write(piece)
 
     async def _send_stored(self, records: StoredRecords) -> None:
-        """Sends ranges of a log without reading them: the system copies from the file to the socket.
+        """Sends ranges of a log.
 
         Raises OpenError if the log has gone or become shorter since the answer was planned.
         """
-        loop = asyncio.get_running_loop()
         descriptor, _ = open_regular(records.path)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             for stored in records.ranges:
-                for position in range(stored.position, stored.end, PIECE):
-                    size = min(PIECE, stored.end - position)
+                for position in range(stored.position, stored.end, self._stream.piece):
+                    size = min(self._stream.piece, stored.end - position)
                     async with asyncio.timeout(self._shared.limits.stalled_seconds):
-                        sent = await loop.sendfile(self._writer.transport, file, position, size)
+                        sent = await self._stream.send_stored(file, position, size)
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.path)

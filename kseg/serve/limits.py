@@ -12,6 +12,8 @@ LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
 """Between two looks at whether a log has grown, for all who wait for it together."""
+ENCRYPTED_PIECE = 1 << 18
+"""Bytes of a log that are read at once where they are encrypted."""
 LARGEST_FETCH = 64 << 20
 """Bytes of records in a response."""
 LARGEST_PARTITION_FETCH = 16 << 20
@@ -30,11 +32,13 @@ class Limits:
 
     connections: at once; a further one is closed, and no other one for it.
     idle_seconds: without a request, as a broker's connections.max.idle.ms.
+    login_seconds: until a client has shown who it is, and how it encrypts.
     request_seconds: from a request's size to its last byte.
     stalled_seconds: until a client has taken the next piece of a response, which has at most PIECE bytes.
     """
 
     connections: int = 1000
     idle_seconds: float = 600.0
+    login_seconds: float = 30.0
     request_seconds: float = 30.0
     stalled_seconds: float = 60.0

@@ -11,6 +11,7 @@ from kseg.serve.address import Address, address_text
 from kseg.serve.client import Client
 from kseg.serve.growth import Growth
 from kseg.serve.limits import HEARD_AT_ONCE, WORKERS, Limits
+from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.shared import Shared
 
@@ -36,6 +37,7 @@ class Server:
         advertised: Address | None = None,
         *,
         limits: Limits = Limits(),  # noqa: B008  frozen
+        security: Security = Security(),  # noqa: B008  frozen
         note: Callable[[str], None] = lambda _: None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -46,6 +48,7 @@ class Server:
             listen: host and port; port 0 is any free one.
             advertised: what clients are told to connect to.
             limits: what clients may take.
+            security: who may connect, and how.
             note: called with a line for each request.
             say: called with what goes wrong on the server's side.
         """
@@ -53,7 +56,7 @@ class Server:
         self._say = say
         self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
         self._growth = Growth(self._workers)
-        self._shared = Shared(served, self._workers, self._growth, advertised, limits, note, say)
+        self._shared = Shared(served, self._workers, self._growth, advertised, limits, security, note, say)
         self._clients: set[asyncio.Task[None]] = set()
         self._most = _allowed_connections(limits.connections)
         self._has_refused = False

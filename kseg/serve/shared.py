@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kseg.serve.address import Address
 from kseg.serve.growth import Growth
 from kseg.serve.limits import Limits
+from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
 
 
@@ -24,5 +25,6 @@ class Shared:
     growth: Growth
     advertised: Address | None
     limits: Limits
+    security: Security
     note: Callable[[str], None]
     say: Callable[[str], None]

@@ -5,13 +5,15 @@ import os
 import ssl
 from time import monotonic
 
-from kseg.errors import OpenError
+from kseg.errors import OpenError, quoted
 from kseg.serve.address import Address, address_text
-from kseg.serve.limits import LARGEST_REQUEST
+from kseg.serve.limits import LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
+from kseg.serve.login.login import Login
+from kseg.serve.login.mechanisms import Logins
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
 from kseg.serve.served_partition import StoredRecords
 from kseg.serve.shared import Shared
-from kseg.serve.streams import PlainStream, Stream, TlsStream, let_read
+from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
 from kseg.system.regular_file import open_regular
 
@@ -29,18 +31,15 @@ class Client:
         self._stream: Stream = plain if tls is None else TlsStream(reader, writer, tls.context)
         peer, own = (writer.get_extra_info(name) or ("?", 0) for name in ("peername", "sockname"))
         self._address: Address = shared.advertised or (own[0], own[1])
+        self._host = str(peer[0])
         self._name = address_text((peer[0], peer[1]))
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
         try:
             await self._begin()
-            while (frame := await self._next_frame()) is not None:
-                started = monotonic()
-                answered = await self._answer(frame, started)
-                for piece in answered.pieces:
-                    await self._send(piece)
-                self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
+            while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
+                await self._answer_one(frame)
         except RefusedError as error:
             self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
@@ -60,21 +59,48 @@ class Client:
             try:
                 await self._stream.begin()
             except ssl.SSLError:
-                await let_read(self._reader, self._writer)
+                await until_closed(self._reader, self._shared.limits.leaving_seconds)
                 raise
+            if self._shared.security.logins is not None:
+                await self._log_in(self._shared.security.logins)
 
-    async def _next_frame(self) -> bytes | None:
+    async def _log_in(self, logins: Logins) -> None:
+        """Answers nothing but what belongs to logging in, until the client has. Raises RefusedError if it can't."""
+        login = Login(logins, self._host)
+        while login.user is None:
+            frame = await self._next_frame(LARGEST_LOGIN_REQUEST)
+            if frame is None:
+                raise ConnectionAbortedError
+            if not login.takes(frame):
+                await self._answer_one(frame)
+                continue
+            step = login.step(frame)
+            if step.failure is not None:
+                async with logins.failures.held(self._host, self._shared.limits.failed_login_seconds):
+                    await self._stream.write(step.answer)
+                await until_closed(self._reader, self._shared.limits.leaving_seconds)
+                raise RefusedError(step.failure)
+            await self._stream.write(step.answer)
+        self._shared.note(f"{self._name} logged in as {quoted(login.user)} by {login.mechanism}")
+
+    async def _answer_one(self, frame: bytes) -> None:
+        """Answers a request, and notes it."""
+        started = monotonic()
+        answered = await self._answer(frame, started)
+        for piece in answered.pieces:
+            await self._send(piece)
+        self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
+
+    async def _next_frame(self, most: int) -> bytes | None:
         """The next request without its size; None if the client has closed the connection.
 
-        Raises RefusedError if its size is beyond LARGEST_REQUEST.
+        Raises RefusedError if it has more than `most` bytes.
         """
         try:
             async with asyncio.timeout(self._shared.limits.idle_seconds):
                 size = int.from_bytes(await self._stream.read_exactly(_SIZE_BYTES), "big", signed=True)
-            if not 0 < size <= LARGEST_REQUEST:
-                raise RefusedError(
-                    f"a request of {size} bytes, or no request of Kafka's; the limit is {LARGEST_REQUEST}"
-                )
+            if not 0 < size <= most:
+                raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
             async with asyncio.timeout(self._shared.limits.request_seconds):
                 return await self._stream.read_exactly(size)
         except asyncio.IncompleteReadError:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request: nobody produces here, so none has reason to be larger."""
+LARGEST_LOGIN_REQUEST = 1 << 16
+"""Bytes of a request before its client is known."""
 MOST_REQUEST_ELEMENTS = 1 << 15
 """Elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
 PIECE = 1 << 20
@@ -33,6 +35,8 @@ class Limits:
     connections: at once; a further one is closed, and no other one for it.
     idle_seconds: without a request, as a broker's connections.max.idle.ms.
     login_seconds: until a client has shown who it is, and how it encrypts.
+    failed_login_seconds: until a client hears that it isn't let in.
+    leaving_seconds: until a client that has been sent away is closed, if it doesn't close the connection itself.
     request_seconds: from a request's size to its last byte.
     stalled_seconds: until a client has taken the next piece of a response, which has at most PIECE bytes.
     """
@@ -40,5 +44,7 @@ class Limits:
     connections: int = 1000
     idle_seconds: float = 600.0
     login_seconds: float = 30.0
+    failed_login_seconds: float = 1.0
+    leaving_seconds: float = 2.0
     request_seconds: float = 30.0
     stalled_seconds: float = 60.0

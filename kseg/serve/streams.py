@@ -10,8 +10,6 @@ from typing import Protocol, TypeVar
 
 from kseg.serve.limits import ENCRYPTED_PIECE, HEARD_AT_ONCE, PIECE
 
-_LAST_WORDS_SECONDS = 2.0
-"""Until a client that is sent away has read why."""
 _MOST_UNHEARD = 1 << 20
 """Bytes that such a client may still be sending."""
 T = TypeVar("T")
@@ -130,11 +128,10 @@ class TlsStream:
             await self._writer.drain()
 
 
-async def let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Waits a little until a client that is sent away has read its last answer, which closing at once could undo."""
-    with suppress(OSError, TimeoutError):
-        writer.write_eof()
-        async with asyncio.timeout(_LAST_WORDS_SECONDS):
+async def until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
+    """Waits until a client that is sent away has gone by itself: some don't read a last answer before the end."""
+    with suppress(OSError):
+        async with asyncio.timeout(seconds):
             unheard = 0
             while unheard < _MOST_UNHEARD and (piece := await reader.read(HEARD_AT_ONCE)):
                 unheard += len(piece)

@@ -9,6 +9,7 @@ from kseg.serve.apis.cluster_metadata import answer_metadata
 from kseg.serve.apis.fetch import answer_fetch
 from kseg.serve.apis.list_offsets import answer_list_offsets
 from kseg.serve.apis.produce import refuse_produce
+from kseg.serve.apis.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, refuse_authentication, refuse_handshake
 from kseg.serve.error_code import ErrorCode
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
@@ -45,6 +46,8 @@ APIS = {
         Api(FETCH, _known(FETCH), answer_fetch),
         Api(LIST_OFFSETS, _known(LIST_OFFSETS), answer_list_offsets),
         Api(METADATA, _known(METADATA), answer_metadata),
+        Api(SASL_HANDSHAKE, _known(SASL_HANDSHAKE), refuse_handshake),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
+        Api(SASL_AUTHENTICATE, _known(SASL_AUTHENTICATE), refuse_authentication),
     )
 }

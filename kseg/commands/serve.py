@@ -9,6 +9,7 @@ from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import paths_argument, quiet_option, verbose_option
 from kseg.commands.parameters import HostAndPort, is_given
 from kseg.commands.partition_options import partition_options
+from kseg.commands.security_options import security_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import PartitionChoice
@@ -16,6 +17,7 @@ from kseg.output.counted import counted
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
+from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServeSettings, serve_partitions
 from kseg.serve.served_partition import HighWatermark
 from kseg.serve.serving import Serving
@@ -70,6 +72,7 @@ class _CommandBeside(click.Command):
     help="Send lz4 of brokers up to 0.9 with right checksums, for clients that can't read it as it is.",
 )
 @click.option("--no-internal", is_flag=True, help="Leave Kafka's own topics out, such as __consumer_offsets.")
+@security_options
 @quiet_option
 @verbose_option("A line for each request")
 @reads_archives("paths")
@@ -84,6 +87,7 @@ def serve(
     strict: bool,
     fix_lz4: bool,
     no_internal: bool,
+    security: Security,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -124,5 +128,6 @@ def serve(
         note(f"serving {many} at {address}; Ctrl-C ends")
 
     tell_request = note if verbose else lambda _: None
-    status = Serving(_FREE_PORT if is_free else listen, advertise, words, announce, tell_request, say).run(served)
+    where = _FREE_PORT if is_free else listen
+    status = Serving(where, advertise, words, announce, tell_request, say, security).run(served)
     command.exit(status if words else max(refuse.status, int(served.has_missed)))

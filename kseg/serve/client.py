@@ -2,82 +2,107 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from concurrent.futures import Executor
+import ssl
 from time import monotonic
 
-from kseg.errors import OpenError
-from kseg.serve.growth import Growth
-from kseg.serve.limits import IDLE_SECONDS, LARGEST_REQUEST, PIECE, REQUEST_SECONDS, STALLED_SECONDS
+from kseg.errors import OpenError, quoted
+from kseg.serve.address import Address, address_text
+from kseg.serve.limits import LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
+from kseg.serve.login.login import Login
+from kseg.serve.login.mechanisms import Logins
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
-from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import StoredRecords
+from kseg.serve.shared import Shared
+from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
+from kseg.serve.tls import tls_reason
 from kseg.system.regular_file import open_regular
 
 _SIZE_BYTES = 4
-Address = tuple[str, int]
-"""Host and port."""
 
 
 class Client:
     """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        served: ServedCluster,
-        workers: Executor,
-        growth: Growth,
-        advertised: Address | None,
-        note: Callable[[str], None],
-    ) -> None:
-        """Takes the connection, what is served, who works for it, and what is told to clients as the broker's address.
-
-        `note` is called with a line for each request, and with why the connection is closed, if that is the client's
-        doing.
-        """
-        self._reader, self._writer = reader, writer
-        self._served, self._workers, self._growth = served, workers, growth
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
+        """Takes the connection, and what it shares with others."""
+        self._reader, self._writer, self._shared = reader, writer, shared
+        tls = shared.security.tls
+        plain = PlainStream(reader, writer)
+        self._stream: Stream = plain if tls is None else TlsStream(reader, writer, tls.context)
         peer, own = (writer.get_extra_info(name) or ("?", 0) for name in ("peername", "sockname"))
-        self._address: Address = advertised or (own[0], own[1])
+        self._address: Address = shared.advertised or (own[0], own[1])
+        self._host = str(peer[0])
         self._name = address_text((peer[0], peer[1]))
-        self._note = note
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
         try:
-            while (frame := await self._next_frame()) is not None:
-                started = monotonic()
-                answered = await self._answer(frame, started)
-                for piece in answered.pieces:
-                    await self._send(piece)
-                self._note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
+            await self._begin()
+            while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
+                await self._answer_one(frame)
         except RefusedError as error:
-            self._note(f"{self._name} {error}: closed")
+            self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
-            self._note(f"{self._name} too slow, or idle: closed")
+            self._shared.note(f"{self._name} too slow, or idle: closed")
         except OpenError as error:
-            self._note(f"{self._name} {error}: closed")
+            self._shared.note(f"{self._name} {error}: closed")
+        except ssl.SSLError as error:
+            self._shared.note(f"{self._name} TLS: {tls_reason(error)}: closed")
         except OSError:
             return  # the client has gone
         finally:
             self._writer.transport.abort()
 
-    async def _next_frame(self) -> bytes | None:
+    async def _begin(self) -> None:
+        """Does what comes before the first request."""
+        async with asyncio.timeout(self._shared.limits.login_seconds):
+            try:
+                await self._stream.begin()
+            except ssl.SSLError:
+                await until_closed(self._reader, self._shared.limits.leaving_seconds)
+                raise
+            if self._shared.security.logins is not None:
+                await self._log_in(self._shared.security.logins)
+
+    async def _log_in(self, logins: Logins) -> None:
+        """Answers nothing but what belongs to logging in, until the client has. Raises RefusedError if it can't."""
+        login = Login(logins, self._host)
+        while login.user is None:
+            frame = await self._next_frame(LARGEST_LOGIN_REQUEST)
+            if frame is None:
+                raise ConnectionAbortedError
+            if not login.takes(frame):
+                await self._answer_one(frame)
+                continue
+            step = login.step(frame)
+            if step.failure is not None:
+                async with logins.failures.held(self._host, self._shared.limits.failed_login_seconds):
+                    await self._stream.write(step.answer)
+                await until_closed(self._reader, self._shared.limits.leaving_seconds)
+                raise RefusedError(step.failure)
+            await self._stream.write(step.answer)
+        self._shared.note(f"{self._name} logged in as {quoted(login.user)} by {login.mechanism}")
+
+    async def _answer_one(self, frame: bytes) -> None:
+        """Answers a request, and notes it."""
+        started = monotonic()
+        answered = await self._answer(frame, started)
+        for piece in answered.pieces:
+            await self._send(piece)
+        self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
+
+    async def _next_frame(self, most: int) -> bytes | None:
         """The next request without its size; None if the client has closed the connection.
 
-        Raises RefusedError if its size is beyond LARGEST_REQUEST.
+        Raises RefusedError if it has more than `most` bytes.
         """
         try:
-            async with asyncio.timeout(IDLE_SECONDS):
-                size = int.from_bytes(await self._reader.readexactly(_SIZE_BYTES), "big", signed=True)
-            if not 0 < size <= LARGEST_REQUEST:
-                raise RefusedError(
-                    f"a request of {size} bytes, or no request of Kafka's; the limit is {LARGEST_REQUEST}"
-                )
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return await self._reader.readexactly(size)
+            async with asyncio.timeout(self._shared.limits.idle_seconds):
+                size = int.from_bytes(await self._stream.read_exactly(_SIZE_BYTES), "big", signed=True)
+            if not 0 < size <= most:
+                raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
+            async with asyncio.timeout(self._shared.limits.request_seconds):
+                return await self._stream.read_exactly(size)
         except asyncio.IncompleteReadError:
             return None
 
@@ -87,45 +112,38 @@ class Client:
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
-                await self._growth.wait(answered.awaited, left)
+                await self._shared.growth.wait(answered.awaited, left)
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 
     async def _work_on(self, frame: bytes, *, is_last_try: bool) -> Answered:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._workers, lambda: answer_request(frame, self._served, self._address, is_last_try=is_last_try)
+            self._shared.workers,
+            lambda: answer_request(frame, self._shared.served, self._address, is_last_try=is_last_try),
         )
 
     async def _send(self, piece: Piece) -> None:
         if isinstance(piece, StoredRecords):
             await self._send_stored(piece)
             return
-        self._writer.write(piece)
-        async with asyncio.timeout(STALLED_SECONDS):
-            await self._writer.drain()
+        async with asyncio.timeout(self._shared.limits.stalled_seconds):
+            await self._stream.write(piece)
 
     async def _send_stored(self, records: StoredRecords) -> None:
-        """Sends ranges of a log without reading them: the system copies from the file to the socket.
+        """Sends ranges of a log.
 
         Raises OpenError if the log has gone or become shorter since the answer was planned.
         """
-        loop = asyncio.get_running_loop()
         descriptor, _ = open_regular(records.path)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             for stored in records.pieces():
                 if isinstance(stored, bytes):
                     await self._send(stored)
                     continue
-                for position in range(stored.position, stored.end, PIECE):
-                    size = min(PIECE, stored.end - position)
-                    async with asyncio.timeout(STALLED_SECONDS):
-                        sent = await loop.sendfile(self._writer.transport, file, position, size)
+                for position in range(stored.position, stored.end, self._stream.piece):
+                    size = min(self._stream.piece, stored.end - position)
+                    async with asyncio.timeout(self._shared.limits.stalled_seconds):
+                        sent = await self._stream.send_stored(file, position, size)
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.path)
-
-
-def address_text(address: Address) -> str:
-    """HOST:PORT, an IPv6 address in brackets."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -15,13 +15,16 @@ _STATUS_OF_SIGNAL = 128
 
 
 async def run_beside(
-    words: Sequence[str], bootstrap: str, directory: Path, on_signal: Callable[[Callable[[int], None]], None]
+    words: Sequence[str],
+    settings: Mapping[str, str],
+    directory: Path,
+    on_signal: Callable[[Callable[[int], None]], None],
 ) -> int:
     """Runs a command, and gives its exit status: 128 and the signal's number if a signal ended it.
 
     Args:
         words: the command and its arguments.
-        bootstrap: the server's address.
+        settings: librdkafka's, with which the command reaches the server; its address among them.
         directory: a directory for the command's configuration.
         on_signal: is given what passes a signal on to the command.
 
@@ -29,7 +32,9 @@ async def run_beside(
         UsageError: the command can't be started.
     """
     configuration = directory / "kcat.conf"
-    configuration.write_text(f"bootstrap.servers={bootstrap}\n", encoding="utf-8")
+    lines = (f"{name}={value}\n" for name, value in settings.items())
+    configuration.write_text("".join(lines), encoding="utf-8")
+    bootstrap = settings["bootstrap.servers"]
     environment = environment_beside(os.environ, bootstrap, configuration)
     try:
         process = await asyncio.create_subprocess_exec(

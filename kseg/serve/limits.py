@@ -1,22 +1,21 @@
 """What one client may take of the server, and all of them together."""
 
+from dataclasses import dataclass
+
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request: nobody produces here, so none has reason to be larger."""
+LARGEST_LOGIN_REQUEST = 1 << 16
+"""Bytes of a request before its client is known."""
 MOST_REQUEST_ELEMENTS = 1 << 15
 """Elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
-MOST_CONNECTIONS = 1000
-"""Connections at once. A further one is closed, and no other one for it."""
-IDLE_SECONDS = 600.0
-"""Without a request, as a broker's connections.max.idle.ms."""
-REQUEST_SECONDS = 30.0
-"""From a request's size to its last byte."""
-STALLED_SECONDS = 60.0
-"""Until a client has taken the next piece of a response, which has at most PIECE bytes."""
 PIECE = 1 << 20
+"""Bytes of a log that the system is asked to send at once."""
 LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
 """Between two looks at whether a log has grown, for all who wait for it together."""
+ENCRYPTED_PIECE = 1 << 18
+"""Bytes of a log that are read at once where they are encrypted."""
 LARGEST_FETCH = 64 << 20
 """Bytes of records in a response."""
 LARGEST_PARTITION_FETCH = 16 << 20
@@ -27,3 +26,25 @@ READ_AT_ONCE = 1 << 18
 """Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
 HEARD_AT_ONCE = 1 << 14
 """Bytes of requests that are taken from a connection before they are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server allows each connection, in seconds, and how many connections there may be.
+
+    connections: at once; a further one is closed, and no other one for it.
+    idle_seconds: without a request, as a broker's connections.max.idle.ms.
+    login_seconds: until a client has shown who it is, and how it encrypts.
+    failed_login_seconds: until a client hears that it isn't let in.
+    leaving_seconds: until a client that has been sent away is closed, if it doesn't close the connection itself.
+    request_seconds: from a request's size to its last byte.
+    stalled_seconds: until a client has taken the next piece of a response, which has at most PIECE bytes.
+    """
+
+    connections: int = 1000
+    idle_seconds: float = 600.0
+    login_seconds: float = 30.0
+    failed_login_seconds: float = 1.0
+    leaving_seconds: float = 2.0
+    request_seconds: float = 30.0
+    stalled_seconds: float = 60.0

@@ -46,12 +46,12 @@ def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int]
         header = read_request_header(frame)
         name = f"{(header.client_id or '-')[:MOST_CLIENT_ID]} {api_name(header.api_key) or header.api_key}"
         line = f"{name} v{header.api_version}"
-        if not _is_known(header):
+        if not is_known(header):
             if header.api_key != API_VERSIONS:
                 raise RefusedError(f"{line}: not served")
             pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
             return Answered(pieces, f"{line}: not known, asked to take another version")
-        request = ApiRequest(served, header.api_version, _body(header, frame), *address, is_last_try=is_last_try)
+        request = ApiRequest(served, header.api_version, read_body(header, frame), *address, is_last_try=is_last_try)
         body, note, wait_seconds, awaited = APIS[header.api_key].answer(request)
         pieces = [] if body is None else _encoded(header, body)
     except RefusedError:
@@ -61,12 +61,13 @@ def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int]
     return Answered(pieces, f"{line}: {note}" if note else line, wait_seconds, awaited)
 
 
-def _is_known(header: MessageHeader) -> bool:
+def is_known(header: MessageHeader) -> bool:
     """Whether the schemas have this version of an api that is served."""
     return header.api_key in APIS and header.api_version in version_range(REQUESTS[header.api_key].versions)
 
 
-def _body(header: MessageHeader, frame: bytes) -> Fields:
+def read_body(header: MessageHeader, frame: bytes) -> Fields:
+    """A request's body. Raises MessageError if it isn't one, RefusedError if more follows it."""
     schema = REQUESTS[header.api_key]
     body, end = parse_message(schema, header.api_version, frame, header.size, most_elements=MOST_REQUEST_ELEMENTS)
     if end != len(frame):

@@ -7,10 +7,13 @@ from contextlib import suppress
 from types import TracebackType
 
 from kseg.errors import KsegError
-from kseg.serve.client import Address, Client, address_text
+from kseg.serve.address import Address, address_text
+from kseg.serve.client import Client
 from kseg.serve.growth import Growth
-from kseg.serve.limits import HEARD_AT_ONCE, MOST_CONNECTIONS, WORKERS
+from kseg.serve.limits import HEARD_AT_ONCE, WORKERS, Limits
+from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
+from kseg.serve.shared import Shared
 
 _BACKLOG = 512
 _OTHER_FILES = 64
@@ -33,6 +36,8 @@ class Server:
         listen: Address,
         advertised: Address | None = None,
         *,
+        limits: Limits = Limits(),  # noqa: B008  frozen
+        security: Security = Security(),  # noqa: B008  frozen
         note: Callable[[str], None] = lambda _: None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -42,16 +47,18 @@ class Server:
             served: topics and partitions.
             listen: host and port; port 0 is any free one.
             advertised: what clients are told to connect to.
+            limits: what clients may take.
+            security: who may connect, and how.
             note: called with a line for each request.
             say: called with what goes wrong on the server's side.
         """
         self.address = listen
-        self._served, self._advertised = served, advertised
-        self._note, self._say = note, say
+        self._say = say
         self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
         self._growth = Growth(self._workers)
+        self._shared = Shared(served, self._workers, self._growth, advertised, limits, security, note, say)
         self._clients: set[asyncio.Task[None]] = set()
-        self._most = _allowed_connections()
+        self._most = _allowed_connections(limits.connections)
         self._has_refused = False
 
     async def __aenter__(self) -> "Server":
@@ -87,8 +94,7 @@ class Server:
                 self._has_refused = True
                 self._say(f"more than {self._most} connections at once: further ones are closed")
             return
-        client = Client(reader, writer, self._served, self._workers, self._growth, self._advertised, self._note)
-        task = asyncio.create_task(client.answer_all())
+        task = asyncio.create_task(Client(reader, writer, self._shared).answer_all())
         self._clients.add(task)
         task.add_done_callback(self._clients.discard)
 
@@ -98,18 +104,18 @@ class Server:
         self._say(f"{context.get('message')}{'' if error is None else f': {error!r}'}")
 
 
-def _allowed_connections() -> int:
-    """How many connections there may be by the limit of open files, which is raised as far as the system lets us."""
+def _allowed_connections(most: int) -> int:
+    """So many connections, or what the limit of open files allows; it is raised as far as the system lets us."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return MOST_CONNECTIONS
+        return most
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_CONNECTIONS + _OTHER_FILES
+    wanted = 2 * most + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        raised = max(soft, wanted if hard == resource.RLIM_INFINITY else min(wanted, hard))
         with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
-            soft = max(soft, most)
-        return max(min(MOST_CONNECTIONS, (soft - _OTHER_FILES) // 2), 1)
-    return MOST_CONNECTIONS
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+        return max(min(most, (soft - _OTHER_FILES) // 2), 1)
+    return most

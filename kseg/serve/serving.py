@@ -5,10 +5,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 
-from kseg.serve.client import Address, address_text
+from kseg.serve.address import Address, address_text, is_loopback
 from kseg.serve.command_beside import run_beside
+from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.server import Server
 from kseg.system.interrupts import ENDING
@@ -22,7 +22,8 @@ _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not liste
 class Serving:
     """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
 
-    `announce` is called with the address, `note` with a line for each request, `say` with what should be known.
+    `announce` is called with the address, `note` with a line for each request, `say` with what should be known. Only
+    those connect whom `security` lets in.
     """
 
     listen: Address
@@ -31,22 +32,21 @@ class Serving:
     announce: Callable[[str], None]
     note: Callable[[str], None]
     say: Callable[[str], None]
+    security: Security
 
     def run(self, served: ServedCluster) -> int:
         """Serves; gives the exit status: the command's, or 0.
 
         Raises ServeError if nobody can listen there, UsageError if the command can't be started.
         """
-        if not is_loopback(self.listen[0]):
-            self.say(
-                f"{address_text(self.listen)}: whoever reaches this address reads all that is served: nobody is asked"
-                " for a password"
-            )
+        if self.security.warning is not None and not is_loopback(self.listen[0]):
+            self.say(f"{address_text(self.listen)}: {self.security.warning}")
         return asyncio.run(self._run(served))
 
     async def _run(self, served: ServedCluster) -> int:
         ended = asyncio.Event()
-        async with Server(served, self.listen, self.advertised, note=self.note, say=self.say) as server:
+        where, security, note, say = (self.listen, self.advertised), self.security, self.note, self.say
+        async with Server(served, *where, security=security, note=note, say=say) as server:
             host, port = server.address
             bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
             with _signals() as signals:
@@ -55,8 +55,10 @@ class Serving:
                     self.announce(bootstrap)
                     await ended.wait()
                     return 0
+                of_security = self.security.client_settings(is_here=self.advertised is None)
                 with scratch_directory() as directory:
-                    return await run_beside(self.command, bootstrap, directory, signals.take)
+                    settings = {"bootstrap.servers": bootstrap, **of_security}
+                    return await run_beside(self.command, settings, directory, signals.take)
 
 
 class _Signals:
@@ -90,11 +92,3 @@ def _signals() -> Iterator[_Signals]:
             if known is not signal.SIG_IGN:
                 loop.remove_signal_handler(number)
                 signal.signal(number, known)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -22,6 +22,7 @@ from kseg.serve.served_partition import StoredRecords
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request
+from tests.serve.captured_requests import captured_requests
 
 SERVED = golden.ROOT / "logs" / "4.3.1"
 NUMBERS = (0, 1, -1, -2, -3, -6, 2, 7, 250, 281, 571, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
@@ -43,12 +44,12 @@ VALUES = {
 
 
 def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
-    """A request of each api and version that is answered, for all that is served."""
+    """A request of each api and version that is answered, for all that is served; and those of real clients."""
     found = []
     for key in APIS:
         versions = version_range(REQUESTS[key].versions)
         found += [(key, version, _body(key, served)) for version in range(versions.first, versions.last + 1)]
-    return found
+    return found + captured_requests(served)
 
 
 def _body(key: int, served: ServedCluster) -> Fields:
@@ -100,6 +101,8 @@ def _change(random: Random, value: Any) -> None:
                 walk(inside[name])
 
     walk(value)
+    if not places:
+        return
     holder, name = random.choice(places)
     old = holder[name]
     if isinstance(old, list):

@@ -81,3 +81,24 @@ def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
             left.discard(name)
     consumer.close()
     return found
+
+
+def by_kafka_python(running: Running, **settings: Any) -> dict[str, list[Got]]:
+    """The same as kafka-python reads them."""
+    from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+
+    consumer = KafkaConsumer(bootstrap_servers=running.bootstrap, fetch_max_wait_ms=10, **settings)
+    try:
+        parts = [TopicPartition(each.topic, each.number) for each in running.served.partitions]
+        consumer.assign(parts)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(parts)
+        found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in parts}
+        while any(consumer.position(each) < ends[each] for each in parts):
+            for part, records in consumer.poll(timeout_ms=100).items():
+                found[f"{part.topic}-{part.partition}"] += [
+                    Got(each.offset, each.timestamp, each.key, each.value, tuple(each.headers)) for each in records
+                ]
+        return found
+    finally:
+        consumer.close()

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kseg.log.partition.log_dir import find_partitions
-from kseg.serve.client import address_text
+from kseg.serve.address import address_text
 from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
 from kseg.serve.server import Server
 
@@ -31,24 +32,28 @@ class Running:
 
 
 @contextmanager
-def serving(*paths: Path, settings: ServeSettings = ServeSettings()) -> Iterator[Running]:  # noqa: B008  frozen
-    """A server of some directories, until the context ends."""
+def serving(
+    *paths: Path,
+    settings: ServeSettings = ServeSettings(),  # noqa: B008  frozen
+    **options: Any,
+) -> Iterator[Running]:
+    """A server of some directories, until the context ends; options are those of Server."""
     said: list[str] = []
     served = serve_partitions(find_partitions(paths), settings, said.append)
     running = Running(("", 0), served, said)
-    with running_server(running):
+    with running_server(running, **options):
         yield running
 
 
 @contextmanager
-def running_server(running: Running) -> Iterator[None]:
+def running_server(running: Running, **options: Any) -> Iterator[None]:
     """Runs a server in a thread, on a free port, which is put into `running`."""
     is_up, loop = threading.Event(), asyncio.new_event_loop()
     ended = asyncio.Event()
 
     async def serve() -> None:
-        server = Server(running.served, ("127.0.0.1", 0), note=running.requests.append, say=running.said.append)
-        async with server:
+        tells = {"note": running.requests.append, "say": running.said.append}
+        async with Server(running.served, ("127.0.0.1", 0), **tells, **options) as server:
             running.address = server.address
             is_up.set()
             await ended.wait()

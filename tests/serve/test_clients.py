@@ -105,11 +105,15 @@ def test_aiokafka_reads_what_is_on_the_disk(release: str) -> None:
     assert {name: got[name] for name in wanted} == wanted
 
 
-async def by_aiokafka(running: Running) -> dict[str, list[Got]]:
+async def by_aiokafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
     from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=running.bootstrap, fetch_max_wait_ms=10, auto_offset_reset="earliest", check_crcs=True
+        bootstrap_servers=running.bootstrap,
+        fetch_max_wait_ms=10,
+        auto_offset_reset="earliest",
+        check_crcs=True,
+        **settings,
     )
     await consumer.start()
     try:

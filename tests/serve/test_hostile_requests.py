@@ -1,13 +1,15 @@
 """Requests that no client sends do no harm: each is answered, or its connection is closed."""
 
+import select
 import socket
 import threading
+from dataclasses import replace
 from random import Random
 
-from kseg.serve.limits import LARGEST_REQUEST
+from kseg.serve.limits import LARGEST_REQUEST, Limits
 from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutated
 from tests.serve.running import PATIENCE, serving
-from tests.serve.test_server import METADATA, connected
+from tests.serve.test_server import FETCH, METADATA, connected, fetch
 
 IN_PROCESS, OVER_NETWORK = 3_000, 300
 
@@ -38,3 +40,91 @@ def test_connections_that_come_and_go_leave_nothing() -> None:
         with connected(running) as client:
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
         assert threading.active_count() <= before + 4  # those that read logs
+
+
+SHORT = 0.05
+"""Seconds that a limit leaves here, so that tests needn't wait for what a client gets."""
+
+
+def closes(limits: Limits, sent: bytes) -> bool:
+    """Whether a server with such limits closes the connection of who sends that and then nothing."""
+    with serving(SERVED, limits=limits) as running, connected(running) as client:
+        client.socket.sendall(sent)
+        return client.is_closed()
+
+
+def test_idle_connections_are_closed() -> None:
+    assert closes(Limits(idle_seconds=SHORT), b"")
+    assert closes(Limits(idle_seconds=SHORT), b"\0\0")
+
+
+def test_a_request_that_never_ends_is_closed() -> None:
+    assert closes(Limits(request_seconds=SHORT), (100).to_bytes(4, "big") + b"\0\x03")
+
+
+def test_a_request_that_comes_byte_by_byte_has_no_more_time_than_others() -> None:
+    with serving(SERVED, limits=Limits(request_seconds=SHORT)) as running, connected(running) as client:
+        client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))
+        poll = select.poll()
+        poll.register(client.socket, select.POLLIN)
+        try:
+            while not poll.poll(1):
+                client.socket.sendall(b"x")
+        except ConnectionError:
+            return
+        assert client.is_closed()
+
+
+def test_who_takes_no_answers_is_closed() -> None:
+    limits = Limits(stalled_seconds=SHORT)
+    with serving(SERVED / "zstd-0", limits=limits) as running, connected(running) as client:
+        (served,) = running.served.partitions
+        wanted = [{"partition": 0, "fetchOffset": served.offsets().log_start, "partitionMaxBytes": 1 << 20}]
+        try:
+            while not has_hung_up(client.socket):
+                client.send(FETCH, 11, fetch(topics=[{"topic": "zstd", "partitions": wanted}]))
+        except ConnectionError:
+            return
+        assert any("too slow" in line for line in running.requests)
+
+
+def has_hung_up(sock: socket.socket) -> bool:
+    """Whether the other side has closed a connection, without reading what it sent."""
+    poll = select.poll()
+    poll.register(sock, 0)
+    return bool(poll.poll(0))
+
+
+def test_connections_beyond_the_limit_are_refused_at_once_until_one_ends() -> None:
+    limits = replace(Limits(), connections=2)
+    with (
+        serving(SERVED / "zstd-0", limits=limits) as running,
+        connected(running) as first,
+        connected(running) as second,
+    ):
+        for client in (first, second):
+            assert client.ask(METADATA, 9, {"topics": None})["topics"]
+        for _ in range(3):
+            with connected(running) as third:
+                assert third.is_closed()
+        assert first.ask(METADATA, 9, {"topics": None})["topics"]
+        assert running.said == ["more than 2 connections at once: further ones are closed"]
+        second.socket.shutdown(socket.SHUT_WR)
+        assert second.is_closed()
+        with connected(running) as third:
+            assert third.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_requests_pipelined_by_thousands_are_answered_in_order() -> None:
+    many = 5_000
+    with serving(SERVED / "zstd-0") as running, connected(running) as client:
+
+        def send_all() -> None:
+            for _ in range(many):
+                client.send(METADATA, 9, {"topics": []})
+
+        sender = threading.Thread(target=send_all)
+        sender.start()
+        numbers = [int.from_bytes(client.receive()[:4], "big") for _ in range(many)]
+        sender.join()
+    assert numbers == list(range(1, many + 1))

@@ -17,6 +17,7 @@ from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epo
 from kseg.serve.apis.produce import refuse_produce
 from kseg.serve.apis.reassignments_and_acls import answer_describe_acls, answer_list_partition_reassignments
 from kseg.serve.apis.refusals import REFUSALS, Refusal
+from kseg.serve.apis.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, refuse_authentication, refuse_handshake
 from kseg.serve.apis.transactions import answer_describe_transactions, answer_list_transactions
 from kseg.serve.error_code import ErrorCode
 
@@ -73,7 +74,9 @@ APIS = {
         Api(LIST_PARTITION_REASSIGNMENTS, _known(LIST_PARTITION_REASSIGNMENTS), answer_list_partition_reassignments),
         Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
         Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
+        Api(SASL_HANDSHAKE, _known(SASL_HANDSHAKE), refuse_handshake),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
+        Api(SASL_AUTHENTICATE, _known(SASL_AUTHENTICATE), refuse_authentication),
         *(_refused(refusal) for refusal in REFUSALS),
     )
 }

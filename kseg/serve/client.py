@@ -13,9 +13,9 @@ from kseg.serve.login.mechanisms import Logins
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
 from kseg.serve.served_partition import StoredRecords
 from kseg.serve.shared import Shared
+from kseg.serve.stored_log import open_same
 from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
-from kseg.system.regular_file import open_regular
 
 _SIZE_BYTES = 4
 
@@ -133,14 +133,13 @@ class Client:
     async def _send_stored(self, records: StoredRecords) -> None:
         """Sends ranges of a log.
 
-        Raises OpenError if the log has gone or become shorter since the answer was planned.
+        Raises OpenError if the log has gone, been replaced or become shorter since the answer was planned.
         """
-        descriptor, _ = open_regular(records.path)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
+        with os.fdopen(open_same(records.log), "rb", buffering=0) as file:
             for stored in records.ranges:
                 for position in range(stored.position, stored.end, self._stream.piece):
                     size = min(self._stream.piece, stored.end - position)
                     async with asyncio.timeout(self._shared.limits.stalled_seconds):
                         sent = await self._stream.send_stored(file, position, size)
                     if sent != size:
-                        raise OpenError("has become shorter while it was sent", records.path)
+                        raise OpenError("has become shorter while it was sent", records.log.path)

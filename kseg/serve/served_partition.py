@@ -17,6 +17,7 @@ from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Missed, StoredRange, p
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.readable_batches import readable_batches
+from kseg.serve.stored_log import StoredLog, stored_log
 
 HighWatermark = Literal["log-end", "checkpoint"]
 MOST_PLACES = 1024
@@ -38,9 +39,9 @@ class ServedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges."""
+    """Records of an answer, as they lie in a log: which one, and ranges of it. Their length is that of all ranges."""
 
-    path: str
+    log: StoredLog
     ranges: tuple[StoredRange, ...]
 
     def __len__(self) -> int:
@@ -167,8 +168,8 @@ class ServedPartition:
         record = lookup_time(self.listed, timestamp).record
         return None if record is None or record.offset >= end_offset else (record.offset, record.timestamp)
 
-    def plan(self, bounds: FetchBounds) -> tuple[str, FetchPlan] | None:
-        """What answers a fetch: the path of a log, and the ranges of it. None if nothing is wanted of any.
+    def plan(self, bounds: FetchBounds) -> tuple[StoredLog, FetchPlan] | None:
+        """What answers a fetch: a log, and the ranges of it. None if nothing is wanted of any.
 
         Raises OpenError if a log can't be opened.
         """
@@ -180,6 +181,7 @@ class ServedPartition:
         for segment in partition.segments[partition.base_offsets.index(base_offset) :]:
             if segment.base_offset >= bounds.end_offset:
                 break
+            log = stored_log(segment.path)
             plan = _plan_segment(segment, position, bounds)
             position = 0
             for each in plan.missed:
@@ -187,11 +189,11 @@ class ServedPartition:
             missed += plan.missed
             if plan.ranges:
                 self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
-                return str(segment.path), plan._replace(missed=tuple(missed))
+                return log, plan._replace(missed=tuple(missed))
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
-        return (str(partition.path), nothing) if missed else None
+        return (StoredLog(str(partition.path), None), nothing) if missed else None
 
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
         """Where to look for an offset: where an answer has ended, or by the index."""

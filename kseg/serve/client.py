@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+from pathlib import Path
 from time import monotonic
 
 from kseg.errors import OpenError, quoted
@@ -36,6 +37,7 @@ class Client:
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
+        self._shared.figures.clients += 1
         try:
             await self._begin()
             while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
@@ -51,6 +53,7 @@ class Client:
         except OSError:
             return  # the client has gone
         finally:
+            self._shared.figures.clients -= 1
             self._writer.transport.abort()
 
     async def _begin(self) -> None:
@@ -135,11 +138,14 @@ class Client:
 
         Raises OpenError if the log has gone, been replaced or become shorter since the answer was planned.
         """
+        figures = self._shared.figures
+        figures.reading = Path(records.log.path).parent.name
         with os.fdopen(open_same(records.log), "rb", buffering=0) as file:
             for stored in records.ranges:
                 for position in range(stored.position, stored.end, self._stream.piece):
                     size = min(self._stream.piece, stored.end - position)
                     async with asyncio.timeout(self._shared.limits.stalled_seconds):
                         sent = await self._stream.send_stored(file, position, size)
+                    figures.sent_bytes += sent
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.log.path)

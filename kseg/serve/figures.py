@@ -21,7 +21,7 @@ class Figures:
         """The figures in a line."""
         clients = "1 client" if self.clients == 1 else f"{self.clients} clients"
         rate = f"{bytes_per_second / _MIB:.1f} MiB/s"
-        return ", ".join(filter(None, (clients, rate, bytes_per_second and self.reading)))
+        return f"{clients}, {rate}, {self.reading}" if bytes_per_second else f"{clients}, {rate}"
 
 
 async def show_figures(figures: Figures, show: Callable[[str], None]) -> None:

@@ -28,7 +28,8 @@ class ServeError(KsegError):
 class Server:
     """Answers clients while it is entered (an asynchronous context).
 
-    address: where it listens. figures: what it is doing right now. Clients are told `advertised` or, if that is None, the address that they came to.
+    address: where it listens. Clients are told `advertised` or, if that is None, the address that they came to.
+    figures: what it is doing right now.
     """
 
     def __init__(
@@ -58,9 +59,8 @@ class Server:
         self._say = say
         self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
         self._growth = Growth(self._workers)
-        self._shared = Shared(
-            served, self._workers, self._growth, advertised, limits, self.figures, security, note, say
-        )
+        own = served, self._workers, self._growth
+        self._shared = Shared(*own, advertised, limits, self.figures, security, note, say)
         self._clients: set[asyncio.Task[None]] = set()
         self._most = _allowed_connections(limits.connections)
         self._has_refused = False

@@ -23,9 +23,8 @@ _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not liste
 class Serving:
     """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
 
-    `announce` is called with the address, `note` with a line for each request, `say` with what should be known, `show` with
-    figures every second unless there is a command. Only
-    those connect whom `security` lets in.
+    `announce` is called with the address, `note` with a line for each request, `say` with what should be known, `show`
+    with figures every second unless there is a command. Only those connect whom `security` lets in.
     """
 
     listen: Address

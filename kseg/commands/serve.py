@@ -14,6 +14,7 @@ from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.counted import counted
+from kseg.output.live_line import LiveLine
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
@@ -129,5 +130,7 @@ def serve(
 
     tell_request = note if verbose else lambda _: None
     where = _FREE_PORT if is_free else listen
-    status = Serving(where, advertise, words, announce, tell_request, say, security).run(served)
+    with LiveLine(wanted=not quiet) as live:
+        serving = Serving(where, advertise, words, announce, tell_request, say, live.show, security)
+        status = serving.run(served)
     command.exit(status if words else max(refuse.status, int(served.has_missed)))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+from pathlib import Path
 from time import monotonic
 
 from kseg.errors import OpenError, quoted
@@ -13,9 +14,9 @@ from kseg.serve.login.mechanisms import Logins
 from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
 from kseg.serve.served_partition import StoredRecords
 from kseg.serve.shared import Shared
+from kseg.serve.stored_log import open_same
 from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
-from kseg.system.regular_file import open_regular
 
 _SIZE_BYTES = 4
 
@@ -36,6 +37,7 @@ class Client:
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
+        self._shared.figures.clients += 1
         try:
             await self._begin()
             while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
@@ -51,6 +53,7 @@ class Client:
         except OSError:
             return  # the client has gone
         finally:
+            self._shared.figures.clients -= 1
             self._writer.transport.abort()
 
     async def _begin(self) -> None:
@@ -133,10 +136,11 @@ class Client:
     async def _send_stored(self, records: StoredRecords) -> None:
         """Sends ranges of a log.
 
-        Raises OpenError if the log has gone or become shorter since the answer was planned.
+        Raises OpenError if the log has gone, been replaced or become shorter since the answer was planned.
         """
-        descriptor, _ = open_regular(records.path)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
+        figures = self._shared.figures
+        figures.reading = Path(records.log.path).parent.name
+        with os.fdopen(open_same(records.log), "rb", buffering=0) as file:
             for stored in records.pieces():
                 if isinstance(stored, bytes):
                     await self._send(stored)
@@ -145,5 +149,6 @@ class Client:
                     size = min(self._stream.piece, stored.end - position)
                     async with asyncio.timeout(self._shared.limits.stalled_seconds):
                         sent = await self._stream.send_stored(file, position, size)
+                    figures.sent_bytes += sent
                     if sent != size:
-                        raise OpenError("has become shorter while it was sent", records.path)
+                        raise OpenError("has become shorter while it was sent", records.log.path)

@@ -44,7 +44,7 @@ def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int]
     """
     try:
         header = read_request_header(frame)
-        name = f"{(header.client_id or '-')[:MOST_CLIENT_ID]} {api_name(header.api_key) or header.api_key}"
+        name = f"{_shown(header.client_id or '-')} {api_name(header.api_key) or header.api_key}"
         line = f"{name} v{header.api_version}"
         if not is_known(header):
             if header.api_key != API_VERSIONS:
@@ -59,6 +59,12 @@ def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int]
     except KsegError as error:
         raise RefusedError(str(error)) from error
     return Answered(pieces, f"{line}: {note}" if note else line, wait_seconds, awaited)
+
+
+def _shown(client_id: str) -> str:
+    """A client's id in a line, whatever characters it has."""
+    short = client_id[:MOST_CLIENT_ID]
+    return short if short.isprintable() else ascii(short)[1:-1]
 
 
 def is_known(header: MessageHeader) -> bool:

@@ -22,6 +22,7 @@ from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.mended_lz4 import mends_in, pieces_of
 from kseg.serve.readable_batches import readable_batches
+from kseg.serve.stored_log import StoredLog, stored_log
 from kseg.serve.stray_batches import without_strays
 
 HighWatermark = Literal["log-end", "checkpoint"]
@@ -44,12 +45,12 @@ class ServedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """Records of an answer, as they lie in a log: its path, and ranges of it. Their length is that of all ranges.
+    """Records of an answer, as they lie in a log: which one, and ranges of it. Their length is that of all ranges.
 
     mends: what is changed in them, by position.
     """
 
-    path: str
+    log: StoredLog
     ranges: tuple[StoredRange, ...]
     mends: tuple[Mend, ...] = ()
 
@@ -220,8 +221,8 @@ class ServedPartition:
         record = lookup_time(self.listed, timestamp).record
         return None if record is None or record.offset >= end_offset else (record.offset, record.timestamp)
 
-    def plan(self, bounds: FetchBounds) -> tuple[str, FetchPlan] | None:
-        """What answers a fetch: the path of a log, and the ranges of it. None if nothing is wanted of any.
+    def plan(self, bounds: FetchBounds) -> tuple[StoredLog, FetchPlan] | None:
+        """What answers a fetch: a log, and the ranges of it. None if nothing is wanted of any.
 
         Raises OpenError if a log can't be opened.
         """
@@ -235,6 +236,7 @@ class ServedPartition:
         for segment, next_base in zip(partition.segments[first:], next_bases, strict=True):
             if segment.base_offset >= bounds.end_offset:
                 break
+            log = stored_log(segment.path)
             plan = _plan_segment(segment, position, bounds, next_base)
             position = 0
             for each in plan.missed:
@@ -242,11 +244,11 @@ class ServedPartition:
             missed += plan.missed
             if plan.ranges:
                 self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
-                return str(segment.path), plan._replace(missed=tuple(missed), mends=self._mends(segment, plan))
+                return log, plan._replace(missed=tuple(missed), mends=self._mends(segment, plan))
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
-        return (str(partition.path), nothing) if missed else None
+        return (StoredLog(str(partition.path), None), nothing) if missed else None
 
     def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
         """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""

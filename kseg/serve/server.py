@@ -9,6 +9,7 @@ from types import TracebackType
 from kseg.errors import KsegError
 from kseg.serve.address import Address, address_text
 from kseg.serve.client import Client
+from kseg.serve.figures import Figures
 from kseg.serve.growth import Growth
 from kseg.serve.limits import HEARD_AT_ONCE, WORKERS, Limits
 from kseg.serve.security import Security
@@ -28,6 +29,7 @@ class Server:
     """Answers clients while it is entered (an asynchronous context).
 
     address: where it listens. Clients are told `advertised` or, if that is None, the address that they came to.
+    figures: what it is doing right now.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class Server:
             say: called with what goes wrong on the server's side.
         """
         self.address = listen
+        self.figures = Figures()
         self._say = say
         self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
         self._growth = Growth(self._workers)
-        self._shared = Shared(served, self._workers, self._growth, advertised, limits, security, note, say)
+        own = served, self._workers, self._growth
+        self._shared = Shared(*own, advertised, limits, self.figures, security, note, say)
         self._clients: set[asyncio.Task[None]] = set()
         self._most = _allowed_connections(limits.connections)
         self._has_refused = False

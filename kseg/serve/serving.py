@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kseg.serve.address import Address, address_text, is_loopback
 from kseg.serve.command_beside import run_beside
+from kseg.serve.figures import show_figures
 from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.server import Server
@@ -22,8 +23,8 @@ _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not liste
 class Serving:
     """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
 
-    `announce` is called with the address, `note` with a line for each request, `say` with what should be known. Only
-    those connect whom `security` lets in.
+    `announce` is called with the address, `note` with a line for each request, `say` with what should be known, `show`
+    with figures every second unless there is a command. Only those connect whom `security` lets in.
     """
 
     listen: Address
@@ -32,6 +33,7 @@ class Serving:
     announce: Callable[[str], None]
     note: Callable[[str], None]
     say: Callable[[str], None]
+    show: Callable[[str], None]
     security: Security
 
     def run(self, served: ServedCluster) -> int:
@@ -53,7 +55,9 @@ class Serving:
                 if not self.command:
                     signals.call = lambda _: ended.set()
                     self.announce(bootstrap)
+                    showing = asyncio.create_task(show_figures(server.figures, self.show))
                     await ended.wait()
+                    showing.cancel()
                     return 0
                 of_security = self.security.client_settings(is_here=self.advertised is None)
                 with scratch_directory() as directory:

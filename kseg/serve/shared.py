@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from kseg.serve.address import Address
+from kseg.serve.figures import Figures
 from kseg.serve.growth import Growth
 from kseg.serve.limits import Limits
 from kseg.serve.security import Security
@@ -16,6 +17,7 @@ class Shared:
     """What is served, who works for clients, and what they may take.
 
     advertised: what clients are told to connect to; None: the address that they came to.
+    figures: what clients get right now.
     note: called with a line for each request, and with why a connection is closed, if that is the client's doing.
     say: called with what goes wrong on the server's side.
     """
@@ -25,6 +27,7 @@ class Shared:
     growth: Growth
     advertised: Address | None
     limits: Limits
+    figures: Figures
     security: Security
     note: Callable[[str], None]
     say: Callable[[str], None]

@@ -1,5 +1,7 @@
 """`kseg serve`: the command, its address, the command that it runs, and its end."""
 
+import os
+import pty
 import signal
 import socket
 import subprocess
@@ -110,3 +112,21 @@ def test_directories_that_a_broker_put_aside_are_not_served(tmp_path: Path) -> N
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
     ran = serve("--", "true", directory=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, f"kseg: {aside}: not served: the broker was about to delete it\n")
+
+
+def test_figures_are_shown_on_a_terminal_and_go_at_the_end() -> None:
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    command = [KSEG, "serve", "zstd-0", "--listen", "127.0.0.1:0"]
+    with started(command, LOGS, stderr=follower, environment=environment) as server:
+        assert server.stdout is not None
+        host, port = server.stdout.readline().decode().strip().split(":")
+        with socket.create_connection((host, int(port))):
+            shown = b""
+            while b"1 client, 0.0 MiB/s" not in shown:
+                shown += os.read(leader, 4096)
+        server.send_signal(signal.SIGINT)
+        assert server.wait() == 0
+        os.close(follower)
+        assert b"\x1b[2K" in os.read(leader, 4096)
+    os.close(leader)

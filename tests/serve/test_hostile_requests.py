@@ -1,15 +1,21 @@
 """Requests that no client sends do no harm: each is answered, or its connection is closed."""
 
+import os
 import select
+import shutil
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 from kseg.serve.limits import LARGEST_REQUEST, Limits
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutated
 from tests.serve.running import PATIENCE, serving
-from tests.serve.test_server import FETCH, METADATA, connected, fetch
+from tests.serve.test_server import FETCH, METADATA, Connection, connected, fetch
 
 IN_PROCESS, OVER_NETWORK = 3_000, 300
 
@@ -128,3 +134,69 @@ def test_requests_pipelined_by_thousands_are_answered_in_order() -> None:
         numbers = [int.from_bytes(client.receive()[:4], "big") for _ in range(many)]
         sender.join()
     assert numbers == list(range(1, many + 1))
+
+
+BATCH = 1 << 20
+LARGE = 15
+"""Batches of that size: more than connections hold that nobody reads."""
+
+
+@contextmanager
+def begun_answer(tmp_path: Path) -> Iterator[tuple[Path, Connection, int]]:
+    """A log whose sending has begun but can't go on, the client that it is sent to, and the size of the answer.
+
+    The answer has a second partition after it, orders-1.
+    """
+    value = os.urandom(BATCH)
+    for number, count in ((0, LARGE), (1, 1)):
+        batches = [NewBatch([NewRecord(b"k", value, 1)], base_offset=offset) for offset in range(count)]
+        write_segment(tmp_path / f"orders-{number}", batches)
+    with serving(tmp_path) as running, connected(running) as client:
+        wanted = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": 16 << 20} for number in (0, 1)]
+        topics = [{"topic": "orders", "partitions": wanted}]
+        client.send(FETCH, 11, fetch(topics=topics, maxBytes=64 << 20))
+        size = int.from_bytes(client.exactly(4), "big")
+        assert size > (LARGE + 1) * BATCH
+        yield tmp_path / "orders-0" / f"{0:020}.log", client, size
+
+
+def received(client: Connection, most: int) -> bytes:
+    """What comes until the server closes the connection, or so much."""
+    client.socket.settimeout(PATIENCE)
+    pieces, left = [], most
+    try:
+        while left and (piece := client.socket.recv(min(left, 1 << 16))):
+            pieces.append(piece)
+            left -= len(piece)
+    except ConnectionError:
+        pass
+    return b"".join(pieces)
+
+
+def test_a_log_that_shrinks_while_it_is_sent_ends_the_answer_early(tmp_path: Path) -> None:
+    with begun_answer(tmp_path) as (log, client, size):
+        content = log.read_bytes()
+        os.truncate(log, 0)
+        got = received(client, size)
+        assert len(got) < size
+        assert content.startswith(got[got.index(content[:60]) :])
+
+
+def test_a_directory_that_vanishes_while_it_is_sent_is_sent_to_its_end(tmp_path: Path) -> None:
+    with begun_answer(tmp_path) as (log, client, size):
+        content = log.read_bytes()
+        shutil.rmtree(tmp_path)
+        got = received(client, size)
+        assert len(got) < size  # of the second log nothing is left
+        assert content in got
+
+
+def test_a_log_that_is_replaced_before_it_is_sent_is_not_sent(tmp_path: Path) -> None:
+    with begun_answer(tmp_path) as (log, client, size):
+        second = tmp_path / "orders-1" / log.name
+        other = second.with_suffix(".other")
+        other.write_bytes(b"x" * (2 * second.stat().st_size))
+        other.replace(second)
+        got = received(client, size)
+        assert len(got) < size
+        assert got.count(b"x" * 100) == 0

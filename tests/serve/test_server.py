@@ -287,6 +287,14 @@ def test_apis_that_are_not_served_close_the_connection(client: Connection, runni
     assert any("BrokerRegistration v0: not served: closed" in line for line in running.requests)
 
 
+def test_no_client_id_makes_other_lines(client: Connection, running: Running) -> None:
+    frame = request(METADATA, 9, {"topics": []}, client_id="a\nb\x1b[1m")
+    client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+    client.receive()
+    assert client.ask(METADATA, 9, {"topics": None})["topics"]
+    assert "a\\nb\\x1b[1m Metadata v9" in running.requests[0]
+
+
 @pytest.mark.parametrize(
     "sent",
     [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("16030100c8010000"), bytes(4)],

@@ -132,12 +132,12 @@ def _records(
     planned = None if bounds is None else partition.plan(bounds)
     if bounds is None or planned is None:
         return {}
-    path, plan = planned
+    log, plan = planned
     if partition.is_strict and plan.missed:
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
     if not plan.ranges:
         return {}
-    records = StoredRecords(path, plan.ranges, plan.mends)
+    records = StoredRecords(log, plan.ranges, plan.mends)
     if not is_committed:
         return {"records": records}
     aborted = partition.aborted(plan, offsets)

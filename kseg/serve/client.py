@@ -7,9 +7,10 @@ from concurrent.futures import Executor
 from time import monotonic
 
 from kseg.errors import OpenError
+from kseg.serve.groups.group_limits import GROUP_SECONDS
 from kseg.serve.growth import Growth
 from kseg.serve.limits import IDLE_SECONDS, LARGEST_REQUEST, PIECE, REQUEST_SECONDS, STALLED_SECONDS
-from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
+from kseg.serve.request_answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import StoredRecords
 from kseg.system.regular_file import open_regular
@@ -42,6 +43,7 @@ class Client:
         peer, own = (writer.get_extra_info(name) or ("?", 0) for name in ("peername", "sockname"))
         self._address: Address = advertised or (own[0], own[1])
         self._name = address_text((peer[0], peer[1]))
+        self._peer_host: str = peer[0]
         self._note = note
 
     async def answer_all(self) -> None:
@@ -84,6 +86,8 @@ class Client:
     async def _answer(self, frame: bytes, started: float) -> Answered:
         """The answer to a request; one without records may wait until there are some."""
         answered = await self._work_on(frame, is_last_try=False)
+        if answered.later is not None:
+            return await self._answer_later(answered.later)
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
@@ -91,10 +95,31 @@ class Client:
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 
+    async def _answer_later(self, later: AnsweredLater) -> Answered:
+        """The answer that waits for other clients, unless this one leaves before.
+
+        Raises RefusedError then. Who waits makes time pass for all groups, so that no member waits for a silent one.
+        """
+        loop = asyncio.get_running_loop()
+        outcome = asyncio.wrap_future(later.outcome)
+        outcome.add_done_callback(lambda each: each.cancelled() or each.exception())  # which asyncio would log
+        try:
+            while not outcome.done():
+                await asyncio.wait({outcome}, timeout=GROUP_SECONDS)
+                if self._reader.at_eof():
+                    raise RefusedError("left while it waited for others of its group")
+                await loop.run_in_executor(self._workers, self._served.groups.pass_time)
+            return await loop.run_in_executor(self._workers, later.answer)
+        finally:
+            outcome.cancel()
+
     async def _work_on(self, frame: bytes, *, is_last_try: bool) -> Answered:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._workers, lambda: answer_request(frame, self._served, self._address, is_last_try=is_last_try)
+            self._workers,
+            lambda: answer_request(
+                frame, self._served, self._address, is_last_try=is_last_try, client_host=self._peer_host
+            ),
         )
 
     async def _send(self, piece: Piece) -> None:

@@ -15,7 +15,7 @@ from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import version_range
 from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_request_header, read_response
-from kseg.serve.apis.table import APIS
+from kseg.serve.apis.table import APIS, OFFSET_FETCH
 from kseg.serve.request_answer import RefusedError, answer_request
 from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
 from kseg.serve.served_partition import StoredRecords
@@ -51,7 +51,31 @@ def _body(key: int, served: ServedCluster) -> Fields:
         {"topic": name, "name": name, "topicId": topic.topic_id, "partitions": [part], "partitionData": [part]}
         for name, topic in served.topics.items()
     ]
-    return {"topics": topics, "topicData": topics, "acks": 1, "replicaId": -1, "maxWaitMs": 0, "maxBytes": 1 << 20}
+    reading = {"topics": topics, "topicData": topics, "acks": 1, "replicaId": -1, "maxWaitMs": 0, "maxBytes": 1 << 20}
+    return {**reading, **_of_group(key, topics)}
+
+
+def _of_group(key: int, topics: list[Fields]) -> Fields:
+    """Fields of the requests of groups."""
+    parts = [{**topic, "partitionIndexes": [0]} for topic in topics]
+    protocol = {"name": "range", "metadata": b"wanted"}
+    return {
+        "groupId": "group",
+        "key": "group",
+        "coordinatorKeys": ["group"],
+        "sessionTimeoutMs": 10_000,
+        "rebalanceTimeoutMs": 1000,
+        "protocolType": "consumer",
+        "protocols": [protocol],
+        "members": [{"memberId": ""}],
+        "assignments": [{"memberId": "", "assignment": b"given"}],
+        "groups": [{"groupId": "group", "topics": parts}] if key == OFFSET_FETCH else ["group"],
+        "groupIds": ["group"],
+        "generationIdOrMemberEpoch": -1,
+        "generationId": 1,
+        "subscribedTopicNames": [*TEXTS[:4]],
+        "topicPartitions": [],
+    }
 
 
 def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:

@@ -48,9 +48,9 @@ def topic_id(running: Running) -> str:
     return running.served.topics[TOPIC].topic_id
 
 
-def fetch(running: Running, version: int, group: str = GROUP, *, is_all: bool = False, **changed: Any) -> Fields:
+def fetch(running: Running, version: int, group: str = GROUP, **changed: Any) -> Fields:
     topics = [{"name": TOPIC, "topicId": topic_id(running), "partitionIndexes": [0]}]
-    asked = {"groupId": group, "topics": None if is_all else topics, **changed}
+    asked = {"groupId": group, "topics": topics, **changed}
     return {**asked, "groups": [asked]} if version < 8 else {"groups": [asked]}
 
 
@@ -93,16 +93,26 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
     groups = [group for group in read_groups(DISK).groups if group.commits and group.type in ("classic", "consumer")]
     assert groups
     for group in groups:
-        found = client.ask(OFFSET_FETCH, version, fetch(running, version, group.group, is_all=True))
-        wanted = sorted((each.topic, each.partition, each.offset, each.metadata) for each in group.commits)
-        assert committed(found) == [each[1:] for each in wanted]
+        topics = [{"name": each.topic, "partitionIndexes": [each.partition]} for each in group.commits]
+        found = client.ask(OFFSET_FETCH, version, fetch(running, version, group.group, topics=topics))
+        assert committed(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_all_offsets_are_those_of_what_is_served(tmp_path: Path, version: int) -> None:
+    metadata = write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")] * 200)]).parent
+    (metadata / "partition.metadata").write_text("version: 0\ntopic_id: kyhdsJGrQrOXD0nG3u2j8A\n")
+    with serving(DISK / "__consumer_offsets-1", tmp_path / "plain-0") as running, connected(running) as client:
+        asked = {"groupId": "g-new-live", "topics": None}
+        found = client.ask(OFFSET_FETCH, version, {**asked, "groups": [asked]} if version < 8 else {"groups": [asked]})
+        assert committed(found) == [(0, 162, "")]
 
 
 def test_offsets_are_there_without_the_internal_topics() -> None:
-    (name,) = {group.group for group in read_groups(DISK).groups if len(group.commits) > 4}
     with serving(DISK, settings=ServeSettings(has_internal=False)) as running, connected(running) as client:
         assert "__consumer_offsets" not in running.served.topics
-        assert committed(client.ask(OFFSET_FETCH, 9, fetch(running, 9, name, is_all=True)))
+        topics = [plain_parts(0)]
+        assert committed(client.ask(OFFSET_FETCH, 9, fetch(running, 9, "g-new-live", topics=topics))) == [(0, 162, "")]
 
 
 def plain_parts(number: int) -> Fields:
@@ -248,6 +258,16 @@ def test_a_member_of_the_consumer_protocol_is_described(client: Connection, runn
     stale = client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=0))
     assert stale["groups"][0]["errorCode"] == 113
     assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=1))) == [(0, 5, "noted")]
+
+
+def test_a_group_stays_what_it_was_when_its_members_have_left(client: Connection, running: Running) -> None:
+    client.ask(CONSUMER_HEARTBEAT, 1, beat())
+    client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))
+    client.ask(CONSUMER_HEARTBEAT, 1, beat(memberEpoch=-1))
+    listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, 5, {})["groups"]}[GROUP]
+    assert (listed["groupType"], listed["protocolType"], listed["groupState"]) == ("Consumer", "consumer", "Empty")
+    (group,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": [GROUP]})["groups"]
+    assert (group["errorCode"], group["groupState"], group["members"]) == (0, "Empty", [])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.assignors import Partition
 from kseg.serve.groups.classic_group import ClassicGroup, ClassicState
 from kseg.serve.groups.classic_member import ClassicMember
+from kseg.serve.groups.commits import GroupKind
 from kseg.serve.groups.consumer_group import DEFAULT_ASSIGNOR, ConsumerGroup
 from kseg.serve.groups.consumer_member import NOTHING, ConsumerMember
 from kseg.serve.groups.coordinator import LiveGroup
@@ -26,14 +27,13 @@ _CONSUMER_MEMBER = 1
 class _Listed(NamedTuple):
     """A group in a list."""
 
-    protocol_type: str
+    kind: GroupKind
     state: str
-    type: str
 
     def fits(self, request: ApiRequest) -> bool:
         """Whether it is in one of the states and of one of the types that are asked for; none means all."""
         asked = request.body.get("statesFilter"), request.body.get("typesFilter")
-        own = self.state, self.type
+        own = self.state, self.kind.type
         return all(
             not wanted or each.lower() in map(str.lower, wanted) for wanted, each in zip(asked, own, strict=True)
         )
@@ -44,9 +44,9 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
     found = [
         {
             "groupId": name,
-            "protocolType": group.protocol_type,
+            "protocolType": group.kind.protocol_type,
             "groupState": group.state,
-            "groupType": group.type.capitalize(),
+            "groupType": group.kind.type.capitalize(),
         }
         for name, group in sorted(_all_groups(request.served).items())
         if group.fits(request)
@@ -55,19 +55,8 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
 
 
 def _all_groups(served: ServedCluster) -> dict[str, _Listed]:
-    commits = served.groups.commits
-    stored = {
-        name: _Listed(protocol_type, ClassicState.EMPTY, kind)
-        for name, (kind, protocol_type) in commits.stored_types().items()
-    }
-    new = {name: _Listed("", ClassicState.EMPTY, "classic") for name in commits.new_groups}
-    return {**new, **stored, **served.groups.live(_listed)}
-
-
-def _listed(group: LiveGroup) -> _Listed:
-    if isinstance(group, ConsumerGroup):
-        return _Listed("consumer", group.state, group.type)
-    return _Listed(group.protocol_type or "", group.state, group.type)
+    empty = {name: _Listed(kind, ClassicState.EMPTY) for name, kind in served.groups.commits.kinds().items()}
+    return {**empty, **served.groups.live(lambda group: _Listed(group.kind, group.state))}
 
 
 def answer_describe_groups(request: ApiRequest) -> ApiAnswer:
@@ -83,13 +72,13 @@ def _described(request: ApiRequest, name: str) -> Fields:
     if live is not None:
         return {"groupId": name, **live} if live else _not_found(request, name, "isn't a classic group")
     listed = _all_groups(request.served).get(name)
-    if listed is None or listed.type != ClassicGroup.type:
+    if listed is None or listed.kind.type != "classic":
         return _not_found(request, name, "isn't there" if listed is None else "isn't a classic group")
     return {
         "groupId": name,
         "errorCode": ErrorCode.NONE,
         "groupState": listed.state,
-        "protocolType": listed.protocol_type,
+        "protocolType": listed.kind.protocol_type,
         "protocolData": "",
         "members": [],
     }
@@ -139,19 +128,17 @@ def _consumer_described(request: ApiRequest, name: str) -> Fields:
     live = request.served.groups.see(name, lambda group: _consumer_fields(request.served, group))
     if live:
         return {"groupId": name, **live}
-    stored = request.served.groups.commits.stored(name)
+    kind = request.served.groups.commits.kinds().get(name)
     nothing = {"groupId": name, "members": [], "assignorName": ""}
-    if live is not None or stored is None or stored.type != ConsumerGroup.type:
-        why = f"Group {name} is not a consumer group." if live is not None or stored else f"Group {name} not found."
+    if live is not None or kind is None or kind.type != ConsumerGroup.kind.type:
+        why = f"Group {name} is not a consumer group." if live is not None or kind else f"Group {name} not found."
         return {**nothing, "errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": why, "groupState": ""}
-    return {
-        **nothing,
-        "errorCode": ErrorCode.NONE,
-        "groupState": "Empty",
-        "groupEpoch": stored.epoch,
-        "assignmentEpoch": stored.assignment_epoch,
-        "assignorName": stored.assignor or DEFAULT_ASSIGNOR,
-    }
+    empty = {**nothing, "errorCode": ErrorCode.NONE, "groupState": "Empty", "assignorName": DEFAULT_ASSIGNOR}
+    stored = request.served.groups.commits.stored(name)
+    if stored is None:
+        return empty
+    epochs = {"groupEpoch": stored.epoch, "assignmentEpoch": stored.assignment_epoch}
+    return {**empty, **epochs, "assignorName": stored.assignor or DEFAULT_ASSIGNOR}
 
 
 def _consumer_fields(served: ServedCluster, group: LiveGroup) -> Fields:

@@ -11,6 +11,7 @@ from kseg.serve.groups.classic_member import MemberName
 from kseg.serve.groups.commits import Committed
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import MOST_COMMIT_METADATA
+from kseg.serve.served_cluster import ServedCluster
 
 NOTHING_COMMITTED = Committed(-1, -1, "")
 _MANY_GROUPS = 8
@@ -35,17 +36,19 @@ def _of_group(request: ApiRequest, asked: Fields) -> Fields:
         known = request.served.groups.committed(name, asked.get("memberId"), asked.get("memberEpoch", -1))
     except GroupError as error:
         return {"groupId": name, "topics": [], "errorCode": error.code}
-    topics = _all_of(known) if asked["topics"] is None else asked["topics"]
+    topics = _all_of(request.served, known) if asked["topics"] is None else asked["topics"]
     found = [_of_topic(request, topic, known) for topic in topics]
     if asked["topics"] is None and request.version >= _BY_ID:
         found = [topic for topic in found if topic["topicId"] != ZERO_UUID]
     return {"groupId": name, "topics": found, "errorCode": ErrorCode.NONE}
 
 
-def _all_of(known: Iterable[Partition]) -> list[Fields]:
+def _all_of(served: ServedCluster, known: Iterable[Partition]) -> list[Fields]:
+    """What a group has committed of what is served: kafka-consumer-groups.sh fails at topics that aren't there."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(known):
-        numbers[topic].append(number)
+        if topic in served.topics and number in served.topics[topic].partitions:
+            numbers[topic].append(number)
     return [{"name": topic, "partitionIndexes": partitions} for topic, partitions in numbers.items()]
 
 

@@ -20,6 +20,7 @@ from kseg.serve.groups.classic_member import (
     Synced,
     settle,
 )
+from kseg.serve.groups.commits import GroupKind
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS
 
@@ -39,8 +40,6 @@ class ClassicGroup:
     generation: counts rebalances; protocol: the assignor that all members know, None while there is none.
     """
 
-    type = "classic"
-
     def __init__(self, name: str) -> None:
         """An empty group."""
         self.name, self.state, self.generation = name, ClassicState.EMPTY, 0
@@ -54,6 +53,11 @@ class ClassicGroup:
         """Static members' ids by instance."""
         self._unsynced: set[str] = set()
         self._join_deadline = self._sync_deadline = self._first_join_end = 0.0
+
+    @property
+    def kind(self) -> GroupKind:
+        """Its type, and that of its members' protocol."""
+        return GroupKind("classic", self.protocol_type or "")
 
     @property
     def is_empty(self) -> bool:

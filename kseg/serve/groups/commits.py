@@ -17,6 +17,13 @@ class Committed(NamedTuple):
     metadata: str
 
 
+class GroupKind(NamedTuple):
+    """Of which type a group is, and what its members call their protocol: empty if it never had any."""
+
+    type: str = "classic"
+    protocol_type: str = ""
+
+
 class Commits:
     """Committed offsets by group. Newer ones, made here, come before those of the disk."""
 
@@ -24,6 +31,7 @@ class Commits:
         """Takes the groups on the disk."""
         self._stored = stored
         self._new: dict[str, dict[Partition, Committed]] = {}
+        self._kinds: dict[str, GroupKind] = {}
         self.size = 0
 
     def stored(self, group: str) -> Group | None:
@@ -39,8 +47,10 @@ class Commits:
         }
         return found | self._new.get(group, {})
 
-    def take(self, group: str, offsets: Mapping[Partition, Committed]) -> None:
-        """Keeps what a group commits."""
+    def take(self, group: str, offsets: Mapping[Partition, Committed], kind: GroupKind | None) -> None:
+        """Keeps what a group commits; `kind`: if it has members, None otherwise."""
+        if kind is not None:
+            self._kinds[group] = kind
         kept = self._new.setdefault(group, {})
         for partition, committed in offsets.items():
             before = kept.get(partition)
@@ -52,9 +62,10 @@ class Commits:
         """Groups that have committed to this server."""
         return frozenset(self._new)
 
-    def stored_types(self) -> dict[str, tuple[str, str]]:
-        """Types and protocol types of the groups on the disk, by name."""
-        return {name: (group.type, group.protocol_type) for name, group in self._stored.by_name().items()}
+    def kinds(self) -> dict[str, GroupKind]:
+        """Of which kind groups were when they last had members, by name."""
+        stored = {name: GroupKind(group.type, group.protocol_type) for name, group in self._stored.by_name().items()}
+        return {**dict.fromkeys(list(self._new), GroupKind()), **stored, **self._kinds}
 
 
 def size_of(offsets: Mapping[Partition, Committed]) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.assignors import ASSIGNORS, Assignment, Partition, Subscriber
+from kseg.serve.groups.commits import GroupKind
 from kseg.serve.groups.consumer_member import (
     JOINS,
     LEAVES,
@@ -40,7 +41,7 @@ class ConsumerGroup:
     epoch: goes up with each change of members and subscriptions; target_epoch: of `target`, what members are to have.
     """
 
-    type = "consumer"
+    kind = GroupKind("consumer", "consumer")
 
     def __init__(self, name: str, counts: Mapping[str, int]) -> None:
         """An empty group, for topics with so many partitions."""

@@ -105,7 +105,7 @@ class GroupCoordinator:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
             elif name not in self._commits.new_groups:
                 self._require_room_for_group()
-            self._commits.take(name, offsets)
+            self._commits.take(name, offsets, None if group is None else group.kind)
             if not self._has_told:
                 self._has_told = True
                 self._say(f"group {name}: commits are kept while this server runs, and not written to the disk")

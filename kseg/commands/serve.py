@@ -12,7 +12,8 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.security_options import security_options
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions, require_choice
-from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.counted import counted
 from kseg.output.live_line import LiveLine
 from kseg.output.refusals import Refusals
@@ -22,6 +23,7 @@ from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServeSettings, serve_partitions
 from kseg.serve.served_partition import HighWatermark
 from kseg.serve.serving import Serving
+from kseg.views.home_partition import OFFSETS_TOPIC
 
 _COMMAND = "kseg.serve.command"
 _FREE_PORT = ("127.0.0.1", 0)
@@ -40,6 +42,16 @@ class _CommandBeside(click.Command):
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         pieces = " ".join(self.collect_usage_pieces(ctx))
         formatter.write_usage(ctx.command_path, f"{pieces} [-- COMMAND [ARGUMENTS]...]")
+
+
+def _commits(paths: tuple[Path, ...], choice: PartitionChoice) -> list[PartitionLog]:
+    """Directories with groups' offsets, if they aren't among what is served anyway."""
+    if choice.is_everything:
+        return []
+    try:
+        return list(find_partitions(paths, lambda _: None, PartitionChoice((OFFSETS_TOPIC,))))
+    except NoSuchPartitionError:
+        return []
 
 
 @click.command(cls=_CommandBeside)
@@ -108,12 +120,12 @@ def serve(
     in its arguments becomes the address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment, and its exit
     status is that of `kseg serve`. Otherwise this is 1 if something was passed over.
 
-    Clients read partitions that they are assigned; groups come later. docs/serve.md has recipes.
+    Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. docs/serve.md has recipes.
     """
     note, refuse = note_unless(quiet=quiet), Refusals()
     say = note_unless(quiet=False)
     settings = ServeSettings(cast(HighWatermark, high_watermark), strict, not no_internal, fix_lz4)
-    served = serve_partitions(find_partitions(paths, refuse, choice), settings, say)
+    served = serve_partitions(find_partitions(paths, refuse, choice), settings, say, _commits(paths, choice))
     if not served.topics:
         if refuse.status:
             command.exit(refuse.status)

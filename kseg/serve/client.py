@@ -8,10 +8,11 @@ from time import monotonic
 
 from kseg.errors import OpenError, quoted
 from kseg.serve.address import Address, address_text
+from kseg.serve.groups.group_limits import GROUP_SECONDS
 from kseg.serve.limits import LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
 from kseg.serve.login.login import Login
 from kseg.serve.login.mechanisms import Logins
-from kseg.serve.request_answer import Answered, Piece, RefusedError, answer_request
+from kseg.serve.request_answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
 from kseg.serve.served_partition import StoredRecords
 from kseg.serve.shared import Shared
 from kseg.serve.stored_log import open_same
@@ -112,6 +113,8 @@ class Client:
     async def _answer(self, frame: bytes, started: float) -> Answered:
         """The answer to a request; one without records may wait until there are some."""
         answered = await self._work_on(frame, is_last_try=False)
+        if answered.later is not None:
+            return await self._answer_later(answered.later)
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
@@ -119,11 +122,31 @@ class Client:
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 
+    async def _answer_later(self, later: AnsweredLater) -> Answered:
+        """The answer that waits for other clients, unless this one leaves before.
+
+        Raises RefusedError then. Who waits makes time pass for all groups, so that no member waits for a silent one.
+        """
+        loop = asyncio.get_running_loop()
+        outcome = asyncio.wrap_future(later.outcome)
+        outcome.add_done_callback(lambda each: each.cancelled() or each.exception())  # which asyncio would log
+        try:
+            while not outcome.done():
+                await asyncio.wait({outcome}, timeout=GROUP_SECONDS)
+                if self._reader.at_eof():
+                    raise RefusedError("left while it waited for others of its group")
+                await loop.run_in_executor(self._shared.workers, self._shared.served.groups.pass_time)
+            return await loop.run_in_executor(self._shared.workers, later.answer)
+        finally:
+            outcome.cancel()
+
     async def _work_on(self, frame: bytes, *, is_last_try: bool) -> Answered:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._shared.workers,
-            lambda: answer_request(frame, self._shared.served, self._address, is_last_try=is_last_try),
+            lambda: answer_request(
+                frame, self._shared.served, self._address, is_last_try=is_last_try, client_host=self._host
+            ),
         )
 
     async def _send(self, piece: Piece) -> None:

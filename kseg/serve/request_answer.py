@@ -1,8 +1,9 @@
 """A request's bytes to the pieces of its answer: read, looked up in the table of apis, answered, encoded."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_message
@@ -10,8 +11,9 @@ from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import version_range
 from kseg.protocol.api_message import API_VERSIONS, MessageHeader, api_name, read_request_header
 from kseg.protocol.response_frame import build_response
-from kseg.serve.apis.api_request import ApiRequest
+from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
 from kseg.serve.apis.table import APIS, unsupported_versions
+from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.limits import MOST_REQUEST_ELEMENTS
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import ServedPartition, StoredRecords
@@ -28,16 +30,27 @@ class RefusedError(KsegError):
 class Answered(NamedTuple):
     """The pieces of an answer, and a line for the log of requests.
 
-    `wait_seconds`, `awaited`: as in ApiAnswer; then there are no pieces yet.
+    `wait_seconds`, `awaited`: as in ApiAnswer; then there are no pieces yet. `later`: the same, and what gives them
+    once others have done something.
     """
 
     pieces: list[Piece]
     line: str
     wait_seconds: float = 0.0
     awaited: Mapping[ServedPartition, int] = MappingProxyType({})
+    later: "AnsweredLater | None" = None
 
 
-def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int], *, is_last_try: bool) -> Answered:
+class AnsweredLater(NamedTuple):
+    """What is known once other clients have done something, and what goes out then."""
+
+    outcome: Future[Any]
+    answer: Callable[[], Answered]
+
+
+def answer_request(
+    frame: bytes, served: ServedCluster, address: tuple[str, int], *, is_last_try: bool, client_host: str = ""
+) -> Answered:
     """The answer to a request, given without its size; `address` is what its client is told to connect to.
 
     Raises RefusedError if it isn't one that is answered.
@@ -51,14 +64,25 @@ def answer_request(frame: bytes, served: ServedCluster, address: tuple[str, int]
                 raise RefusedError(f"{line}: not served")
             pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
             return Answered(pieces, f"{line}: not known, asked to take another version")
-        request = ApiRequest(served, header.api_version, read_body(header, frame), *address, is_last_try=is_last_try)
-        body, note, wait_seconds, awaited = APIS[header.api_key].answer(request)
-        pieces = [] if body is None else _encoded(header, body)
+        client = ClientName(header.client_id or "", client_host)
+        request = ApiRequest(
+            served, header.api_version, read_body(header, frame), *address, is_last_try=is_last_try, client=client
+        )
+        answer = APIS[header.api_key].answer(request)
+        if answer.later is not None:
+            outcome, finish = answer.later
+            return Answered([], line, later=AnsweredLater(outcome, lambda: _answered(header, line, finish())))
+        return _answered(header, line, answer)
     except RefusedError:
         raise
     except KsegError as error:
         raise RefusedError(str(error)) from error
-    return Answered(pieces, f"{line}: {note}" if note else line, wait_seconds, awaited)
+
+
+def _answered(header: MessageHeader, line: str, answer: ApiAnswer) -> Answered:
+    pieces = [] if answer.body is None else _encoded(header, answer.body)
+    noted = f"{line}: {answer.note}" if answer.note else line
+    return Answered(pieces, noted, answer.wait_seconds, answer.awaited)
 
 
 def _shown(client_id: str) -> str:
@@ -73,11 +97,9 @@ def is_known(header: MessageHeader) -> bool:
 
 
 def read_body(header: MessageHeader, frame: bytes) -> Fields:
-    """A request's body. Raises MessageError if it isn't one, RefusedError if more follows it."""
+    """The request's body. Bytes after it are ignored, as brokers do: librdkafka 2.16 asks for all topics with three."""
     schema = REQUESTS[header.api_key]
-    body, end = parse_message(schema, header.api_version, frame, header.size, most_elements=MOST_REQUEST_ELEMENTS)
-    if end != len(frame):
-        raise RefusedError(f"{schema.name} version {header.api_version} ends {len(frame) - end} bytes before its frame")
+    body, _ = parse_message(schema, header.api_version, frame, header.size, most_elements=MOST_REQUEST_ELEMENTS)
     body.pop(UNKNOWN_TAGGED_FIELDS, None)
     return body
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.errors import KsegError, OpenError
@@ -13,9 +14,13 @@ from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
 from kseg.serve.fetch_sessions import FetchSessions
+from kseg.serve.groups.commits import Commits
+from kseg.serve.groups.coordinator import GroupCoordinator
+from kseg.serve.groups.stored_groups import StoredGroups
 from kseg.serve.known_settings import KnownSettings
 from kseg.serve.known_transactions import KnownTransactions
 from kseg.serve.served_partition import HighWatermark, ServedPartition
+from kseg.views.home_partition import OFFSETS_TOPIC
 from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
 INTERNAL_TOPICS = frozenset(
@@ -57,19 +62,24 @@ class ServedTopic:
 class ServedCluster:
     """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
 
-    transactions: what coordinators knew last. fetch_sessions: what clients have asked for.
+    groups: those of its clients. transactions: what coordinators knew last. fetch_sessions: what clients have asked
+    for.
     """
 
     def __init__(
         self,
-        topics: Iterable[ServedTopic],
+        topics: Mapping[str, ServedTopic],
         cluster_id: str,
         node_id: int,
+        groups: GroupCoordinator,
         log_dirs: Iterable[Path] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Takes the topics, who they belong to, where they lie, and what is called with what can't be read there."""
-        self.topics = {topic.name: topic for topic in sorted(topics, key=lambda each: each.name)}
+        """Takes the topics by name, who they belong to, who reads them together, and where they lie.
+
+        `say` is called with what can't be read there.
+        """
+        self.topics, self.groups = topics, groups
         self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
         self.cluster_id, self.node_id = cluster_id, node_id
         self.log_dirs = tuple(log_dirs)
@@ -100,11 +110,20 @@ class ServedCluster:
 
 
 def serve_partitions(
-    found: Iterable[PartitionLog], settings: ServeSettings, say: Callable[[str], None]
+    found: Iterable[PartitionLog],
+    settings: ServeSettings,
+    say: Callable[[str], None],
+    commits: Iterable[PartitionLog] = (),
+    clock: Callable[[], float] = monotonic,
 ) -> ServedCluster:
     """The cluster that some partitions' directories make up; of several replicas the one that ends last is served.
 
-    `say` is called with what isn't served as it lies there.
+    Args:
+        found: the directories.
+        settings: how they are served.
+        say: is called with what isn't served as it lies there.
+        commits: directories of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
+        clock: seconds, for groups' sessions.
 
     Raises:
         UsageError: directories of one name belong to different topics.
@@ -119,9 +138,13 @@ def serve_partitions(
         topic, number = (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
         if settings.has_internal or topic not in INTERNAL_TOPICS:
             by_topic[topic][number].append(place)
-    topics = [_served_topic(name, replicas, settings, say) for name, replicas in by_topic.items()]
+    topics = {name: _served_topic(name, by_topic[name], settings, say) for name in sorted(by_topic)}
+    counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
+    offsets = {each.path: each for each in (*places, *commits) if each.topic == OFFSETS_TOPIC and each.state is None}
+    stored = StoredGroups(one_of_each(offsets.values()), say, clock)
+    groups = GroupCoordinator(Commits(stored), counts, say, clock)
     log_dirs = {place.log_dir: place for place in places}
-    return ServedCluster(topics, *_identity(log_dirs, say), log_dirs, say)
+    return ServedCluster(topics, *_identity(log_dirs, say), groups, log_dirs, say)
 
 
 _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}

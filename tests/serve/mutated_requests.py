@@ -40,6 +40,12 @@ VALUES = {
     "currentLeaderEpoch": -1,
     "responsePartitionLimit": 3,
     "endpointType": 1,
+    "sessionTimeoutMs": 10_000,
+    "rebalanceTimeoutMs": 1000,
+    "protocolType": "consumer",
+    "generationIdOrMemberEpoch": -1,
+    "generationId": 1,
+    "memberId": "",
 }
 
 
@@ -70,7 +76,9 @@ def _one(field: Field, kind: str, topics: Sequence[tuple[str, str]]) -> Any:
     if field.fields:
         return {each.name: _value(each, topics) for each in field.fields}
     name, topic_id = topics[0]
-    return VALUES.get(field.name, {"string": name, "uuid": topic_id, "bool": False, "records": b""}.get(kind, 0))
+    return VALUES.get(
+        field.name, {"string": name, "uuid": topic_id, "bool": False, "records": b"", "bytes": b"wanted"}.get(kind, 0)
+    )
 
 
 def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:

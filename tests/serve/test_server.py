@@ -240,6 +240,14 @@ def test_metadata_names_the_topics(client: Connection, running: Running, version
     assert version < 10 or topic["topicId"] == TOPIC_ID
 
 
+def test_bytes_after_a_request_are_ignored_as_by_brokers(client: Connection) -> None:
+    frame = request(METADATA, 13, {"topics": None}) + bytes(3)  # as librdkafka 2.16 asks for all topics
+    client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+    message = read_response(client.receive(), METADATA, 13)
+    assert message.body is not None
+    assert [topic["name"] for topic in message.body["topics"]] == ["orders"]
+
+
 def test_metadata_creates_nothing(client: Connection) -> None:
     asked = {"topics": [{"name": "new"}], "allowAutoTopicCreation": True}
     assert [topic["errorCode"] for topic in client.ask(METADATA, 9, asked)["topics"]] == [3]

@@ -1,11 +1,13 @@
 """What an api is asked, and what it answers."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
 from kseg.formats.schemas.schema import VersionRange
+from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import ServedPartition
 
@@ -13,7 +15,7 @@ from kseg.serve.served_partition import ServedPartition
 class ApiRequest(NamedTuple):
     """A request, read, and the address that its client is to use.
 
-    `is_last_try`: the client waits no longer, so that also an answer without records goes out.
+    `is_last_try`: the client waits no longer, so that also an answer without records goes out. `client`: who it is.
     """
 
     served: ServedCluster
@@ -22,19 +24,28 @@ class ApiRequest(NamedTuple):
     host: str
     port: int
     is_last_try: bool = True
+    client: ClientName = ClientName("", "")
+
+
+class Later(NamedTuple):
+    """What is known once other clients have done something, and the answer that is given then."""
+
+    outcome: Future[Any]
+    answer: "Callable[[], ApiAnswer]"
 
 
 class ApiAnswer(NamedTuple):
     """A response's body, or None where none is sent; `note` says for the log of requests what it was about.
 
     `wait_seconds`: the client would rather have an answer with more in it, up to so long after its request, as soon as
-    one of `awaited` goes on after the offset beside it.
+    one of `awaited` goes on after the offset beside it. `later`: the answer is given after others have done something.
     """
 
     body: Fields | None
     note: str = ""
     wait_seconds: float = 0.0
     awaited: Mapping[ServedPartition, int] = MappingProxyType({})
+    later: Later | None = None
 
 
 class Api(NamedTuple):

@@ -6,12 +6,17 @@ from kseg.formats.schemas.schema import VersionRange, version_range
 from kseg.protocol.api_message import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata
+from kseg.serve.apis.consumer_heartbeat import answer_consumer_heartbeat
 from kseg.serve.apis.describe_cluster import answer_describe_cluster
 from kseg.serve.apis.describe_configs import answer_describe_configs
 from kseg.serve.apis.describe_log_dirs import answer_describe_log_dirs
 from kseg.serve.apis.describe_producers import answer_describe_producers
 from kseg.serve.apis.describe_topic_partitions import answer_describe_topic_partitions
 from kseg.serve.apis.fetch import answer_fetch
+from kseg.serve.apis.find_coordinator import answer_find_coordinator
+from kseg.serve.apis.group_listings import answer_consumer_group_describe, answer_describe_groups, answer_list_groups
+from kseg.serve.apis.group_offsets import answer_offset_commit, answer_offset_fetch
+from kseg.serve.apis.groups import answer_heartbeat, answer_join_group, answer_leave_group, answer_sync_group
 from kseg.serve.apis.list_offsets import answer_list_offsets
 from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from kseg.serve.apis.produce import refuse_produce
@@ -26,6 +31,9 @@ OFFSET_FOR_LEADER_EPOCH, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS = 23, 29, 4
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 60, 75
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15, 16
+CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
 OLD_PRODUCE = VersionRange(0, 13)
 """Brokers tell versions that they no longer take: some clients look for them to know what a broker can compress."""
 
@@ -75,6 +83,17 @@ APIS = {
         Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
         Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
         Api(SASL_HANDSHAKE, _known(SASL_HANDSHAKE), refuse_handshake),
+        Api(OFFSET_COMMIT, _known(OFFSET_COMMIT), answer_offset_commit),
+        Api(OFFSET_FETCH, _known(OFFSET_FETCH), answer_offset_fetch),
+        Api(FIND_COORDINATOR, _known(FIND_COORDINATOR), answer_find_coordinator),
+        Api(JOIN_GROUP, _known(JOIN_GROUP), answer_join_group),
+        Api(HEARTBEAT, _known(HEARTBEAT), answer_heartbeat),
+        Api(LEAVE_GROUP, _known(LEAVE_GROUP), answer_leave_group),
+        Api(SYNC_GROUP, _known(SYNC_GROUP), answer_sync_group),
+        Api(DESCRIBE_GROUPS, _known(DESCRIBE_GROUPS), answer_describe_groups),
+        Api(LIST_GROUPS, _known(LIST_GROUPS), answer_list_groups),
+        Api(CONSUMER_GROUP_HEARTBEAT, _known(CONSUMER_GROUP_HEARTBEAT), answer_consumer_heartbeat),
+        Api(CONSUMER_GROUP_DESCRIBE, _known(CONSUMER_GROUP_DESCRIBE), answer_consumer_group_describe),
         Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
         Api(SASL_AUTHENTICATE, _known(SASL_AUTHENTICATE), refuse_authentication),
         *(_refused(refusal) for refusal in REFUSALS),

@@ -1,0 +1,86 @@
+"""ConsumerGroupHeartbeat: the consumer protocol of groups (KIP-848)."""
+
+from kseg.formats.messages import Fields
+from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
+from kseg.serve.apis.group_listings import topic_partitions
+from kseg.serve.error_code import ErrorCode
+from kseg.serve.groups.assignors import ASSIGNORS, Partition
+from kseg.serve.groups.consumer_member import JOINS, LEAVES, LEAVES_FOR_NOW, HeartbeatWanted
+from kseg.serve.groups.group_error import GroupError
+from kseg.serve.groups.group_limits import CONSUMER_HEARTBEAT_MS, LONGEST_SESSION_MS
+from kseg.serve.served_cluster import ServedCluster
+
+
+def answer_consumer_heartbeat(request: ApiRequest) -> ApiAnswer:
+    """A member's epoch and, if they have changed, its partitions."""
+    body = request.body
+    try:
+        _check(body)
+        beat = request.served.groups.consumer_heartbeat(body["groupId"], _wanted(request))
+    except GroupError as error:
+        return ApiAnswer(
+            {"errorCode": error.code, "errorMessage": str(error), "memberEpoch": 0},
+            f"{body['groupId']}: {error.code.name}",
+        )
+    assigned = None
+    if beat.assigned is not None:
+        parts = topic_partitions(request.served, beat.assigned)
+        assigned = {"topicPartitions": [{key: each[key] for key in ("topicId", "partitions")} for each in parts]}
+    is_leaving = beat.epoch in (LEAVES, LEAVES_FOR_NOW)
+    return ApiAnswer(
+        {
+            "errorCode": ErrorCode.NONE,
+            "memberId": beat.member_id,
+            "memberEpoch": beat.epoch,
+            "heartbeatIntervalMs": 0 if is_leaving else CONSUMER_HEARTBEAT_MS,
+            "assignment": assigned,
+        },
+        f"{body['groupId']} epoch {beat.epoch}",
+    )
+
+
+def _check(body: Fields) -> None:
+    """Raises GroupError for what no member may say. Source: throwIfConsumerGroupHeartbeatRequestIsInvalid."""
+    is_subscribed = body["subscribedTopicNames"] is not None or body.get("subscribedTopicRegex") is not None
+    problems = {
+        "GroupId can't be empty.": not body["groupId"],
+        "MemberId can't be empty.": not body["memberId"],
+        "InstanceId can't be empty.": body["instanceId"] == "",
+        "MemberEpoch is invalid.": body["memberEpoch"] < LEAVES_FOR_NOW,
+        "InstanceId can't be null.": body["memberEpoch"] == LEAVES_FOR_NOW and body["instanceId"] is None,
+    }
+    if body["memberEpoch"] == JOINS:
+        problems["RebalanceTimeoutMs must be provided in first request."] = body["rebalanceTimeoutMs"] <= 0
+        problems["TopicPartitions must be empty when (re-)joining."] = bool(body["topicPartitions"] or False)
+        problems["SubscribedTopicNames or SubscribedTopicRegex must be set in first request."] = not is_subscribed
+    for problem, is_there in problems.items():
+        if is_there:
+            raise GroupError(ErrorCode.INVALID_REQUEST, problem)
+    if body["serverAssignor"] and body["serverAssignor"] not in ASSIGNORS:
+        known = ", ".join(ASSIGNORS)
+        raise GroupError(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor is not supported. Supported: {known}.")
+
+
+def _wanted(request: ApiRequest) -> HeartbeatWanted:
+    body = request.body
+    names = body["subscribedTopicNames"]
+    return HeartbeatWanted(
+        body["memberId"],
+        body["memberEpoch"],
+        body["instanceId"],
+        body["rackId"],
+        request.client,
+        min(body["rebalanceTimeoutMs"], LONGEST_SESSION_MS) / 1000,
+        None if names is None else frozenset(names),
+        body.get("subscribedTopicRegex"),
+        body["serverAssignor"],
+        _owned(request.served, body["topicPartitions"]),
+    )
+
+
+def _owned(served: ServedCluster, parts: list[Fields] | None) -> frozenset[Partition] | None:
+    """Partitions that a client says it has; those of unknown topics it can't have from here."""
+    if parts is None:
+        return None
+    found = ((served.topic_of(None, each["topicId"]), each["partitions"]) for each in parts)
+    return frozenset((topic.name, number) for topic, numbers in found if topic is not None for number in numbers)

@@ -1,0 +1,219 @@
+"""A group of the consumer protocol (KIP-848): the server assigns partitions, members approach that by heartbeats.
+
+As in the classic group time comes as an argument. Source: ConsumerGroup, GroupMetadataManager.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from kseg.serve.error_code import ErrorCode
+from kseg.serve.groups.assignors import ASSIGNORS, Assignment, Partition, Subscriber
+from kseg.serve.groups.commits import GroupKind
+from kseg.serve.groups.consumer_member import (
+    JOINS,
+    LEAVES,
+    LEAVES_FOR_NOW,
+    NOTHING,
+    ConsumerMember,
+    HeartbeatWanted,
+    MemberState,
+)
+from kseg.serve.groups.group_error import GroupError
+from kseg.serve.groups.group_limits import MOST_MEMBERS
+from kseg.serve.groups.topic_pattern import TopicPattern
+
+DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
+
+
+class Beat(NamedTuple):
+    """What a heartbeat is answered: the member's epoch, and its partitions if it is to hear of them."""
+
+    member_id: str
+    epoch: int
+    assigned: frozenset[Partition] | None = None
+
+
+class ConsumerGroup:
+    """A group and its members.
+
+    epoch: goes up with each change of members and subscriptions; target_epoch: of `target`, what members are to have.
+    """
+
+    kind = GroupKind("consumer", "consumer")
+
+    def __init__(self, name: str, counts: Mapping[str, int]) -> None:
+        """An empty group, for topics with so many partitions."""
+        self.name, self._counts = name, counts
+        self.epoch = self.target_epoch = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.target: Assignment = {}
+        self._instances: dict[str, str] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members
+
+    @property
+    def size(self) -> int:
+        """Bytes that its members take."""
+        return sum(member.size for member in self.members.values())
+
+    @property
+    def state(self) -> str:
+        """In Kafka's words. Source: ConsumerGroup.maybeUpdateGroupState."""
+        if not self.members:
+            return "Empty"
+        is_stable = all(
+            member.state is MemberState.STABLE and member.epoch == self.target_epoch for member in self.members.values()
+        )
+        return "Stable" if is_stable else "Reconciling"
+
+    @property
+    def assignor(self) -> str:
+        """The one that most members ask for, or the default."""
+        asked = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
+        return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNOR
+
+    def heartbeat(self, wanted: HeartbeatWanted, now: float) -> Beat:
+        """Lets a member in, keeps it in, or takes it out. Raises GroupError if that can't be."""
+        if wanted.epoch in (LEAVES, LEAVES_FOR_NOW):
+            return self._leave(wanted)
+        # What can be wrong with a subscription is found out before anything is changed by it.
+        pattern = TopicPattern(wanted.pattern) if wanted.pattern else None
+        member = self._joining(wanted) if wanted.epoch == JOINS else self._known(wanted)
+        before = member.assigned, member.state is MemberState.UNREVOKED
+        if self._subscribe(member, wanted, pattern):
+            self._retarget()
+        member.hear(now)
+        target = self.target.get(member.member_id, NOTHING)
+        if member.epoch != self.target_epoch or member.state is not MemberState.STABLE:
+            member.approach(target, self.target_epoch, self._owners(), wanted.owned, now)
+        has_changed = before != (member.assigned, member.state is MemberState.UNREVOKED)
+        tells = wanted.says_everything or has_changed
+        return Beat(member.member_id, member.epoch, member.assigned if tells else None)
+
+    def _known(self, wanted: HeartbeatWanted) -> ConsumerMember:
+        """A member that there is already. Raises GroupError if there is none, or if it isn't of this epoch."""
+        if wanted.instance_id is not None:
+            if wanted.instance_id not in self._instances:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if self._instances[wanted.instance_id] != wanted.member_id:
+                raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(wanted.member_id)
+        if member is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        has_missed_answer = wanted.epoch == member.former_epoch and wanted.owned is not None
+        if wanted.epoch != member.epoch and not (has_missed_answer and (wanted.owned or NOTHING) <= member.assigned):
+            raise GroupError(
+                ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch is {member.epoch}, not {wanted.epoch}: join again"
+            )
+        return member
+
+    def _joining(self, wanted: HeartbeatWanted) -> ConsumerMember:
+        """The member that joins: a new one, one that joins once more, or a static one that comes back."""
+        known = self._instances.get(wanted.instance_id or "")
+        if known is not None and known != wanted.member_id:
+            return self._come_back(self.members[known], wanted)
+        member = self.members.get(wanted.member_id)
+        if member is None:
+            if len(self.members) >= MOST_MEMBERS:
+                raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            member = ConsumerMember(wanted.member_id, wanted)
+            self.members[wanted.member_id] = member
+            if wanted.instance_id is not None:
+                self._instances[wanted.instance_id] = wanted.member_id
+        else:
+            member.epoch, member.former_epoch, member.state = 0, 0, MemberState.STABLE
+            member.assigned, member.revoked, member.revocation_deadline = NOTHING, NOTHING, None
+        member.wanted = wanted
+        return member
+
+    def _come_back(self, old: ConsumerMember, wanted: HeartbeatWanted) -> ConsumerMember:
+        if old.epoch != LEAVES_FOR_NOW:
+            raise GroupError(ErrorCode.UNRELEASED_INSTANCE_ID, f"{wanted.instance_id} is in use by another member")
+        member = replace(old, member_id=wanted.member_id, wanted=wanted, epoch=0, former_epoch=0)
+        del self.members[old.member_id]
+        self.members[member.member_id] = member
+        self._instances[str(wanted.instance_id)] = member.member_id
+        if old.member_id in self.target:
+            self.target[member.member_id] = self.target.pop(old.member_id)
+        member.assigned, member.state = NOTHING, MemberState.STABLE
+        member.revoked, member.revocation_deadline = NOTHING, None
+        return member
+
+    def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: TopicPattern | None) -> bool:
+        """Takes what a member wants; whether partitions are to be assigned anew."""
+        before = member.topics, member.assignor
+        if wanted.rebalance_seconds >= 0:
+            member.rebalance_seconds = wanted.rebalance_seconds
+        if wanted.topics is not None:
+            member.names = wanted.topics
+        if wanted.pattern is not None:
+            member.pattern = pattern
+            member.matched = frozenset() if pattern is None else pattern.matching(self._counts)
+        if wanted.assignor is not None:
+            member.assignor = wanted.assignor or None
+        return before != (member.topics, member.assignor) or member.member_id not in self.target
+
+    def _retarget(self) -> None:
+        self.epoch += 1
+        subscribers = [
+            Subscriber(each.member_id, each.order, each.topics, self.target.get(each.member_id, NOTHING))
+            for each in self.members.values()
+        ]
+        self.target = ASSIGNORS[self.assignor](subscribers, self._counts)
+        self.target_epoch = self.epoch
+
+    def _owners(self) -> dict[Partition, str]:
+        """Who has which partition, those that are still to be given back among them."""
+        return {
+            partition: member.member_id
+            for member in self.members.values()
+            for partition in (*member.assigned, *member.revoked)
+        }
+
+    def _leave(self, wanted: HeartbeatWanted) -> Beat:
+        instance_id, member_id = wanted.instance_id, wanted.member_id
+        if instance_id is not None and self._instances.get(instance_id) != member_id:
+            is_known = instance_id in self._instances
+            raise GroupError(ErrorCode.FENCED_INSTANCE_ID if is_known else ErrorCode.UNKNOWN_MEMBER_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if wanted.epoch == LEAVES_FOR_NOW and instance_id is not None:
+            member.epoch = LEAVES_FOR_NOW
+        else:
+            self._remove([member])
+        return Beat(member_id, wanted.epoch)
+
+    def remove(self, member_id: str, instance_id: str | None) -> None:
+        """Takes a member out, as an administrator asks for. Raises GroupError if it is none."""
+        known = self._instances.get(instance_id or "", member_id)
+        if known not in self.members:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._remove([self.members[known]])
+
+    def _remove(self, gone: list[ConsumerMember]) -> None:
+        for member in gone:
+            del self.members[member.member_id]
+            if member.wanted.instance_id is not None:
+                self._instances.pop(member.wanted.instance_id, None)
+        if gone:
+            self._retarget()
+
+    def check_epoch(self, member_id: str, epoch: int) -> None:
+        """Raises GroupError if offsets aren't this client's: it is no member, or not one of this epoch."""
+        if epoch < 0 and not member_id and not self.members:
+            return
+        member = self.members.get(member_id)
+        if member is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if member.epoch != epoch:
+            raise GroupError(ErrorCode.STALE_MEMBER_EPOCH)
+
+    def pass_time(self, now: float) -> None:
+        """Takes those out whose time is over: silent members, ones that didn't give partitions back in time."""
+        self._remove([member for member in self.members.values() if member.is_silent(now)])

@@ -1,0 +1,139 @@
+"""A killed broker's topics and groups, brought into a new cluster by MirrorMaker 2, which reads them from a server."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.log.real_broker import PATIENCE, RELEASE, Broker, make_topics, new_broker, served_records
+from tests.serve.running import serving
+
+if TYPE_CHECKING:
+    from tools.kafka_classes import KafkaClasses
+
+pytestmark = pytest.mark.kafka
+
+TOPICS = {"orders": 900, "pay": 40}
+GROUP = "billing"
+COMMITTED = {"orders": 900, "pay": 25}
+MIRRORING = """
+clusters = dead, new
+dead.bootstrap.servers = {source}
+new.bootstrap.servers = 127.0.0.1:{port}
+dead->new.enabled = true
+dead->new.topics = .*
+dead->new.groups = .*
+new->dead.enabled = false
+replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
+replication.factor = 1
+offset-syncs.topic.location = target
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+status.storage.replication.factor = 1
+config.storage.replication.factor = 1
+sync.topic.acls.enabled = false
+emit.heartbeats.enabled = false
+sync.group.offsets.enabled = true
+sync.group.offsets.interval.seconds = 1
+emit.checkpoints.interval.seconds = 1
+refresh.groups.interval.seconds = 1
+offset.lag.max = 0
+"""
+
+
+@pytest.fixture(scope="module")
+def dead(tmp_path_factory: pytest.TempPathFactory) -> Broker:
+    """A broker that was killed after a group had read some of its records."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    broker = new_broker(tmp_path_factory)
+    with broker.running("dead", is_killed=True):
+        make_topics(broker.port, TOPICS)
+        producer = Producer({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
+        for topic, count in TOPICS.items():
+            for number in range(count):
+                producer.produce(topic, b"value %d" % number, b"key %d" % (number % 7))
+        producer.flush(PATIENCE)
+        reading = Consumer({"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": GROUP})
+        offsets = [TopicPartition(topic, 0, offset) for topic, offset in COMMITTED.items()]
+        reading.commit(offsets=offsets, asynchronous=False)
+        reading.close()
+    return broker
+
+
+@pytest.fixture
+def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running broker without topics."""
+    broker = new_broker(tmp_path_factory)
+    with broker.running("new"):
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def mirror_maker(tmp_path_factory: pytest.TempPathFactory) -> "KafkaClasses":
+    from tools.kafka_classes import KafkaClasses
+
+    return KafkaClasses([f"org.apache.kafka:connect-mirror:{RELEASE}"], [], tmp_path_factory.mktemp("java"))
+
+
+@contextmanager
+def mirroring(mirror_maker: "KafkaClasses", source: str, target: Broker, work: Path) -> Iterator[Path]:
+    """MirrorMaker 2, under way; gives the file that has what it says."""
+    settings, said = work / "mm2.properties", work / "mm2.txt"
+    settings.write_text(MIRRORING.format(source=source, port=target.port), encoding="utf-8")
+    command = mirror_maker.command("org.apache.kafka.connect.mirror.MirrorMaker", str(settings))
+    with said.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield said
+        finally:
+            process.kill()
+            process.wait()
+
+
+def ends(broker: Broker) -> dict[str, int]:
+    """The high watermarks of the topics; 0 of those that aren't there."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
+    there = admin.list_topics(timeout=PATIENCE).topics
+    return {name: _end(broker, name) if name in there else 0 for name in TOPICS}
+
+
+def _end(broker: Broker, topic: str) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": "none"})
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE)[1]
+    consumer.close()
+    return int(end)
+
+
+def committed(broker: Broker) -> dict[str, int]:
+    """The group's offsets."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": GROUP})
+    found = consumer.committed([TopicPartition(topic, 0) for topic in TOPICS], PATIENCE)
+    consumer.close()
+    return {each.topic: each.offset for each in found}
+
+
+def test_a_dead_brokers_records_and_groups_go_on_in_a_new_cluster(
+    dead: Broker, new: Broker, mirror_maker: "KafkaClasses", tmp_path: Path
+) -> None:
+    with serving(dead.logs) as running, mirroring(mirror_maker, running.bootstrap, new, tmp_path) as said:
+        give_up = time.monotonic() + 2 * PATIENCE
+        while ends(new) != TOPICS or committed(new)["orders"] != COMMITTED["orders"]:
+            assert time.monotonic() < give_up, (ends(new), committed(new), said.read_text()[-4000:], running.said)
+        translated = committed(new)
+    with dead.running("again"):
+        for topic in TOPICS:
+            assert served_records(new.port, topic) == served_records(dead.port, topic)
+    assert translated["orders"] == COMMITTED["orders"]
+    assert 0 < translated["pay"] <= COMMITTED["pay"]

@@ -1,8 +1,9 @@
 """Logs that changed while they were read: what is left of them is listed again, what has gone unread is missed."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kseg.errors import OpenError
 from kseg.export import manifest as manifests
 from kseg.export.copies import Copies, PartitionCopy, SegmentSource, find_replicas
 from kseg.export.coverage import missing
@@ -12,9 +13,6 @@ from kseg.export.plan import Done
 from kseg.export.result import Result
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.export.tally import Tally
-
-if TYPE_CHECKING:
-    from kseg.errors import OpenError
 
 
 class ListedAgain(NamedTuple):
@@ -48,6 +46,16 @@ def list_again(
     return ListedAgain(copies, done, lost)
 
 
+def require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
+    """Looks whether logs that had gone for those who read them have changed here too.
+
+    Raises OpenError if they are as they were listed: then whoever reads is on a machine that doesn't have them.
+    """
+    for key in keys:
+        if now.get(key) == before[key]:
+            raise OpenError("is there, but not where it is read", before[key][0].path)
+
+
 def with_ends_in_same_files(done: Mapping[Key, Done], first: Copies, now: Copies) -> dict[Key, Done]:
     """The same without positions in logs that aren't the files any more that a run listed first."""
     return {
@@ -70,7 +78,7 @@ def _is_same(listed: SegmentSource | None, segment: SegmentSource) -> bool:
     return bool(segment.inode) or listed == segment
 
 
-def _pass_over(_: "OpenError") -> None:
+def _pass_over(_: OpenError) -> None:
     """An error that the first listing reported, or of what has gone since."""
 
 

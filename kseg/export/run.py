@@ -18,7 +18,7 @@ from kseg.export.destination import Destination, open_destination
 from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
 from kseg.export.ledger import Ledger, OvertakenError
 from kseg.export.ledgers import ledger_of
-from kseg.export.listed_again import list_again, with_ends_in_same_files
+from kseg.export.listed_again import list_again, require_changed, with_ends_in_same_files
 from kseg.export.manifest import Key
 from kseg.export.merge import Joined
 from kseg.export.order import Job, execute_order
@@ -311,6 +311,7 @@ def _results(plan: ExportPlan, export: Export, job: Job, execute: Execute, progr
             return outcome
         new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
         listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
+        require_changed(copies, listed.copies, changed)
         outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
         done = with_ends_in_same_files(listed.done, plan.copies, copies)

@@ -83,6 +83,10 @@ CAUSES = (
         "an executor says: {1}; driver and executors must reach sources and destination under the same names",
     ),
     _cause(
+        r"^kseg: (.*): is there, but not where it is read",
+        "executors don't find {1}; driver and executors must reach sources and destination under the same names",
+    ),
+    _cause(
         r"Master removed our application: (\w+)",
         "the master gave the export up ({1}): executors end as soon as they are started; the workers' web pages have"
         " what they said",

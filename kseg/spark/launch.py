@@ -152,7 +152,7 @@ class _Submission:
         if status in (0, 1) and failed is None:
             talk(*own)
             return status
-        cause = cause_in(said, self._cluster.master)
+        cause = cause_in("\n".join([said, *own]), self._cluster.master)
         talk(*(own if cause is None else own[:-1]))
         if cause is None and own and failed is None and status != ClusterError.status:
             return status

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from kseg.errors import OpenError
 from kseg.export.destination import LocalDestination
 from kseg.export.manifest import Manifest, manifest_name
 from kseg.export.order import Job, execute_order
@@ -185,3 +186,18 @@ def test_what_another_run_commits_stays_though_the_log_is_cleaned_since(
     written = [row for result in manifest.results for file in result.files for row in store.rows(file)]
     assert len(set(written)) == len(written)
     assert {(offset, value) for _, offset, value in before} <= set(written)
+
+
+def test_a_log_that_only_its_readers_lack_ends_the_run(tmp_path: Path) -> None:
+    log = made(tmp_path)
+    hidden = tmp_path / "hidden"
+
+    def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
+        log.path.rename(hidden)
+        try:
+            yield from [execute_order(order, job, LocalDestination(job.destination)) for order in orders]
+        finally:
+            hidden.rename(log.path)
+
+    with pytest.raises(OpenError, match="is there, but not where it is read"):
+        run_export(Export((str(tmp_path / "disk"),), str(tmp_path / "out")), execute)

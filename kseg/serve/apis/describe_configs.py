@@ -172,7 +172,8 @@ def _of_broker(served: ServedCluster, name: str) -> "list[Setting] | _NotDescrib
     brokers = _BrokerSettings(served.settings, served.node_id)
     if not name:
         for_all = served.settings.of(BROKER, "")
-        return [_broker_setting(key, (Synonym(key, for_all[key], Source.ALL_BROKERS),)) for key in sorted(for_all)]
+        own = {key: (Synonym(key, value, Source.ALL_BROKERS),) for key, value in for_all.items()}
+        return [_broker_setting(key, own[key])._replace(synonyms=own[key]) for key in sorted(own)]
     if name != str(served.node_id):
         return _NotDescribed(ErrorCode.INVALID_REQUEST, f"this is broker {served.node_id}, not {name}")
     names = sorted({key for _, found in brokers.sources() for key in found})

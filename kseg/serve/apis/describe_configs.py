@@ -68,9 +68,10 @@ class _NotDescribed(NamedTuple):
 
 def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
     """The settings of each resource that is asked for. No release's own texts are given as documentation."""
-    resources = request.body["resources"]
-    results = [_result(request, each) for each in resources]
-    return ApiAnswer({"results": results}, ", ".join(each["resourceName"] or "all brokers" for each in resources[:3]))
+    # One that is named again and again is answered once: a small request shall not have a huge answer.
+    resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
+    results = [_result(request, each) for each in resources.values()]
+    return ApiAnswer({"results": results}, f"{len(results)} resources")
 
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:

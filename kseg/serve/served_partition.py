@@ -185,7 +185,7 @@ class ServedPartition:
     def latest_epoch(self) -> int:
         """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
         noted = self.noted_epochs().latest
-        return noted if noted >= 0 or self.listed is None else last_epoch(self.listed)
+        return noted if self.listed is None else max(noted, last_epoch(self.listed))
 
     def leader_epochs(self) -> LeaderEpochs:
         """All leader epochs that are known. Raises OpenError if a log can't be opened."""

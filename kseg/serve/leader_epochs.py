@@ -51,12 +51,13 @@ def noted_epochs(partition: PartitionLog, log_end: int) -> LeaderEpochs:
 
 
 def all_epochs(partition: PartitionLog, log_end: int) -> LeaderEpochs:
-    """The same or, without a usable checkpoint, the epochs in the headers of all batches.
+    """The same or, if the log ends with a later one, the epochs in the headers of all batches.
 
-    Raises OpenError if a log can't be opened.
+    A checkpoint may be older than its log: a client that read later records would think they had been truncated. Raises
+    OpenError if a log can't be opened.
     """
     noted = noted_epochs(partition, log_end)
-    if noted.starts or last_epoch(partition) < 0:
+    if noted.latest >= last_epoch(partition):
         return noted
     return LeaderEpochs(tuple(leader_epochs(partition)))
 

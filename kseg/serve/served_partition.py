@@ -180,16 +180,15 @@ class ServedPartition:
         """Bytes of its logs now. Raises OpenError if its directory can't be listed."""
         return 0 if self.listed is None else PartitionLog(self.listed.path).size
 
-    def epoch_of_offset(self, offset: int, offsets: ServedOffsets) -> int:
-        """The leader epoch of an offset, as the broker's checkpoint has it; -1 if that isn't known."""
-        return -1 if self.listed is None else noted_epochs(self.listed, offsets.log_end).of_offset(offset)
+    def noted_epochs(self) -> LeaderEpochs:
+        """The leader epochs that the broker's checkpoint has. Raises OpenError if a log can't be opened."""
+        end = self.offsets().log_end
+        return LeaderEpochs() if self.listed is None else noted_epochs(self.listed, end)
 
     def latest_epoch(self) -> int:
         """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
-        if self.listed is None:
-            return -1
-        noted = noted_epochs(self.listed, self.offsets().log_end).latest
-        return noted if noted >= 0 else last_epoch(self.listed)
+        noted = self.noted_epochs().latest
+        return noted if self.listed is None else max(noted, last_epoch(self.listed))
 
     def leader_epochs(self) -> LeaderEpochs:
         """All leader epochs that are known. Raises OpenError if a log can't be opened."""

@@ -130,6 +130,11 @@ def test_epochs_are_read_from_the_log_without_a_checkpoint(client: Connection, l
     assert (found["leaderEpoch"], found["endOffset"]) == (5, 50)
 
 
+def test_epochs_are_read_from_a_log_that_is_newer_than_its_checkpoint(client: Connection, log_dir: Path) -> None:
+    (log_dir / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n2 0\n5 20\n")
+    assert [end_of_epoch(client, epoch)["endOffset"] for epoch in (2, 5, 7)] == [20, 50, 100]
+
+
 @pytest.mark.parametrize(("current", "error"), [(7, 0), (6, 74), (8, 75)])
 def test_clients_of_another_epoch_are_told(client: Connection, current: int, error: int) -> None:
     assert end_of_epoch(client, 5, current)["errorCode"] == error

@@ -153,6 +153,11 @@ def test_settings_come_from_the_metadata_log() -> None:
     }
 
 
+def test_who_asks_again_and_again_is_answered_once(client: Connection) -> None:
+    resources = [{"resourceType": TOPIC, "resourceName": "orders", "configurationKeys": None}] * 5000
+    assert len(client.ask(DESCRIBE_CONFIGS, 4, {"resources": resources})["results"]) == 1
+
+
 def log_dirs(client: Connection, version: int = 5, topics: list[Fields] | None = None) -> list[Fields]:
     return list(client.ask(DESCRIBE_LOG_DIRS, version, {"topics": topics})["results"])
 

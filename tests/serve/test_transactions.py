@@ -83,6 +83,14 @@ def test_unknown_transactional_ids_are_named(client: Connection) -> None:
     assert [each["errorCode"] for each in answer["transactionStates"]] == [105, 42]
 
 
+def test_who_asks_again_and_again_is_answered_once(client: Connection) -> None:
+    answer = client.ask(DESCRIBE_TRANSACTIONS, 0, {"transactionalIds": ["left-open"] * 5000})
+    assert len(answer["transactionStates"]) == 1
+    topics = [{"name": "__transaction_state", "partitionIndexes": [0] * 50}] * 50
+    (topic,) = client.ask(DESCRIBE_PRODUCERS, 0, {"topics": topics})["topics"]
+    assert len(topic["partitions"]) == 1
+
+
 def test_without_internal_topics_no_transactions_are_known() -> None:
     settings = ServeSettings(has_internal=False)
     with serving(LOGS / "2.8.2", settings=settings) as running, connected(running) as client:

@@ -68,9 +68,10 @@ class _NotDescribed(NamedTuple):
 
 def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
     """The settings of each resource that is asked for. No release's own texts are given as documentation."""
-    resources = request.body["resources"]
-    results = [_result(request, each) for each in resources]
-    return ApiAnswer({"results": results}, ", ".join(each["resourceName"] or "all brokers" for each in resources[:3]))
+    # One that is named again and again is answered once: a small request shall not have a huge answer.
+    resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
+    results = [_result(request, each) for each in resources.values()]
+    return ApiAnswer({"results": results}, f"{len(results)} resources")
 
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:
@@ -172,7 +173,8 @@ def _of_broker(served: ServedCluster, name: str) -> "list[Setting] | _NotDescrib
     brokers = _BrokerSettings(served.settings, served.node_id)
     if not name:
         for_all = served.settings.of(BROKER, "")
-        return [_broker_setting(key, (Synonym(key, for_all[key], Source.ALL_BROKERS),)) for key in sorted(for_all)]
+        own = {key: (Synonym(key, value, Source.ALL_BROKERS),) for key, value in for_all.items()}
+        return [_broker_setting(key, own[key])._replace(synonyms=own[key]) for key in sorted(own)]
     if name != str(served.node_id):
         return _NotDescribed(ErrorCode.INVALID_REQUEST, f"this is broker {served.node_id}, not {name}")
     names = sorted({key for _, found in brokers.sources() for key in found})

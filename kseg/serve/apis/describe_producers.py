@@ -8,15 +8,15 @@ from kseg.serve.error_code import ErrorCode
 
 
 def answer_describe_producers(request: ApiRequest) -> ApiAnswer:
-    """The producers of each partition, also those that a running broker would have forgotten after a day."""
+    """The producers of each partition, once, also those that a running broker would have forgotten after a day."""
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.body["topics"]:
+        asked.setdefault(topic["name"], {}).update(dict.fromkeys(topic["partitionIndexes"]))
     topics = [
-        {
-            "name": topic["name"],
-            "partitions": [_of_partition(request, topic["name"], number) for number in topic["partitionIndexes"]],
-        }
-        for topic in request.body["topics"]
+        {"name": name, "partitions": [_of_partition(request, name, number) for number in numbers]}
+        for name, numbers in asked.items()
     ]
-    return ApiAnswer({"topics": topics}, f"{sum(len(topic['partitions']) for topic in topics)} partitions")
+    return ApiAnswer({"topics": topics}, f"{sum(map(len, asked.values()))} partitions")
 
 
 def _of_partition(request: ApiRequest, name: str, number: int) -> Fields:

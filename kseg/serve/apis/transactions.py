@@ -22,8 +22,10 @@ def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
     try:
         pattern = compile_pattern(body.get("transactionalIdPattern") or ".*")
         found = request.served.transactions.all().values()
-    except PatternError as error:
-        return ApiAnswer({"errorCode": ErrorCode.INVALID_REGULAR_EXPRESSION, "transactionStates": []}, str(error))
+    except PatternError:
+        return ApiAnswer(
+            {"errorCode": ErrorCode.INVALID_REGULAR_EXPRESSION, "transactionStates": []}, "no such pattern"
+        )
     except KsegError:
         return ApiAnswer({"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "transactionStates": []})
     now_ms = int(time.time() * 1000)
@@ -47,8 +49,8 @@ def _passes(each: CoordinatorTransaction, body: Fields, pattern: re.Pattern[str]
 
 
 def answer_describe_transactions(request: ApiRequest) -> ApiAnswer:
-    """What is known of some transactional ids."""
-    names = request.body["transactionalIds"]
+    """What is known of some transactional ids, each once."""
+    names = dict.fromkeys(request.body["transactionalIds"])
     try:
         known = request.served.transactions.all()
     except KsegError:

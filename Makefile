@@ -16,8 +16,8 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve lint check docs test-kafka test-hours test-spark test-cluster bench \
-    bench-spark golden build clean FORCE
+.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-hours test-spark test-cluster \
+    bench bench-spark golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -88,6 +88,10 @@ fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the 
 
 fuzz-serve: $(KERNEL) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
 	$(VENV_PYTHON) -m tests.serve.mutated_requests $(or $(SEED),1) $(or $(COUNT),1000000)
+
+load-serve: $(KERNEL) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB; its memory
+	$(VENV_PYTHON) -m tests.serve.load connects 60
+	$(VENV_PYTHON) -m tests.serve.load readers 64
 
 lint: $(KERNEL) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

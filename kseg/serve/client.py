@@ -1,8 +1,10 @@
 """One client's connection: its requests in order, one at a time, and what goes back for each."""
 
 import asyncio
+import errno
 import os
 import ssl
+from io import FileIO
 from pathlib import Path
 from time import monotonic
 
@@ -20,6 +22,8 @@ from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
 
 _SIZE_BYTES = 4
+_DISK_ERRORS = (errno.EIO, errno.ESTALE)
+"""What no connection fails with."""
 
 
 class Client:
@@ -171,7 +175,16 @@ class Client:
                 for position in range(stored.position, stored.end, self._stream.piece):
                     size = min(self._stream.piece, stored.end - position)
                     async with asyncio.timeout(self._shared.limits.stalled_seconds):
-                        sent = await self._stream.send_stored(file, position, size)
+                        sent = await self._send_piece(records, file, position, size)
                     figures.sent_bytes += sent
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.log.path)
+
+    async def _send_piece(self, records: StoredRecords, file: FileIO, position: int, size: int) -> int:
+        """Sends a piece of a log; gives how much there was. Raises OpenError if the disk can't read it."""
+        try:
+            return await self._stream.send_stored(file, position, size)
+        except OSError as error:
+            if error.errno not in _DISK_ERRORS:
+                raise
+            raise OpenError(f"can't be read: {error.strerror}", records.log.path) from error

@@ -115,8 +115,8 @@ async def by_aiokafka(running: Running, **settings: Any) -> dict[str, list[Got]]
         check_crcs=True,
         **settings,
     )
-    await consumer.start()
     try:
+        await consumer.start()
         parts = [TopicPartition(each.topic, each.number) for each in running.served.partitions]
         consumer.assign(parts)
         ends = await consumer.end_offsets(parts)

@@ -4,15 +4,21 @@ import os
 import select
 import shutil
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from kseg.serve.limits import LARGEST_REQUEST, Limits
+from kseg.serve.security import Security
+from kseg.serve.tls import server_tls
+from tests.failing_disk import FailingDisk
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.serve.certificates import certified, written
 from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutated
 from tests.serve.running import PATIENCE, serving
 from tests.serve.test_server import FETCH, METADATA, Connection, connected, fetch
@@ -142,7 +148,7 @@ LARGE = 15
 
 
 @contextmanager
-def begun_answer(tmp_path: Path) -> Iterator[tuple[Path, Connection, int]]:
+def begun_answer(tmp_path: Path, **options: Any) -> Iterator[tuple[Path, Connection, int]]:
     """A log whose sending has begun but can't go on, the client that it is sent to, and the size of the answer.
 
     The answer has a second partition after it, orders-1.
@@ -151,13 +157,22 @@ def begun_answer(tmp_path: Path) -> Iterator[tuple[Path, Connection, int]]:
     for number, count in ((0, LARGE), (1, 1)):
         batches = [NewBatch([NewRecord(b"k", value, 1)], base_offset=offset) for offset in range(count)]
         write_segment(tmp_path / f"orders-{number}", batches)
-    with serving(tmp_path) as running, connected(running) as client:
+    with serving(tmp_path, **options) as running, connected(running) as client:
+        if options:
+            client.socket = trusting().wrap_socket(client.socket, suppress_ragged_eofs=True)
         wanted = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": 16 << 20} for number in (0, 1)]
         topics = [{"topic": "orders", "partitions": wanted}]
         client.send(FETCH, 11, fetch(topics=topics, maxBytes=64 << 20))
         size = int.from_bytes(client.exactly(4), "big")
         assert size > (LARGE + 1) * BATCH
         yield tmp_path / "orders-0" / f"{0:020}.log", client, size
+
+
+def trusting() -> ssl.SSLContext:
+    """A client's TLS that takes any server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def received(client: Connection, most: int) -> bytes:
@@ -189,6 +204,17 @@ def test_a_directory_that_vanishes_while_it_is_sent_is_sent_to_its_end(tmp_path:
         got = received(client, size)
         assert len(got) < size  # of the second log nothing is left
         assert content in got
+
+
+def test_a_disk_that_fails_while_a_log_is_sent_is_noted(tmp_path: Path, failing_disk: FailingDisk) -> None:
+    tls = server_tls(*written(tmp_path, "server", certified("server")))
+    with begun_answer(tmp_path, security=Security(tls)) as (log, client, size):
+        content = log.read_bytes()
+        failing_disk.lose_blocks(log, range(12 * BATCH + 1000, 12 * BATCH + 2000))
+        got = received(client, size)
+        assert len(got) < size
+        assert content.startswith(got[got.index(content[:60]) :])
+        assert client.running.requests[-1].endswith(f"{log}: can't be read: Input/output error: closed")
 
 
 def test_a_log_that_is_replaced_before_it_is_sent_is_not_sent(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,11 +18,15 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.serve.limits import LARGEST_LOGIN_REQUEST, Limits
 from kseg.serve.login.failures import MOST_OF_A_HOST
+from kseg.serve.login.login import Login
 from kseg.serve.login.mechanisms import MECHANISMS, Logins
 from kseg.serve.login.users import scram_credential
+from kseg.serve.request_answer import RefusedError
 from kseg.serve.security import Security
 from kseg.serve.tls import server_tls
 from tests import golden, run
+from tests.fuzz.mutations import havoc
+from tests.protocol.packets import request
 from tests.serve.certificates import Files, certified, root, written
 from tests.serve.reading import Got, by_kafka_python, by_librdkafka, on_disk
 from tests.serve.running import PATIENCE, Running, serving
@@ -336,6 +341,24 @@ def test_failed_log_ins_wait_and_hold_up_no_other_host() -> None:
             assert late.is_closed()
         assert running.requests[-1].endswith("too many failed log-ins from this host at once: closed")
         assert known.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_mutated_log_ins_are_answered_or_refused() -> None:
+    random, known = Random(4), logins()
+    tokens = [plain(), b"n,,n=bob,r=abc", b"y,a=bob,n=bob,r=abc,x=y", b"c=biws,r=,p="]
+    problems = []
+    for number in range(5_000):
+        login = Login(known, "host")
+        mechanism = random.choice(MECHANISMS)
+        frames = [request(HANDSHAKE, random.randrange(2), {"mechanism": mechanism})]
+        frames += [request(AUTHENTICATE, random.randrange(3), {"authBytes": token}) for token in tokens]
+        try:
+            for frame in (frames[0], random.choice(frames[1:]), random.choice(frames[1:])):
+                login.step(havoc(random, frame) if random.random() < 0.5 else frame)
+        except RefusedError as error:
+            problems += [number] if "\n" in str(error) else []
+        assert login.user is None or login.user in USERS
+    assert problems == []
 
 
 def test_thousands_of_wrong_passwords_do_no_harm(running: Running) -> None:

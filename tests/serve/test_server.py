@@ -29,6 +29,7 @@ class Connection:
     """A connection on which a test sends frames itself."""
 
     def __init__(self, running: Running) -> None:
+        self.running = running
         self.socket = socket.create_connection(running.address, PATIENCE)
         self.number = 0
 

@@ -260,6 +260,13 @@ def test_a_member_of_the_consumer_protocol_is_described(client: Connection, runn
     assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=1))) == [(0, 5, "noted")]
 
 
+def test_an_older_client_is_given_an_id(client: Connection) -> None:
+    answer = client.ask(CONSUMER_HEARTBEAT, 0, beat(memberId=""))
+    assert answer["errorCode"] == 0
+    known = beat(memberId=answer["memberId"], memberEpoch=1, subscribedTopicNames=None, topicPartitions=None)
+    assert client.ask(CONSUMER_HEARTBEAT, 0, known)["memberEpoch"] == 1
+
+
 def test_a_group_stays_what_it_was_when_its_members_have_left(client: Connection, running: Running) -> None:
     client.ask(CONSUMER_HEARTBEAT, 1, beat())
     client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))

@@ -115,7 +115,8 @@ class GroupCoordinator:
         with self._changed(name) as group:
             if isinstance(group, ConsumerGroup) and member_id is not None:
                 group.check_epoch(member_id, epoch)
-            return self._commits.of(name)
+            new = self._commits.new_of(name)
+        return self._commits.stored_of(name) | new  # which may have to be read first: nobody else waits for that
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
         """What is seen of a group with members while nobody changes it; None if there is none."""
@@ -133,10 +134,15 @@ class GroupCoordinator:
         """Committed offsets, and the groups that have some."""
         return self._commits
 
+    @property
+    def is_look_due(self) -> bool:
+        """Whether somebody's time may be over since it was last looked at."""
+        return self._clock() >= self._next_look
+
     def pass_time(self) -> None:
         """Takes members out whose time is over, so that those who wait for them go on."""
         with self._lock:
-            if self._clock() >= self._next_look:
+            if self.is_look_due:
                 self._pass_time()
 
     def _pass_time(self) -> None:

@@ -183,7 +183,8 @@ def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int)
     assert [each["metadata"] for each in member["members"]] == [b"wanted"]
     name = {"groupId": GROUP, "memberId": member["memberId"], "generationId": member["generationId"]}
     assignments = [{"memberId": member["memberId"], "assignment": b"given"}]
-    assert client.ask(SYNC_GROUP, min(version, 5), {**name, "assignments": assignments})["assignment"] == b"given"
+    synced = {**name, "protocolType": "consumer", "protocolName": "range", "assignments": assignments}
+    assert client.ask(SYNC_GROUP, min(version, 5), synced)["assignment"] == b"given"
     assert client.ask(HEARTBEAT, min(version, 4), name)["errorCode"] == 0
     (described,) = client.ask(DESCRIBE_GROUPS, min(version, 6), {"groups": [GROUP]})["groups"]
     assert (described["groupState"], described["protocolData"]) == ("Stable", "range")
@@ -247,32 +248,32 @@ def beat(**changed: Any) -> Fields:
 def test_a_member_of_the_consumer_protocol_is_described(client: Connection, running: Running, version: int) -> None:
     answer = client.ask(CONSUMER_HEARTBEAT, version, beat())
     parts = [{"topicId": topic_id(running), "partitions": [0]}]
-    assert (answer["errorCode"], answer["memberEpoch"]) == (0, 1)
+    assert (answer["errorCode"], answer["memberEpoch"]) == (0, 2)
     assert answer["assignment"] == {"topicPartitions": parts}
     (group,) = client.ask(CONSUMER_DESCRIBE, version, {"groupIds": [GROUP]})["groups"]
-    assert (group["groupState"], group["assignorName"], group["groupEpoch"]) == ("Stable", "uniform", 1)
+    assert (group["groupState"], group["assignorName"], group["groupEpoch"]) == ("Stable", "uniform", 2)
     (member,) = group["members"]
     assert member["assignment"]["topicPartitions"] == [{**parts[0], "topicName": TOPIC}]
-    assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))) == 0
+    assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=2))) == 0
     assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=0))) == 113
     stale = client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=0))
     assert stale["groups"][0]["errorCode"] == 113
-    assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=1))) == [(0, 5, "noted")]
+    assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=2))) == [(0, 5, "noted")]
 
 
 def test_an_older_client_is_given_an_id(client: Connection) -> None:
     answer = client.ask(CONSUMER_HEARTBEAT, 0, beat(memberId=""))
     assert answer["errorCode"] == 0
-    known = beat(memberId=answer["memberId"], memberEpoch=1, subscribedTopicNames=None, topicPartitions=None)
-    assert client.ask(CONSUMER_HEARTBEAT, 0, known)["memberEpoch"] == 1
+    known = beat(memberId=answer["memberId"], memberEpoch=2, subscribedTopicNames=None, topicPartitions=None)
+    assert client.ask(CONSUMER_HEARTBEAT, 0, known)["memberEpoch"] == 2
 
 
 def test_a_group_stays_what_it_was_when_its_members_have_left(client: Connection, running: Running) -> None:
     client.ask(CONSUMER_HEARTBEAT, 1, beat())
-    client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))
+    client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=2))
     client.ask(CONSUMER_HEARTBEAT, 1, beat(memberEpoch=-1))
     listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, 5, {})["groups"]}[GROUP]
-    assert (listed["groupType"], listed["protocolType"], listed["groupState"]) == ("Consumer", "consumer", "Empty")
+    assert (listed["groupType"], listed["protocolType"], listed["groupState"]) == ("consumer", "consumer", "Empty")
     (group,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": [GROUP]})["groups"]
     assert (group["errorCode"], group["groupState"], group["members"]) == (0, "Empty", [])
 

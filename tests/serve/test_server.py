@@ -19,7 +19,7 @@ from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.protocol.packets import request
 from tests.serve.running import PATIENCE, Running, serving
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 1, 2, 3, 10, 18
 TOPIC_ID = "kyhdsJGrQrOXD0nG3u2j8A"
 RECORDS = [NewRecord(b"k", b"v" * 1000, 1_700_000_000_000 + number) for number in range(10)]
 
@@ -245,6 +245,15 @@ def test_bytes_after_a_request_are_ignored_as_by_brokers(client: Connection) -> 
     message = read_response(client.receive(), METADATA, 13)
     assert message.body is not None
     assert [topic["name"] for topic in message.body["topics"]] == ["orders"]
+
+
+def test_what_clients_say_stays_in_its_line(client: Connection, running: Running) -> None:
+    client.ask(FIND_COORDINATOR, 4, {"coordinatorKeys": ["a\nkseg: forged\x1b[2J" + "x" * 1000]})
+    client.send(FIND_COORDINATOR, 4, {})
+    client.receive()
+    line = next(line for line in running.requests if "forged" in line)
+    assert line.isprintable()
+    assert len(line) < 300
 
 
 def test_metadata_creates_nothing(client: Connection) -> None:

@@ -57,7 +57,7 @@ def _check(request: ApiRequest) -> None:
     }
     if body["memberEpoch"] == JOINS:
         problems["RebalanceTimeoutMs must be provided in first request."] = body["rebalanceTimeoutMs"] <= 0
-        problems["TopicPartitions must be empty when (re-)joining."] = bool(body["topicPartitions"] or False)
+        problems["TopicPartitions must be empty when (re-)joining."] = body["topicPartitions"] != []
         problems["SubscribedTopicNames or SubscribedTopicRegex must be set in first request."] = not is_subscribed
     for problem, is_there in problems.items():
         if is_there:

@@ -61,7 +61,7 @@ def _level(target: dict[str, set[Partition]], readers: Mapping[str, list[str]]) 
     for giver in sorted(target, key=lambda member_id: -len(target[member_id])):
         if len(target[giver]) - min(map(len, target.values())) < _WORTH_A_MOVE:
             continue
-        for partition in sorted(target[giver]):
+        for partition in sorted(target[giver], reverse=True):
             taker = _least(readers[partition[0]], target)
             if len(target[giver]) - len(target[taker]) >= _WORTH_A_MOVE:
                 target[giver].remove(partition)

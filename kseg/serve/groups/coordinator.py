@@ -16,6 +16,7 @@ from kseg.serve.groups.consumer_group import Beat, ConsumerGroup
 from kseg.serve.groups.consumer_member import JOINS, HeartbeatWanted
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS
+from kseg.serve.shown_text import shown_text
 
 LiveGroup = ClassicGroup | ConsumerGroup
 Seen = TypeVar("Seen")
@@ -108,7 +109,9 @@ class GroupCoordinator:
             self._commits.take(name, offsets, None if group is None else group.kind)
             if not self._has_told:
                 self._has_told = True
-                self._say(f"group {name}: commits are kept while this server runs, and not written to the disk")
+                self._say(
+                    f"group {shown_text(name)}: commits are kept while this server runs, and not written to the disk"
+                )
 
     def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
         """What a group has committed. Raises GroupError if the client isn't the member that it says it is."""

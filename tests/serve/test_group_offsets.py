@@ -23,7 +23,9 @@ from tests.serve.test_server import Connection, connected
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP = 8, 9, 10, 11, 12, 13
 SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 14, 15, 16, 68, 69
-DISK = golden.ROOT / "logs" / "4.3.1"
+LOGS = golden.ROOT / "logs"
+DISK = LOGS / "4.3.1"
+DISKS = sorted({path.parent for path in LOGS.rglob("__consumer_offsets-*")})
 GROUP, TOPIC = "new", "zstd"
 
 
@@ -96,6 +98,17 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
         topics = [{"name": each.topic, "partitionIndexes": [each.partition]} for each in group.commits]
         found = client.ask(OFFSET_FETCH, version, fetch(running, version, group.group, topics=topics))
         assert committed(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
+
+
+@pytest.mark.parametrize("disk", DISKS, ids=lambda path: path.name)
+def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
+    served = serve_partitions(find_partitions([disk]), ServeSettings(), lambda _: None)
+    groups = [group for group in read_groups(disk).groups if group.type in ("classic", "consumer")]
+    assert set(served.groups.commits.kinds()) == {group.group for group in groups}
+    for group in groups:
+        found = served.groups.committed(group.group, None, -1)
+        offsets = {partition: committed.offset for partition, committed in found.items()}
+        assert offsets == {(each.topic, each.partition): each.offset for each in group.commits}
 
 
 @pytest.mark.parametrize("version", range(2, 11))
@@ -229,6 +242,15 @@ def test_a_group_of_the_disk_is_described_as_an_empty_one(client: Connection) ->
     name = next(group.group for group in read_groups(DISK).groups if group.type == "classic")
     (found,) = client.ask(DESCRIBE_GROUPS, 6, {"groups": [name]})["groups"]
     assert (found["errorCode"], found["groupState"], found["members"]) == (0, "Empty", [])
+
+
+def test_a_consumer_group_of_the_disk_is_described_as_an_empty_one() -> None:
+    with serving(LOGS / "4.1.0") as running, connected(running) as client:
+        (found,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": ["g-new-live"]})["groups"]
+        assert (found["errorCode"], found["groupState"], found["members"]) == (0, "Empty", [])
+        assert (found["groupEpoch"], found["assignorName"]) == (1, "uniform")
+        listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, 5, {})["groups"]}
+        assert (listed["g-new-live"]["groupType"], listed["g-new-live"]["groupState"]) == ("consumer", "Empty")
 
 
 @pytest.mark.parametrize(("version", "code"), [(5, 0), (6, 69)])

@@ -139,7 +139,8 @@ class Client:
                 await asyncio.wait({outcome}, timeout=GROUP_SECONDS)
                 if self._reader.at_eof():
                     raise RefusedError("left while it waited for others of its group")
-                await loop.run_in_executor(self._shared.workers, self._shared.served.groups.pass_time)
+                if self._shared.served.groups.is_look_due:
+                    await loop.run_in_executor(self._shared.workers, self._shared.served.groups.pass_time)
             return await loop.run_in_executor(self._shared.workers, later.answer)
         finally:
             outcome.cancel()

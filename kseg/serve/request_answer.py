@@ -17,6 +17,7 @@ from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.limits import MOST_REQUEST_ELEMENTS
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import ServedPartition, StoredRecords
+from kseg.serve.shown_text import shown_text
 
 Piece = bytes | StoredRecords
 MOST_CLIENT_ID = 40
@@ -57,7 +58,7 @@ def answer_request(
     """
     try:
         header = read_request_header(frame)
-        name = f"{_shown(header.client_id or '-')} {api_name(header.api_key) or header.api_key}"
+        name = f"{shown_text(header.client_id or '-', MOST_CLIENT_ID)} {api_name(header.api_key) or header.api_key}"
         line = f"{name} v{header.api_version}"
         if not is_known(header):
             if header.api_key != API_VERSIONS:
@@ -76,19 +77,13 @@ def answer_request(
     except RefusedError:
         raise
     except KsegError as error:
-        raise RefusedError(str(error)) from error
+        raise RefusedError(shown_text(str(error))) from error
 
 
 def _answered(header: MessageHeader, line: str, answer: ApiAnswer) -> Answered:
     pieces = [] if answer.body is None else _encoded(header, answer.body)
-    noted = f"{line}: {answer.note}" if answer.note else line
+    noted = f"{line}: {shown_text(answer.note)}" if answer.note else line
     return Answered(pieces, noted, answer.wait_seconds, answer.awaited)
-
-
-def _shown(client_id: str) -> str:
-    """A client's id in a line, whatever characters it has."""
-    short = client_id[:MOST_CLIENT_ID]
-    return short if short.isprintable() else ascii(short)[1:-1]
 
 
 def is_known(header: MessageHeader) -> bool:

@@ -18,6 +18,13 @@ LOGS = golden.ROOT / "logs" / "4.3.1"
 KSEG = Path(sys.executable).with_name("kseg")
 ANSWER = "import socket, sys; host, port = sys.argv[1].split(':'); socket.create_connection((host, int(port)))"
 
+COMMITTED = """
+import sys
+from confluent_kafka import Consumer, TopicPartition
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "g-new-live"})
+print(consumer.committed([TopicPartition("plain", 0)], 60)[0].offset)
+"""
+
 
 def serve(*arguments: str | Path, directory: Path = LOGS) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([KSEG, "serve", *arguments], cwd=directory, capture_output=True, text=True, check=False)
@@ -104,6 +111,12 @@ def test_internal_topics_may_be_left_out(tmp_path: Path) -> None:
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
     assert "__consumer_offsets: partitions 0, 1, 2 aren't here" in serve("--", "true", directory=tmp_path).stderr
     assert serve("--no-internal", "--", "true", directory=tmp_path).stderr == ""
+
+
+@pytest.mark.parametrize("choice", [("--topic", "zstd"), ("--no-internal",), ()])
+def test_groups_have_their_offsets_whatever_is_served(choice: tuple[str, ...]) -> None:
+    ran = serve(*choice, "--", sys.executable, "-c", COMMITTED, "{bootstrap}")
+    assert (ran.returncode, ran.stdout) == (0, "162\n")
 
 
 def test_directories_that_a_broker_put_aside_are_not_served(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from tests.serve.group_members import (
 )
 from tests.serve.running import Running, serving
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")  # of kafka-python
+
 PARTITIONS, RECORDS = 4, 200
 CLIENTS = [ByLibrdkafka, ByLibrdkafkaConsumerProtocol, ByKafkaPython, ByAiokafka]
 TOPIC_IDS = {"orders": "kyhdsJGrQrOXD0nG3u2j8A", "payments": "kyhdsJGrQrOXD0nG3u2k8A"}
@@ -70,6 +72,26 @@ def test_a_group_that_comes_back_goes_on_from_its_commit(running: Running, kind:
     for wanted in (RECORDS, PARTITIONS * RECORDS):
         with members(running, kind, 1, ["orders"]) as found:
             poll_until(found, lambda places, wanted=wanted: len(places) >= wanted, got)  # type: ignore[misc]
+    assert sorted(got) == everything("orders")
+
+
+@pytest.mark.parametrize("kind", [ByLibrdkafka, ByLibrdkafkaConsumerProtocol], ids=lambda kind: kind.__name__)
+def test_a_static_member_that_is_started_again_has_its_partitions_back(
+    running: Running, kind: type[ByLibrdkafka]
+) -> None:
+    got: list[Place] = []
+    found = [kind(running.bootstrap, ["orders"], **{"group.instance.id": f"i{number}"}) for number in range(2)]
+    try:
+        poll_until(found, lambda _: all(len(member.assigned()) == PARTITIONS // 2 for member in found), got)
+        before = [member.assigned() for member in found]
+        found[0].close()
+        found[0] = kind(running.bootstrap, ["orders"], **{"group.instance.id": "i0"})
+        poll_until(found, lambda _: len(found[0].assigned()) == PARTITIONS // 2, got)
+        assert [member.assigned() for member in found] == before
+        poll_until(found, lambda places: len(places) == PARTITIONS * RECORDS, got)
+    finally:
+        for member in found:
+            member.close()
     assert sorted(got) == everything("orders")
 
 

@@ -23,7 +23,9 @@ from tests.serve.test_server import Connection, connected
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP = 8, 9, 10, 11, 12, 13
 SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 14, 15, 16, 68, 69
-DISK = golden.ROOT / "logs" / "4.3.1"
+LOGS = golden.ROOT / "logs"
+DISK = LOGS / "4.3.1"
+DISKS = sorted({path.parent for path in LOGS.rglob("__consumer_offsets-*")})
 GROUP, TOPIC = "new", "zstd"
 
 
@@ -96,6 +98,17 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
         topics = [{"name": each.topic, "partitionIndexes": [each.partition]} for each in group.commits]
         found = client.ask(OFFSET_FETCH, version, fetch(running, version, group.group, topics=topics))
         assert committed(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
+
+
+@pytest.mark.parametrize("disk", DISKS, ids=lambda path: path.name)
+def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
+    served = serve_partitions(find_partitions([disk]), ServeSettings(), lambda _: None)
+    groups = [group for group in read_groups(disk).groups if group.type in ("classic", "consumer")]
+    assert set(served.groups.commits.kinds()) == {group.group for group in groups}
+    for group in groups:
+        found = served.groups.committed(group.group, None, -1)
+        offsets = {partition: committed.offset for partition, committed in found.items()}
+        assert offsets == {(each.topic, each.partition): each.offset for each in group.commits}
 
 
 @pytest.mark.parametrize("version", range(2, 11))
@@ -183,7 +196,8 @@ def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int)
     assert [each["metadata"] for each in member["members"]] == [b"wanted"]
     name = {"groupId": GROUP, "memberId": member["memberId"], "generationId": member["generationId"]}
     assignments = [{"memberId": member["memberId"], "assignment": b"given"}]
-    assert client.ask(SYNC_GROUP, min(version, 5), {**name, "assignments": assignments})["assignment"] == b"given"
+    synced = {**name, "protocolType": "consumer", "protocolName": "range", "assignments": assignments}
+    assert client.ask(SYNC_GROUP, min(version, 5), synced)["assignment"] == b"given"
     assert client.ask(HEARTBEAT, min(version, 4), name)["errorCode"] == 0
     (described,) = client.ask(DESCRIBE_GROUPS, min(version, 6), {"groups": [GROUP]})["groups"]
     assert (described["groupState"], described["protocolData"]) == ("Stable", "range")
@@ -230,6 +244,15 @@ def test_a_group_of_the_disk_is_described_as_an_empty_one(client: Connection) ->
     assert (found["errorCode"], found["groupState"], found["members"]) == (0, "Empty", [])
 
 
+def test_a_consumer_group_of_the_disk_is_described_as_an_empty_one() -> None:
+    with serving(LOGS / "4.1.0") as running, connected(running) as client:
+        (found,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": ["g-new-live"]})["groups"]
+        assert (found["errorCode"], found["groupState"], found["members"]) == (0, "Empty", [])
+        assert (found["groupEpoch"], found["assignorName"]) == (1, "uniform")
+        listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, 5, {})["groups"]}
+        assert (listed["g-new-live"]["groupType"], listed["g-new-live"]["groupState"]) == ("consumer", "Empty")
+
+
 @pytest.mark.parametrize(("version", "code"), [(5, 0), (6, 69)])
 def test_a_group_that_is_not_there_is_dead(client: Connection, version: int, code: int) -> None:
     (found,) = client.ask(DESCRIBE_GROUPS, version, {"groups": ["nobody"]})["groups"]
@@ -247,25 +270,32 @@ def beat(**changed: Any) -> Fields:
 def test_a_member_of_the_consumer_protocol_is_described(client: Connection, running: Running, version: int) -> None:
     answer = client.ask(CONSUMER_HEARTBEAT, version, beat())
     parts = [{"topicId": topic_id(running), "partitions": [0]}]
-    assert (answer["errorCode"], answer["memberEpoch"]) == (0, 1)
+    assert (answer["errorCode"], answer["memberEpoch"]) == (0, 2)
     assert answer["assignment"] == {"topicPartitions": parts}
     (group,) = client.ask(CONSUMER_DESCRIBE, version, {"groupIds": [GROUP]})["groups"]
-    assert (group["groupState"], group["assignorName"], group["groupEpoch"]) == ("Stable", "uniform", 1)
+    assert (group["groupState"], group["assignorName"], group["groupEpoch"]) == ("Stable", "uniform", 2)
     (member,) = group["members"]
     assert member["assignment"]["topicPartitions"] == [{**parts[0], "topicName": TOPIC}]
-    assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))) == 0
+    assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=2))) == 0
     assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=0))) == 113
     stale = client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=0))
     assert stale["groups"][0]["errorCode"] == 113
-    assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=1))) == [(0, 5, "noted")]
+    assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=2))) == [(0, 5, "noted")]
+
+
+def test_an_older_client_is_given_an_id(client: Connection) -> None:
+    answer = client.ask(CONSUMER_HEARTBEAT, 0, beat(memberId=""))
+    assert answer["errorCode"] == 0
+    known = beat(memberId=answer["memberId"], memberEpoch=2, subscribedTopicNames=None, topicPartitions=None)
+    assert client.ask(CONSUMER_HEARTBEAT, 0, known)["memberEpoch"] == 2
 
 
 def test_a_group_stays_what_it_was_when_its_members_have_left(client: Connection, running: Running) -> None:
     client.ask(CONSUMER_HEARTBEAT, 1, beat())
-    client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=1))
+    client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=2))
     client.ask(CONSUMER_HEARTBEAT, 1, beat(memberEpoch=-1))
     listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, 5, {})["groups"]}[GROUP]
-    assert (listed["groupType"], listed["protocolType"], listed["groupState"]) == ("Consumer", "consumer", "Empty")
+    assert (listed["groupType"], listed["protocolType"], listed["groupState"]) == ("consumer", "consumer", "Empty")
     (group,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": [GROUP]})["groups"]
     assert (group["errorCode"], group["groupState"], group["members"]) == (0, "Empty", [])
 

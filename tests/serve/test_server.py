@@ -20,7 +20,7 @@ from tests.protocol.packets import request
 from tests.protocol.test_golden import frames as recorded_frames
 from tests.serve.running import PATIENCE, Running, serving
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 1, 2, 3, 10, 18
 TOPIC_ID = "kyhdsJGrQrOXD0nG3u2j8A"
 RECORDS = [NewRecord(b"k", b"v" * 1000, 1_700_000_000_000 + number) for number in range(10)]
 
@@ -249,6 +249,15 @@ def test_bytes_after_a_request_are_ignored_as_by_brokers(client: Connection) -> 
     assert [topic["name"] for topic in message.body["topics"]] == ["orders"]
 
 
+def test_what_clients_say_stays_in_its_line(client: Connection, running: Running) -> None:
+    client.ask(FIND_COORDINATOR, 4, {"coordinatorKeys": ["a\nkseg: forged\x1b[2J" + "x" * 1000]})
+    client.send(FIND_COORDINATOR, 4, {})
+    client.receive()
+    line = next(line for line in running.requests if "forged" in line)
+    assert line.isprintable()
+    assert len(line) < 300
+
+
 def test_metadata_creates_nothing(client: Connection) -> None:
     asked = {"topics": [{"name": "new"}], "allowAutoTopicCreation": True}
     assert [topic["errorCode"] for topic in client.ask(METADATA, 9, asked)["topics"]] == [3]
@@ -301,7 +310,7 @@ def test_no_client_id_makes_other_lines(client: Connection, running: Running) ->
     client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
     client.receive()
     assert client.ask(METADATA, 9, {"topics": None})["topics"]
-    assert "a\\nb\\x1b[1m Metadata v9" in running.requests[0]
+    assert "a?b?[1m Metadata v9" in running.requests[0]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
             "groupId": name,
             "protocolType": group.kind.protocol_type,
             "groupState": group.state,
-            "groupType": group.kind.type.capitalize(),
+            "groupType": group.kind.type,
         }
         for name, group in sorted(_all_groups(request.served).items())
         if group.fits(request)
@@ -165,7 +165,7 @@ def _consumer_member(served: ServedCluster, group: ConsumerGroup, member: Consum
         "clientId": member.wanted.client.client_id,
         "clientHost": f"/{member.wanted.client.host}",
         "subscribedTopicNames": sorted(member.names),
-        "subscribedTopicRegex": None if member.pattern is None else member.pattern.text,
+        "subscribedTopicRegex": "" if member.pattern is None else member.pattern.text,
         "assignment": {"topicPartitions": topic_partitions(served, member.assigned)},
         "targetAssignment": {"topicPartitions": topic_partitions(served, target)},
         "memberType": _CONSUMER_MEMBER,

@@ -14,6 +14,8 @@ from kseg.serve.groups.group_limits import LONGEST_SESSION_MS, SHORTEST_SESSION_
 _NEEDS_KNOWN_ID = 4
 """From this version on a client joins with an id that it was given before."""
 _PROTOCOL_MAY_BE_NULL = 7
+_NAMES_PROTOCOL = 5
+"""From this version on who syncs says by which protocol it goes."""
 _MAY_SKIP = 9
 """From this version on a leader may be told not to assign."""
 _MANY_LEAVE = 3
@@ -87,6 +89,8 @@ def answer_sync_group(request: ApiRequest) -> ApiAnswer:
     protocol = body.get("protocolType"), body.get("protocolName")
     try:
         _require_group(body)
+        if request.version >= _NAMES_PROTOCOL and None in protocol:
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         waiting = request.served.groups.sync(body["groupId"], _member_name(body), protocol, assignments)
     except GroupError as error:
         return _sync_refused(request, error)

@@ -4,6 +4,7 @@ Source: KIP-848, UniformAssignor, RangeAssignor. What they promise is kept, not 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from heapq import heapreplace
 from typing import NamedTuple
 
 Partition = tuple[str, int]
@@ -32,26 +33,45 @@ def assign_uniform(subscribers: list[Subscriber], counts: Mapping[str, int]) -> 
             if topic in each.topics and number < counts.get(topic, 0):
                 target[each.member_id].add(partition)
                 taken.add(partition)
+    queues: dict[tuple[str, ...], _Queue] = {}
     for topic, names in readers.items():
+        queue = queues.setdefault(tuple(names), [(0, member_id) for member_id in names])
         for number in range(counts[topic]):
             if (topic, number) not in taken:
-                target[_least(names, target)].add((topic, number))
+                target[_next_in(queue, target)].add((topic, number))
     while _level(target, readers):
         continue
     return {member_id: frozenset(partitions) for member_id, partitions in target.items()}
+
+
+_Queue = list[tuple[int, str]]
+"""A heap of members and how many partitions they had when that was last looked at."""
+
+
+def _next_in(queue: _Queue, target: Mapping[str, set[Partition]]) -> str:
+    """The member that has the fewest partitions."""
+    while (count := len(target[queue[0][1]])) != queue[0][0]:
+        heapreplace(queue, (count, queue[0][1]))
+    return queue[0][1]
 
 
 def _level(target: dict[str, set[Partition]], readers: Mapping[str, list[str]]) -> bool:
     """Moves partitions from members with more to ones with at least two fewer; whether one was moved."""
     has_moved = False
     for giver in sorted(target, key=lambda member_id: -len(target[member_id])):
-        for partition in sorted(target[giver]):
+        if len(target[giver]) - min(map(len, target.values())) < _WORTH_A_MOVE:
+            continue
+        for partition in sorted(target[giver], reverse=True):
             taker = _least(readers[partition[0]], target)
-            if len(target[giver]) - len(target[taker]) > 1:
+            if len(target[giver]) - len(target[taker]) >= _WORTH_A_MOVE:
                 target[giver].remove(partition)
                 target[taker].add(partition)
                 has_moved = True
     return has_moved
+
+
+_WORTH_A_MOVE = 2
+"""How many more partitions a member has to have."""
 
 
 def _least(names: list[str], target: Mapping[str, set[Partition]]) -> str:

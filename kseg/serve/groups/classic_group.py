@@ -111,8 +111,7 @@ class ClassicGroup:
         if not names or not wanted.protocol_type:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if self.members:
-            others = (member for member in self.members.values() if member.member_id != wanted.member_id)
-            common = names.intersection(*(member.protocols for member in others))
+            common = names.intersection(*(member.protocols for member in self.members.values()))
             if wanted.protocol_type != self.protocol_type or not common:
                 raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 

@@ -38,14 +38,17 @@ class Commits:
         """A group as the disk has it."""
         return self._stored.by_name().get(group)
 
-    def of(self, group: str) -> dict[Partition, Committed]:
-        """All that a group has committed. Commits of transactions that haven't ended don't count."""
+    def stored_of(self, group: str) -> dict[Partition, Committed]:
+        """What a group had committed to the disk. Commits of transactions that haven't ended don't count."""
         known = self.stored(group)
-        found = {
+        return {
             (each.topic, each.partition): Committed(each.offset, each.leader_epoch, each.metadata)
             for each in (() if known is None else known.commits)
         }
-        return found | self._new.get(group, {})
+
+    def new_of(self, group: str) -> dict[Partition, Committed]:
+        """What a group has committed to this server."""
+        return dict(self._new.get(group, {}))
 
     def take(self, group: str, offsets: Mapping[Partition, Committed], kind: GroupKind | None) -> None:
         """Keeps what a group commits; `kind`: if it has members, None otherwise."""

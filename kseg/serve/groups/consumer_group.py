@@ -46,7 +46,7 @@ class ConsumerGroup:
     def __init__(self, name: str, counts: Mapping[str, int]) -> None:
         """An empty group, for topics with so many partitions."""
         self.name, self._counts = name, counts
-        self.epoch = self.target_epoch = 0
+        self.epoch = self.target_epoch = 1  # so that the first member has 2, as from a broker
         self.members: dict[str, ConsumerMember] = {}
         self.target: Assignment = {}
         self._instances: dict[str, str] = {}
@@ -84,15 +84,14 @@ class ConsumerGroup:
         # What can be wrong with a subscription is found out before anything is changed by it.
         pattern = TopicPattern(wanted.pattern) if wanted.pattern else None
         member = self._joining(wanted) if wanted.epoch == JOINS else self._known(wanted)
-        before = member.assigned, member.state is MemberState.UNREVOKED
+        before = member.assigned
         if self._subscribe(member, wanted, pattern):
             self._retarget()
         member.hear(now)
         target = self.target.get(member.member_id, NOTHING)
         if member.epoch != self.target_epoch or member.state is not MemberState.STABLE:
             member.approach(target, self.target_epoch, self._owners(), wanted.owned, now)
-        has_changed = before != (member.assigned, member.state is MemberState.UNREVOKED)
-        tells = wanted.says_everything or has_changed
+        tells = wanted.says_everything or member.assigned != before
         return Beat(member.member_id, member.epoch, member.assigned if tells else None)
 
     def _known(self, wanted: HeartbeatWanted) -> ConsumerMember:

@@ -16,6 +16,7 @@ from kseg.serve.groups.consumer_group import Beat, ConsumerGroup
 from kseg.serve.groups.consumer_member import JOINS, HeartbeatWanted
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS
+from kseg.serve.shown_text import shown_text
 
 LiveGroup = ClassicGroup | ConsumerGroup
 Seen = TypeVar("Seen")
@@ -108,14 +109,17 @@ class GroupCoordinator:
             self._commits.take(name, offsets, None if group is None else group.kind)
             if not self._has_told:
                 self._has_told = True
-                self._say(f"group {name}: commits are kept while this server runs, and not written to the disk")
+                self._say(
+                    f"group {shown_text(name)}: commits are kept while this server runs, and not written to the disk"
+                )
 
     def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
         """What a group has committed. Raises GroupError if the client isn't the member that it says it is."""
         with self._changed(name) as group:
             if isinstance(group, ConsumerGroup) and member_id is not None:
                 group.check_epoch(member_id, epoch)
-            return self._commits.of(name)
+            new = self._commits.new_of(name)
+        return self._commits.stored_of(name) | new  # which may have to be read first: nobody else waits for that
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
         """What is seen of a group with members while nobody changes it; None if there is none."""
@@ -133,10 +137,15 @@ class GroupCoordinator:
         """Committed offsets, and the groups that have some."""
         return self._commits
 
+    @property
+    def is_look_due(self) -> bool:
+        """Whether somebody's time may be over since it was last looked at."""
+        return self._clock() >= self._next_look
+
     def pass_time(self) -> None:
         """Takes members out whose time is over, so that those who wait for them go on."""
         with self._lock:
-            if self._clock() >= self._next_look:
+            if self.is_look_due:
                 self._pass_time()
 
     def _pass_time(self) -> None:

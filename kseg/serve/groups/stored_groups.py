@@ -10,6 +10,8 @@ from kseg.serve.log_end import FileState, state_of
 from kseg.views.group import Group
 from kseg.views.groups import partition_groups
 
+_PAUSE = 20
+"""Times as long as reading took it isn't done again."""
 SERVED_TYPES = frozenset({"classic", "consumer"})
 
 
@@ -36,7 +38,8 @@ class StoredGroups:
             if self._next_look is None or now >= self._next_look:
                 found = [group for place in self._places for group in place.groups()]
                 self._found = {group.group: group for group in found if group.type in SERVED_TYPES}
-                self._next_look = now + COMMITS_SECONDS
+                after = self._clock()
+                self._next_look = after + max(COMMITS_SECONDS, _PAUSE * (after - now))
             return self._found
 
 

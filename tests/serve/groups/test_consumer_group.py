@@ -56,23 +56,23 @@ def orders(*numbers: int) -> frozenset[Partition]:
 
 
 def test_a_single_member_has_all_partitions_at_once(group: Group) -> None:
-    assert group.join("a") == ("a", 1, orders(0, 1, 2, 3))
-    assert group.beat("a", 1).assigned is None
+    assert group.join("a") == ("a", 2, orders(0, 1, 2, 3))
+    assert group.beat("a", 2).assigned is None
     assert group.group.state == "Stable"
 
 
 def test_partitions_go_to_another_member_once_they_are_given_back(group: Group) -> None:
     group.join("a")
     joined = group.join("b")
-    assert (joined.epoch, joined.assigned) == (2, frozenset())
-    told = group.beat("a", 1)
-    assert told.epoch == 1
+    assert (joined.epoch, joined.assigned) == (3, frozenset())
+    told = group.beat("a", 2)
+    assert told.epoch == 2
     assert told.assigned is not None
     assert len(told.assigned) == 2
-    assert group.beat("b", 2).assigned is None
+    assert group.beat("b", 3).assigned is None
     assert group.group.state == "Reconciling"
-    assert group.beat("a", 1, owned=told.assigned).epoch == 2
-    taken = group.beat("b", 2).assigned
+    assert group.beat("a", 2, owned=told.assigned).epoch == 3
+    taken = group.beat("b", 3).assigned
     assert taken == orders(0, 1, 2, 3) - told.assigned
     assert group.group.state == "Stable"
 
@@ -80,12 +80,12 @@ def test_partitions_go_to_another_member_once_they_are_given_back(group: Group) 
 def test_who_gives_nothing_back_in_time_is_taken_out(group: Group) -> None:
     group.join("a")
     group.join("b")
-    group.beat("a", 1)
+    group.beat("a", 2)
     group.now += REBALANCE
-    group.beat("b", 2)
+    group.beat("b", 3)
     group.group.pass_time(group.now)
-    assert group.refused("a", 1) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert group.beat("b", 2).assigned == orders(0, 1, 2, 3)
+    assert group.refused("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.beat("b", 3).assigned == orders(0, 1, 2, 3)
 
 
 def test_a_silent_member_is_taken_out(group: Group) -> None:
@@ -99,31 +99,31 @@ def test_a_member_that_leaves_frees_its_partitions(group: Group) -> None:
     group.join("a")
     group.join("b")
     assert group.beat("a", -1).epoch == -1
-    assert group.beat("b", 2).assigned == orders(0, 1, 2, 3)
+    assert group.beat("b", 3).assigned == orders(0, 1, 2, 3)
 
 
 def test_a_wrong_epoch_is_fenced(group: Group) -> None:
     group.join("a")
     assert group.refused("a", 5) is ErrorCode.FENCED_MEMBER_EPOCH
-    assert group.refused("nobody", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.refused("nobody", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_member_that_missed_an_answer_may_say_its_former_epoch(group: Group) -> None:
     group.join("a")
-    group.beat("a", 1, topics=frozenset({"orders", "payments"}))
-    assert group.beat("a", 1, owned=orders(0)).epoch == 2
-    assert group.refused("a", 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    group.beat("a", 2, topics=frozenset({"orders", "payments"}))
+    assert group.beat("a", 2, owned=orders(0)).epoch == 3
+    assert group.refused("a", 2) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_who_says_all_about_itself_hears_all(group: Group) -> None:
     everything = group.join("a").assigned
     subscribed = {"rebalance_seconds": REBALANCE, "topics": frozenset({"orders"})}
-    assert group.beat("a", 1, owned=everything, **subscribed).assigned == everything
+    assert group.beat("a", 2, owned=everything, **subscribed).assigned == everything
 
 
 def test_another_subscription_changes_the_assignment(group: Group) -> None:
     group.join("a")
-    assert group.beat("a", 1, topics=frozenset({"payments"}), owned=frozenset()).assigned == {
+    assert group.beat("a", 2, topics=frozenset({"payments"}), owned=frozenset()).assigned == {
         ("payments", 0),
         ("payments", 1),
     }
@@ -131,8 +131,8 @@ def test_another_subscription_changes_the_assignment(group: Group) -> None:
 
 def test_a_pattern_subscribes_to_what_matches(group: Group) -> None:
     assert group.join("a", (), pattern="pay.*").assigned == {("payments", 0), ("payments", 1)}
-    assert group.refused("a", 1, pattern="(") is ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert group.beat("a", 1, pattern="").epoch == 1
+    assert group.refused("a", 2, pattern="(") is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert group.beat("a", 2, pattern="").epoch == 2
 
 
 def test_topics_that_are_not_here_are_not_assigned(group: Group) -> None:
@@ -144,8 +144,8 @@ def test_a_static_member_comes_back_to_its_partitions(group: Group) -> None:
     assert group.refused("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
     assert group.beat("a", -2, instance_id="i0").epoch == -2
     again = group.join("b", instance_id="i0")
-    assert (again.epoch, again.assigned) == (1, orders(0, 1, 2, 3))
-    assert group.refused("a", 1, instance_id="i0") is ErrorCode.FENCED_INSTANCE_ID
+    assert (again.epoch, again.assigned) == (2, orders(0, 1, 2, 3))
+    assert group.refused("a", 2, instance_id="i0") is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_most_members_choose_the_assignor(group: Group) -> None:
@@ -159,10 +159,10 @@ def test_most_members_choose_the_assignor(group: Group) -> None:
 def test_commits_are_those_of_members_of_this_epoch(group: Group) -> None:
     group.group.check_epoch("", -1)
     group.join("a")
-    group.group.check_epoch("a", 1)
+    group.group.check_epoch("a", 2)
     for member_id, epoch, code in (
         ("a", 0, ErrorCode.STALE_MEMBER_EPOCH),
-        ("b", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("b", 2, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
     ):
         with pytest.raises(GroupError) as raised:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,20 @@ from tests.processes import started
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 KSEG = Path(sys.executable).with_name("kseg")
+ROOT = golden.ROOT.parent
+FETCH = f"""
+import socket, sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.protocol.packets import framed, request
+part = {{"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1 << 20}}
+body = {{"replicaId": -1, "maxBytes": 1 << 20, "topics": [{{"topic": "lz4", "partitions": [part]}}]}}
+host, port = sys.argv[1].split(":")
+with socket.create_connection((host, int(port))) as client, client.makefile("rb") as stream:
+    client.sendall(framed(request(1, 4, body)))
+    sys.stdout.write(stream.read(int.from_bytes(stream.read(4), "big")).hex())
+"""
+FRAME = "04224d186040"
+"""How a frame of lz4 begins; the checksum follows."""
 ANSWER = "import socket, sys; host, port = sys.argv[1].split(':'); socket.create_connection((host, int(port)))"
 
 COMMITTED = """
@@ -45,6 +60,13 @@ def test_a_command_finds_the_server_in_its_environment() -> None:
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_the_status_is_that_of_the_command(script: str, status: int) -> None:
     assert serve("zstd-0", "--", "sh", "-c", script).returncode == status
+
+
+@pytest.mark.parametrize(("options", "checksum"), [([], "1a"), (["--fix-lz4"], "82")])
+def test_lz4_of_0_9_gets_right_checksums_if_wanted(options: list[str], checksum: str) -> None:
+    fetch = (sys.executable, "-c", FETCH, "{bootstrap}")
+    sent = serve("lz4-0", *options, "--", *fetch, directory=golden.ROOT / "logs" / "0.9.0.1").stdout
+    assert {sent[at : at + 2] for at in (part.end() for part in re.finditer(FRAME, sent))} == {checksum}
 
 
 def test_options_after_the_first_two_dashes_are_the_commands() -> None:

@@ -56,8 +56,8 @@ def test_unknown_states_are_named(client: Connection) -> None:
     assert client.ask(LIST_TRANSACTIONS, 0, body)["unknownStateFilters"] == ["Lost"]
 
 
-@pytest.mark.parametrize("pattern", ["tx-(", "(a+)+$", "x" * 300, ".*.*.*.*.*", r"(a)\1", "(?=a)"])
-def test_patterns_that_may_take_for_ever_are_refused(client: Connection, pattern: str) -> None:
+@pytest.mark.parametrize("pattern", ["tx-(", "x" * 600, r"(a)\1", "(?=a)"])
+def test_what_is_no_pattern_of_a_brokers_is_refused(client: Connection, pattern: str) -> None:
     body = {"stateFilters": [], "producerIdFilters": [], "transactionalIdPattern": pattern}
     answer = client.ask(LIST_TRANSACTIONS, 2, body)
     assert (answer["errorCode"], answer["transactionStates"]) == (128, [])

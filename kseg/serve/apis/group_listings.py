@@ -165,7 +165,7 @@ def _consumer_member(served: ServedCluster, group: ConsumerGroup, member: Consum
         "clientId": member.wanted.client.client_id,
         "clientHost": f"/{member.wanted.client.host}",
         "subscribedTopicNames": sorted(member.names),
-        "subscribedTopicRegex": "" if member.pattern is None else member.pattern.text,
+        "subscribedTopicRegex": "" if member.pattern is None else member.pattern.pattern,
         "assignment": {"topicPartitions": topic_partitions(served, member.assigned)},
         "targetAssignment": {"topicPartitions": topic_partitions(served, target)},
         "memberType": _CONSUMER_MEMBER,

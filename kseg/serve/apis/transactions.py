@@ -1,6 +1,5 @@
 """ListTransactions and DescribeTransactions: transactional ids, as their coordinators knew them last."""
 
-import re
 import time
 from collections import defaultdict
 
@@ -8,8 +7,8 @@ from kseg.decode.transaction_text import STATES
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
+from kseg.serve.client_pattern import ClientPattern, PatternError, compile_pattern
 from kseg.serve.error_code import ErrorCode
-from kseg.serve.safe_pattern import PatternError, compile_pattern
 from kseg.views.transactions import CoordinatorTransaction
 
 _NO_DURATION = -1
@@ -20,12 +19,11 @@ def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
     body = request.body
     unknown = [state for state in body["stateFilters"] if state not in STATES]
     try:
-        pattern = compile_pattern(body.get("transactionalIdPattern") or ".*")
+        wanted = body.get("transactionalIdPattern")
+        pattern = compile_pattern(wanted) if wanted else None
         found = request.served.transactions.all().values()
-    except PatternError:
-        return ApiAnswer(
-            {"errorCode": ErrorCode.INVALID_REGULAR_EXPRESSION, "transactionStates": []}, "no such pattern"
-        )
+    except PatternError as error:
+        return ApiAnswer({"errorCode": ErrorCode.INVALID_REGULAR_EXPRESSION, "transactionStates": []}, error.message)
     except KsegError:
         return ApiAnswer({"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "transactionStates": []})
     now_ms = int(time.time() * 1000)
@@ -37,14 +35,14 @@ def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
     return ApiAnswer({"unknownStateFilters": unknown, "transactionStates": states}, f"{len(states)} transactional ids")
 
 
-def _passes(each: CoordinatorTransaction, body: Fields, pattern: re.Pattern[str], now_ms: int) -> bool:
+def _passes(each: CoordinatorTransaction, body: Fields, pattern: ClientPattern | None, now_ms: int) -> bool:
     states, producers = body["stateFilters"], body["producerIdFilters"]
     longer_than = body.get("durationFilter", _NO_DURATION)
     return (
         (not states or each.state in states)
         and (not producers or each.producer_id in producers)
         and (longer_than < 0 or now_ms - each.start_timestamp > longer_than)
-        and pattern.fullmatch(each.transactional_id) is not None
+        and (pattern is None or bool(pattern.fullmatch(each.transactional_id)))
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from kseg.serve.client_pattern import ClientPattern, PatternError, compile_pattern
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.assignors import ASSIGNORS, Assignment, Partition, Subscriber
 from kseg.serve.groups.commits import GroupKind
@@ -22,7 +23,6 @@ from kseg.serve.groups.consumer_member import (
 )
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import MOST_MEMBERS
-from kseg.serve.groups.topic_pattern import TopicPattern
 
 DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
@@ -82,7 +82,7 @@ class ConsumerGroup:
         if wanted.epoch in (LEAVES, LEAVES_FOR_NOW):
             return self._leave(wanted)
         # What can be wrong with a subscription is found out before anything is changed by it.
-        pattern = TopicPattern(wanted.pattern) if wanted.pattern else None
+        pattern = _compiled(wanted.pattern) if wanted.pattern else None
         member = self._joining(wanted) if wanted.epoch == JOINS else self._known(wanted)
         before = member.assigned
         if self._subscribe(member, wanted, pattern):
@@ -143,7 +143,7 @@ class ConsumerGroup:
         member.revoked, member.revocation_deadline = NOTHING, None
         return member
 
-    def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: TopicPattern | None) -> bool:
+    def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: ClientPattern | None) -> bool:
         """Takes what a member wants; whether partitions are to be assigned anew."""
         before = member.topics, member.assignor
         if wanted.rebalance_seconds >= 0:
@@ -152,7 +152,7 @@ class ConsumerGroup:
             member.names = wanted.topics
         if wanted.pattern is not None:
             member.pattern = pattern
-            member.matched = frozenset() if pattern is None else pattern.matching(self._counts)
+            member.matched = frozenset(name for name in self._counts if pattern and pattern.fullmatch(name))
         if wanted.assignor is not None:
             member.assignor = wanted.assignor or None
         return before != (member.topics, member.assignor) or member.member_id not in self.target
@@ -216,3 +216,10 @@ class ConsumerGroup:
     def pass_time(self, now: float) -> None:
         """Takes those out whose time is over: silent members, ones that didn't give partitions back in time."""
         self._remove([member for member in self.members.values() if member.is_silent(now)])
+
+
+def _compiled(text: str) -> ClientPattern:
+    try:
+        return compile_pattern(text)
+    except PatternError as error:
+        raise GroupError(ErrorCode.INVALID_REGULAR_EXPRESSION, error.message) from error

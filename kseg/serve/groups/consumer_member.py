@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kseg.serve.client_pattern import ClientPattern
 from kseg.serve.groups.assignors import Partition
 from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.groups.group_limits import CONSUMER_SESSION_SECONDS, MEMBER_BYTES
-from kseg.serve.groups.topic_pattern import TopicPattern
 
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
 """Epochs that mean something else. Source: ConsumerGroupHeartbeatRequest."""
@@ -62,7 +62,7 @@ class ConsumerMember:
     wanted: HeartbeatWanted
     rebalance_seconds: float = 0.0
     names: frozenset[str] = frozenset()
-    pattern: TopicPattern | None = None
+    pattern: ClientPattern | None = None
     matched: frozenset[str] = frozenset()
     assignor: str | None = None
     epoch: int = 0

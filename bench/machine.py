@@ -13,7 +13,7 @@ def describe() -> list[str]:
     """Machine and versions, a line each."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
     cores = len(os.sched_getaffinity(0))
-    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
+    libraries = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
     return [
         f"Machine: {_processor()}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}",
         f"{_java_version()}, Python {platform.python_version()}, {libraries}",
@@ -29,6 +29,13 @@ def kseg_version(kseg: str) -> str:
     """What `kseg --version` says, its kernel among it."""
     process = subprocess.run([kseg, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return process.stdout.strip() or "kseg --version failed"
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "isn't installed"
 
 
 def _processor() -> str:

@@ -93,6 +93,8 @@ COMMANDS = {
 }
 POINTS = 8
 """At so many points, all over the run, each command is ended; half of them are killed."""
+SWALLOWED = "Exception ignored in: "
+"""Python drops an interrupt that comes while an object is destroyed: there a second one is needed."""
 
 
 class Place(NamedTuple):
@@ -319,6 +321,9 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(shared: Place, nam
         if turn > POINTS and ended.returncode == whole.returncode and int(ended.stderr.splitlines()[-1]) < at:
             shared.clear()
             continue  # processes that report at the same time make it shorter
+        if SWALLOWED in ended.stderr:
+            shared.clear()
+            continue
         assert (ended.returncode, "Traceback" in ended.stderr) == (128 + number, False), (turn, number, ended.stderr)
         assert shared.left() == set()
 

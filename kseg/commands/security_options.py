@@ -10,7 +10,7 @@ from kseg.commands.options import Command
 from kseg.errors import UsageError
 from kseg.output.talk import note_unless
 from kseg.serve.login.mechanisms import MECHANISMS, Logins
-from kseg.serve.login.plain import PLAIN
+from kseg.serve.login.plain_login import PLAIN
 from kseg.serve.login.users import read_passwords
 from kseg.serve.security import Security
 from kseg.serve.tls import server_tls

@@ -33,7 +33,7 @@ _IDS = ("node.id", "broker.id")
 Settings = Mapping[str, str]
 
 
-class _Known(NamedTuple):
+class _KnownMetadata(NamedTuple):
     """What metadata of some size tell, and when they may be read again."""
 
     size: int
@@ -49,7 +49,7 @@ class KnownSettings:
         """Takes the directories, the broker's id, and what is called with what can't be read."""
         self._log_dirs, self._node_id, self._say = tuple(log_dirs), node_id, say
         self._lock, self._reading = Lock(), Lock()
-        self._known: _Known | None = None
+        self._known: _KnownMetadata | None = None
         self._static: Settings | None = None
         self._told: set[str] = set()
 
@@ -82,7 +82,7 @@ class KnownSettings:
                 return found
         return {}
 
-    def _metadata(self) -> _Known:
+    def _metadata(self) -> _KnownMetadata:
         known = self._known
         if known is not None and not self._reading.acquire(blocking=False):
             return known  # somebody is reading the newer ones
@@ -97,7 +97,7 @@ class KnownSettings:
         finally:
             self._reading.release()
 
-    def _read(self, size: int) -> _Known:
+    def _read(self, size: int) -> _KnownMetadata:
         started = monotonic()
         beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._tell(f"{path}: not used: {reason}"))
         metadata = beside.of_any(self._log_dirs)
@@ -108,7 +108,7 @@ class KnownSettings:
             found.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
         now = monotonic()
-        return _Known(size, found, topics, now + REST * (now - started))
+        return _KnownMetadata(size, found, topics, now + REST * (now - started))
 
     def _tell(self, line: str) -> None:
         if line not in self._told:

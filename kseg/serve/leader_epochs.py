@@ -11,7 +11,7 @@ UNKNOWN = -1
 """Epoch or offset that isn't known."""
 
 
-class LeaderEpochs(NamedTuple):
+class EpochStarts(NamedTuple):
     """Epochs with the offsets that they begin with, both rising."""
 
     starts: tuple[tuple[int, int], ...] = ()
@@ -39,18 +39,18 @@ class LeaderEpochs(NamedTuple):
         return (self.starts[slot - 1][0] if slot else epoch), self.starts[slot][1]
 
 
-def noted_epochs(partition: PartitionLog, log_end: int) -> LeaderEpochs:
+def noted_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
     """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable."""
     try:
         noted = partition.read_leader_epochs() or ()
     except KsegError:
-        return LeaderEpochs()
+        return EpochStarts()
     if unsorted_epochs(noted) is not None:
-        return LeaderEpochs()
-    return LeaderEpochs(tuple(each for each in noted if each[0] >= 0 and each[1] <= log_end))
+        return EpochStarts()
+    return EpochStarts(tuple(each for each in noted if each[0] >= 0 and each[1] <= log_end))
 
 
-def all_epochs(partition: PartitionLog, log_end: int) -> LeaderEpochs:
+def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
     """The same or, if the log ends with a later one, the epochs in the headers of all batches.
 
     A checkpoint may be older than its log: a client that read later records would think they had been truncated. Raises
@@ -59,7 +59,7 @@ def all_epochs(partition: PartitionLog, log_end: int) -> LeaderEpochs:
     noted = noted_epochs(partition, log_end)
     if noted.latest >= last_epoch(partition):
         return noted
-    return LeaderEpochs(tuple(leader_epochs(partition)))
+    return EpochStarts(tuple(leader_epochs(partition)))
 
 
 def last_epoch(partition: PartitionLog) -> int:

@@ -15,7 +15,7 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
 from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.groups.commits import Commits
-from kseg.serve.groups.coordinator import GroupCoordinator
+from kseg.serve.groups.group_coordinator import GroupCoordinator
 from kseg.serve.groups.stored_groups import StoredGroups
 from kseg.serve.known_settings import KnownSettings
 from kseg.serve.known_transactions import KnownTransactions

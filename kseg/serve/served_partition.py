@@ -17,7 +17,7 @@ from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetch
-from kseg.serve.leader_epochs import LeaderEpochs, all_epochs, last_epoch, noted_epochs
+from kseg.serve.leader_epochs import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.mended_lz4 import mends_in, pieces_of
@@ -114,7 +114,7 @@ class ServedPartition:
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._told: set[tuple[str, int]] = set()
-        self._epochs: tuple[int, LeaderEpochs] | None = None
+        self._epochs: tuple[int, EpochStarts] | None = None
         self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
 
     def __str__(self) -> str:
@@ -180,21 +180,21 @@ class ServedPartition:
         """Bytes of its logs now. Raises OpenError if its directory can't be listed."""
         return 0 if self.listed is None else PartitionLog(self.listed.path).size
 
-    def noted_epochs(self) -> LeaderEpochs:
+    def noted_epochs(self) -> EpochStarts:
         """The leader epochs that the broker's checkpoint has. Raises OpenError if a log can't be opened."""
         end = self.offsets().log_end
-        return LeaderEpochs() if self.listed is None else noted_epochs(self.listed, end)
+        return EpochStarts() if self.listed is None else noted_epochs(self.listed, end)
 
     def latest_epoch(self) -> int:
         """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
         noted = self.noted_epochs().latest
         return noted if self.listed is None else max(noted, last_epoch(self.listed))
 
-    def leader_epochs(self) -> LeaderEpochs:
+    def leader_epochs(self) -> EpochStarts:
         """All leader epochs that are known. Raises OpenError if a log can't be opened."""
         end = self.offsets().log_end
         if self.listed is None:
-            return LeaderEpochs()
+            return EpochStarts()
         known = self._epochs
         if known is None or known[0] != end:
             known = self._epochs = end, all_epochs(self.listed, end)

@@ -17,7 +17,7 @@ import pytest
 
 from kseg.formats.messages import Fields
 from kseg.serve.limits import LARGEST_LOGIN_REQUEST, Limits
-from kseg.serve.login.failures import MOST_OF_A_HOST
+from kseg.serve.login.failed_logins import MOST_OF_A_HOST
 from kseg.serve.login.login import Login
 from kseg.serve.login.mechanisms import MECHANISMS, Logins
 from kseg.serve.login.users import scram_credential

@@ -44,7 +44,7 @@ class Synonym(NamedTuple):
     source: Source
 
 
-class Setting(NamedTuple):
+class DescribedSetting(NamedTuple):
     """A setting as clients see it; synonyms: the first one is in effect, unless a default is in another unit."""
 
     name: str
@@ -76,7 +76,7 @@ def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:
     describe = _KINDS.get(asked["resourceType"])
-    found: list[Setting] | _NotDescribed = _NotDescribed(ErrorCode.INVALID_REQUEST, "no such type of resource")
+    found: list[DescribedSetting] | _NotDescribed = _NotDescribed(ErrorCode.INVALID_REQUEST, "no such type of resource")
     if describe is not None:
         found = describe(request.served, asked["resourceName"])
     named = {"resourceType": asked["resourceType"], "resourceName": asked["resourceName"]}
@@ -87,7 +87,7 @@ def _result(request: ApiRequest, asked: Fields) -> Fields:
     return {**named, "errorMessage": "", "configs": configs}
 
 
-def _config(setting: Setting, *, has_synonyms: bool) -> Fields:
+def _config(setting: DescribedSetting, *, has_synonyms: bool) -> Fields:
     synonyms = [
         {"name": each.name, "value": None if setting.is_hidden else each.value, "source": each.source}
         for each in (setting.synonyms if has_synonyms else ())
@@ -104,7 +104,7 @@ def _config(setting: Setting, *, has_synonyms: bool) -> Fields:
     }
 
 
-def _of_topic(served: ServedCluster, name: str) -> "list[Setting] | _NotDescribed":
+def _of_topic(served: ServedCluster, name: str) -> "list[DescribedSetting] | _NotDescribed":
     topic = served.topics.get(name)
     if topic is None:
         return _NotDescribed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name} here")
@@ -122,7 +122,7 @@ def _was_compacted(topic: ServedTopic) -> bool:
     return topic.name in COMPACTED_TOPICS or any(each.checkpoints().clean_offset is not None for each in listed)
 
 
-def _topic_setting(setting: TopicSetting, own: str | None, brokers: "_BrokerSettings") -> Setting:
+def _topic_setting(setting: TopicSetting, own: str | None, brokers: "_BrokerSettings") -> DescribedSetting:
     synonyms = [] if own is None else [Synonym(setting.name, own, Source.TOPIC)]
     of_broker = list(brokers.synonyms(setting.broker_name)) if setting.broker_name else []
     value = own if own is not None else of_broker[0].value if of_broker else setting.default
@@ -132,7 +132,7 @@ def _topic_setting(setting: TopicSetting, own: str | None, brokers: "_BrokerSett
         of_broker += _fallback_synonyms(setting, brokers)
     elif own is None:
         value = _in_milliseconds(setting, brokers)
-    return Setting(setting.name, value, setting.type, (*synonyms, *of_broker))
+    return DescribedSetting(setting.name, value, setting.type, (*synonyms, *of_broker))
 
 
 def _fallback_synonyms(setting: TopicSetting, brokers: "_BrokerSettings") -> Iterator[Synonym]:
@@ -168,7 +168,7 @@ class _BrokerSettings(NamedTuple):
         return (Synonym(name, found[name], source) for source, found in self.sources() if name in found)
 
 
-def _of_broker(served: ServedCluster, name: str) -> "list[Setting] | _NotDescribed":
+def _of_broker(served: ServedCluster, name: str) -> "list[DescribedSetting] | _NotDescribed":
     """What is known of the broker; without a name, what is set for all brokers."""
     brokers = _BrokerSettings(served.settings, served.node_id)
     if not name:
@@ -181,36 +181,36 @@ def _of_broker(served: ServedCluster, name: str) -> "list[Setting] | _NotDescrib
     return [_broker_setting(key, tuple(brokers.synonyms(key))) for key in names]
 
 
-def _broker_setting(name: str, synonyms: tuple[Synonym, ...]) -> Setting:
+def _broker_setting(name: str, synonyms: tuple[Synonym, ...]) -> DescribedSetting:
     known = _BY_BROKER_NAME.get(name)
     if known is None:
-        return Setting(name, synonyms[0].value, SettingType.UNKNOWN, synonyms, is_secret_of_broker(name))
+        return DescribedSetting(name, synonyms[0].value, SettingType.UNKNOWN, synonyms, is_secret_of_broker(name))
     default = () if known.fallbacks else (Synonym(name, known.default, Source.DEFAULT),)
-    return Setting(name, synonyms[0].value, known.type, (*synonyms, *default))
+    return DescribedSetting(name, synonyms[0].value, known.type, (*synonyms, *default))
 
 
-def _of_logger(served: ServedCluster, name: str) -> "list[Setting] | _NotDescribed":
+def _of_logger(served: ServedCluster, name: str) -> "list[DescribedSetting] | _NotDescribed":
     """None: the disks don't know how loud a broker was."""
     if name != str(served.node_id):
         return _NotDescribed(ErrorCode.INVALID_REQUEST, f"this is broker {served.node_id}, not {name}")
     return []
 
 
-def _of_group(served: ServedCluster, name: str) -> "list[Setting] | _NotDescribed":
+def _of_group(served: ServedCluster, name: str) -> "list[DescribedSetting] | _NotDescribed":
     return [_alone(key, value, Source.GROUP) for key, value in sorted(served.settings.of(GROUP, name).items())]
 
 
-def _of_client_metrics(served: ServedCluster, name: str) -> "list[Setting] | _NotDescribed":
+def _of_client_metrics(served: ServedCluster, name: str) -> "list[DescribedSetting] | _NotDescribed":
     found = served.settings.of(CLIENT_METRICS, name)
     return [_alone(key, value, Source.CLIENT_METRICS) for key, value in sorted(found.items())]
 
 
-def _alone(name: str, value: str, source: Source) -> Setting:
-    return Setting(name, value, SettingType.UNKNOWN, (Synonym(name, value, source),), is_secret(name))
+def _alone(name: str, value: str, source: Source) -> DescribedSetting:
+    return DescribedSetting(name, value, SettingType.UNKNOWN, (Synonym(name, value, source),), is_secret(name))
 
 
 _BY_BROKER_NAME = {setting.broker_name: setting for setting in TOPIC_SETTINGS if setting.broker_name}
-_KINDS: dict[int, Callable[[ServedCluster, str], "list[Setting] | _NotDescribed"]] = {
+_KINDS: dict[int, Callable[[ServedCluster, str], "list[DescribedSetting] | _NotDescribed"]] = {
     2: _of_topic,
     4: _of_broker,
     8: _of_logger,

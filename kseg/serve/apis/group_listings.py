@@ -13,7 +13,7 @@ from kseg.serve.groups.classic_member import ClassicMember
 from kseg.serve.groups.commits import GroupKind
 from kseg.serve.groups.consumer_group import DEFAULT_ASSIGNOR, ConsumerGroup
 from kseg.serve.groups.consumer_member import NOTHING, ConsumerMember
-from kseg.serve.groups.coordinator import LiveGroup
+from kseg.serve.groups.group_coordinator import LiveGroup
 from kseg.serve.served_cluster import ServedCluster
 
 READ_GROUP = 1 << 3 | 1 << 6 | 1 << 8

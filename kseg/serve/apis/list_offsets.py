@@ -5,7 +5,7 @@ from kseg.formats.messages import Fields
 from kseg.log.lookup.lookup import SpecialTime
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
 from kseg.serve.error_code import ErrorCode
-from kseg.serve.leader_epochs import LeaderEpochs
+from kseg.serve.leader_epochs import EpochStarts
 from kseg.serve.served_partition import ServedPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -41,7 +41,7 @@ def _of_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
         offset, timestamp = _offset_at(partition, asked["timestamp"], is_committed=is_committed)
     except KsegError:
         return {"partitionIndex": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
-    epochs = partition.noted_epochs() if offset >= 0 else LeaderEpochs()
+    epochs = partition.noted_epochs() if offset >= 0 else EpochStarts()
     epoch = epochs.latest if asked["timestamp"] == LATEST else epochs.of_offset(offset)
     return {"partitionIndex": number, "offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
 

@@ -15,15 +15,15 @@ from kseg.serve.apis.describe_topic_partitions import answer_describe_topic_part
 from kseg.serve.apis.fetch import answer_fetch
 from kseg.serve.apis.find_coordinator import answer_find_coordinator
 from kseg.serve.apis.group_listings import answer_consumer_group_describe, answer_describe_groups, answer_list_groups
+from kseg.serve.apis.group_membership import answer_heartbeat, answer_join_group, answer_leave_group, answer_sync_group
 from kseg.serve.apis.group_offsets import answer_offset_commit, answer_offset_fetch
-from kseg.serve.apis.groups import answer_heartbeat, answer_join_group, answer_leave_group, answer_sync_group
 from kseg.serve.apis.list_offsets import answer_list_offsets
 from kseg.serve.apis.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from kseg.serve.apis.produce import refuse_produce
 from kseg.serve.apis.reassignments_and_acls import answer_describe_acls, answer_list_partition_reassignments
 from kseg.serve.apis.refusals import REFUSALS, Refusal
 from kseg.serve.apis.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, refuse_authentication, refuse_handshake
-from kseg.serve.apis.transactions import answer_describe_transactions, answer_list_transactions
+from kseg.serve.apis.transaction_listings import answer_describe_transactions, answer_list_transactions
 from kseg.serve.error_code import ErrorCode
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3

@@ -12,8 +12,8 @@ from uuid import uuid4
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.classic_member import (
     ClassicMember,
-    Joined,
     JoinedMember,
+    JoinOutcome,
     JoinWanted,
     MemberName,
     Outcome,
@@ -69,7 +69,7 @@ class ClassicGroup:
         """Bytes that its members take."""
         return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised)
 
-    def join(self, wanted: JoinWanted, now: float) -> Future[Joined]:
+    def join(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
         """Lets a client in, or back in; what comes of it is known once all members have joined.
 
         Raises GroupError if it can't join.
@@ -91,7 +91,7 @@ class ClassicGroup:
         """Whether a member that joins once more makes all others do so: a leader, which may know of new partitions."""
         return self.state is ClassicState.STABLE and member.member_id == self.leader
 
-    def _join_first(self, wanted: JoinWanted, now: float) -> Future[Joined]:
+    def _join_first(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
         instance = wanted.instance_id
         member_id = f"{wanted.client.client_id if instance is None else instance}-{uuid4()}"
         if instance is not None and instance in self._instances:
@@ -115,7 +115,7 @@ class ClassicGroup:
             if wanted.protocol_type != self.protocol_type or not common:
                 raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _add(self, wanted: JoinWanted, member_id: str, now: float) -> Future[Joined]:
+    def _add(self, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
         self._require_room()
         if not self.members:
             self.protocol_type = wanted.protocol_type
@@ -128,7 +128,7 @@ class ClassicGroup:
             self._first_join_end = min(now + FIRST_JOIN_SECONDS, self._join_deadline)
         return self._rejoin(member, wanted, now)
 
-    def _rejoin(self, member: ClassicMember, wanted: JoinWanted, now: float) -> Future[Joined]:
+    def _rejoin(self, member: ClassicMember, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
         member.update(wanted)
         member.hear(now)
         member.join_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier request of a client that has gone
@@ -136,7 +136,7 @@ class ClassicGroup:
         self._rebalance(now)
         return waiting
 
-    def _replace(self, old: ClassicMember, wanted: JoinWanted, member_id: str, now: float) -> Future[Joined]:
+    def _replace(self, old: ClassicMember, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
         """A static member that was started again takes the place of its former self, mostly without a rebalance."""
         fenced = GroupError(ErrorCode.FENCED_INSTANCE_ID)
         old.join_with(fenced)
@@ -307,7 +307,7 @@ class ClassicGroup:
         votes = Counter(next(name for name in names if name in common) for names in known)
         return votes.most_common(1)[0][0]
 
-    def _joined(self, member: ClassicMember) -> Joined:
+    def _joined(self, member: ClassicMember) -> JoinOutcome:
         name, leader = self.protocol or "", self.leader or ""
         members: tuple[JoinedMember, ...] = ()
         if leader == member.member_id:
@@ -315,7 +315,7 @@ class ClassicGroup:
                 JoinedMember(each.member_id, each.wanted.instance_id, each.protocols[name])
                 for each in self.members.values()
             )
-        return Joined(self.generation, self.protocol_type or "", name, leader, member.member_id, members)
+        return JoinOutcome(self.generation, self.protocol_type or "", name, leader, member.member_id, members)
 
     def _synced(self, member: ClassicMember) -> Synced:
         return Synced(self.protocol_type or "", self.protocol or "", member.assignment)

@@ -62,7 +62,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-class Joined(NamedTuple):
+class JoinOutcome(NamedTuple):
     """What a member is told once everybody has joined; `members`: all of them for the leader, otherwise none."""
 
     generation: int
@@ -90,7 +90,7 @@ class ClassicMember:
     wanted: JoinWanted
     deadline: float = 0.0
     assignment: bytes = b""
-    joining: Future[Joined] | None = None
+    joining: Future[JoinOutcome] | None = None
     syncing: Future[Synced] | None = None
     protocols: dict[str, bytes] = field(init=False)
 
@@ -114,7 +114,7 @@ class ClassicMember:
         """Whether its session is over. It isn't while the client waits for an answer."""
         return now >= self.deadline and not any(each and not each.done() for each in (self.joining, self.syncing))
 
-    def join_with(self, outcome: "Joined | GroupError") -> None:
+    def join_with(self, outcome: "JoinOutcome | GroupError") -> None:
         """Answers its request to join, if it waits for that."""
         joining, self.joining = self.joining, None
         if joining is not None:

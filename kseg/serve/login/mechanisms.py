@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from kseg.serve.login.exchange import Exchange
-from kseg.serve.login.failures import Failures
-from kseg.serve.login.plain import PLAIN, Plain
+from kseg.serve.login.failed_logins import Failures
+from kseg.serve.login.plain_login import PLAIN, Plain
 from kseg.serve.login.scram import Scram
 from kseg.serve.login.users import HASHES, Users
 

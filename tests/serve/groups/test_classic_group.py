@@ -7,7 +7,7 @@ import pytest
 
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.classic_group import ClassicGroup
-from kseg.serve.groups.classic_member import ClientName, Joined, JoinWanted, MemberName, Protocol, Synced
+from kseg.serve.groups.classic_member import ClientName, JoinOutcome, JoinWanted, MemberName, Protocol, Synced
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import FIRST_JOIN_SECONDS, MOST_MEMBERS
 
@@ -21,7 +21,7 @@ class Group:
     def __init__(self) -> None:
         self.group, self.now = ClassicGroup("billing"), 0.0
 
-    def join(self, member_id: str = "", instance: str | None = None, **changed: Any) -> Future[Joined]:
+    def join(self, member_id: str = "", instance: str | None = None, **changed: Any) -> Future[JoinOutcome]:
         wanted = JoinWanted(
             member_id,
             instance,
@@ -33,18 +33,20 @@ class Group:
         )
         return self.group.join(wanted._replace(**changed), self.now)
 
-    def sync(self, joined: Joined, assignments: dict[str, bytes] | None = None, instance: str | None = None) -> Any:
+    def sync(
+        self, joined: JoinOutcome, assignments: dict[str, bytes] | None = None, instance: str | None = None
+    ) -> Any:
         who = MemberName(joined.member_id, instance, joined.generation)
         return self.group.sync(who, NO_PROTOCOL, assignments or {}, self.now)
 
-    def beat(self, joined: Joined, instance: str | None = None) -> None:
+    def beat(self, joined: JoinOutcome, instance: str | None = None) -> None:
         self.group.heartbeat(MemberName(joined.member_id, instance, joined.generation), self.now)
 
     def after(self, seconds: float) -> None:
         self.now += seconds
         self.group.pass_time(self.now)
 
-    def stable(self, count: int = 2, instances: bool = False) -> list[Joined]:
+    def stable(self, count: int = 2, instances: bool = False) -> list[JoinOutcome]:
         """A group of so many members that have joined and synced; the first one leads."""
         waiting = [self.join(instance=f"i{number}" if instances else None) for number in range(count)]
         self.after(FIRST_JOIN_SECONDS)

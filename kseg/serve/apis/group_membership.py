@@ -7,7 +7,7 @@ from typing import TypeVar
 from kseg.formats.messages import Fields
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest, Later
 from kseg.serve.error_code import ErrorCode
-from kseg.serve.groups.classic_member import Joined, JoinWanted, MemberName, Protocol, Synced
+from kseg.serve.groups.classic_member import JoinOutcome, JoinWanted, MemberName, Protocol, Synced
 from kseg.serve.groups.group_error import GroupError
 from kseg.serve.groups.group_limits import LONGEST_SESSION_MS, SHORTEST_SESSION_MS
 
@@ -53,7 +53,7 @@ def _join_wanted(request: ApiRequest) -> JoinWanted:
     )
 
 
-def _joined(request: ApiRequest, joined: Joined) -> ApiAnswer:
+def _joined(request: ApiRequest, joined: JoinOutcome) -> ApiAnswer:
     members = [
         {"memberId": each.member_id, "groupInstanceId": each.instance_id, "metadata": each.metadata}
         for each in joined.members

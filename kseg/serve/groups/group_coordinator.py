@@ -10,7 +10,7 @@ from typing import TypeVar
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.groups.assignors import Partition
 from kseg.serve.groups.classic_group import ClassicGroup
-from kseg.serve.groups.classic_member import Joined, JoinWanted, MemberName, Synced
+from kseg.serve.groups.classic_member import JoinOutcome, JoinWanted, MemberName, Synced
 from kseg.serve.groups.commits import Commits, Committed, size_of
 from kseg.serve.groups.consumer_group import Beat, ConsumerGroup
 from kseg.serve.groups.consumer_member import JOINS, HeartbeatWanted
@@ -51,7 +51,7 @@ class GroupCoordinator:
         self._has_told = False
         self._lock = RLock()
 
-    def join(self, name: str, wanted: JoinWanted) -> Future[Joined]:
+    def join(self, name: str, wanted: JoinWanted) -> Future[JoinOutcome]:
         """Lets a client into a classic group. Raises GroupError."""
         with self._changed(name, wanted.size) as group:
             if group is None and wanted.member_id:

@@ -6,6 +6,7 @@ commit once: what a conflict means only a run knows.
 """
 
 import os
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,6 +44,8 @@ _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
 _MOST_DIGITS = 18
 """Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
+_ASIDE = re.compile(r"\s*\[type=.*\]$")
+_LINKS = ("For further information", "(Background on this error")
 
 
 def library() -> None:
@@ -83,8 +86,9 @@ class IcebergLog:
                 yield
         except (*kinds, SQLAlchemyError, OSError, ValueError, AttributeError, LookupError, TypeError) as error:
             # the last three: pyiceberg on members of metadata that aren't of the kind it expects
-            message = " ".join(str(error).split())
-            raise KsegError(f"the Iceberg table {self._table.name} can't be {what}: {message}", self._url) from error
+            raise KsegError(
+                f"the Iceberg table {self._table.name} can't be {what}: {_line(error)}", self._url
+            ) from error
 
     @cached_property
     def _catalog(self) -> Any:
@@ -336,6 +340,12 @@ class IcebergLog:
         writing = schema_of_files(read, self._files), self._files.compression
         copied = copy_rows(self._place, names, target, writing, without(gone, None))
         return None if copied is None else f"{self._url}/{target}"
+
+
+def _line(error: Exception) -> str:
+    """What pyiceberg, its catalog's database or its checks of metadata say, in a line, without statements and links."""
+    lines = str(getattr(error, "orig", None) or error).splitlines()
+    return " ".join(_ASIDE.sub("", line).strip() for line in lines if not line.strip().startswith(_LINKS)).strip()
 
 
 def _said(snapshot: Any, name: str) -> str | None:

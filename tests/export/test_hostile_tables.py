@@ -55,7 +55,11 @@ def _properties_that_are_a_list(metadata: Metadata) -> None:
     metadata["properties"] = []
 
 
-@pytest.mark.parametrize("change", [_huge_number, _properties_that_are_a_list])
+def _no_schemas(metadata: Metadata) -> None:
+    del metadata["schemas"]
+
+
+@pytest.mark.parametrize("change", [_huge_number, _properties_that_are_a_list, _no_schemas])
 def test_iceberg_metadata_of_others_is_a_line(tmp_path: Path, change: Callable[[Metadata], None]) -> None:
     source, out = tmp_path / "orders-0", tmp_path / "out"
     exports.write_log(source, 0, 10)
@@ -65,4 +69,18 @@ def test_iceberg_metadata_of_others_is_a_line(tmp_path: Path, change: Callable[[
     metadata = json.loads(newest.read_bytes())
     change(metadata)
     newest.write_text(json.dumps(metadata), encoding="utf-8")
-    assert b"kafka.records" in assert_refused(source, out, "iceberg")
+    line = assert_refused(source, out, "iceberg")
+    assert b"kafka.records" in line
+    assert b"http" not in line
+    assert b"[type=" not in line
+
+
+def test_a_catalog_that_is_no_database_is_told_without_its_statement(tmp_path: Path) -> None:
+    source, out = tmp_path / "orders-0", tmp_path / "out"
+    exports.write_log(source, 0, 10)
+    out.mkdir()
+    (out / "catalog.db").write_bytes(b"no database" * 100)
+    line = assert_refused(source, out, "iceberg")
+    assert b"file is not a database" in line
+    assert b"http" not in line
+    assert b"SQL" not in line

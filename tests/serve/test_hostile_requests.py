@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -147,12 +147,23 @@ LARGE = 15
 """Batches of that size: more than connections hold that nobody reads."""
 
 
-@contextmanager
-def begun_answer(tmp_path: Path, **options: Any) -> Iterator[tuple[Path, Connection, int]]:
-    """A log whose sending has begun but can't go on, the client that it is sent to, and the size of the answer.
+@dataclass(frozen=True)
+class BegunAnswer:
+    """An answer whose sending has begun but can't go on: it is larger than what a connection holds."""
 
-    The answer has a second partition after it, orders-1.
-    """
+    log: Path
+    """The log that is being sent; a second partition, orders-1, is sent after it."""
+    client: Connection
+    size: int
+    begun: bytes
+    """What has been received."""
+
+    def all_of_it(self) -> bytes:
+        return self.begun + received(self.client, self.size - len(self.begun))
+
+
+@contextmanager
+def begun_answer(tmp_path: Path, **options: Any) -> Iterator[BegunAnswer]:
     value = os.urandom(BATCH)
     for number, count in ((0, LARGE), (1, 1)):
         batches = [NewBatch([NewRecord(b"k", value, 1)], base_offset=offset) for offset in range(count)]
@@ -165,7 +176,7 @@ def begun_answer(tmp_path: Path, **options: Any) -> Iterator[tuple[Path, Connect
         client.send(FETCH, 11, fetch(topics=topics, maxBytes=64 << 20))
         size = int.from_bytes(client.exactly(4), "big")
         assert size > (LARGE + 1) * BATCH
-        yield tmp_path / "orders-0" / f"{0:020}.log", client, size
+        yield BegunAnswer(tmp_path / "orders-0" / f"{0:020}.log", client, size, client.exactly(BATCH // 4))
 
 
 def trusting() -> ssl.SSLContext:
@@ -189,40 +200,40 @@ def received(client: Connection, most: int) -> bytes:
 
 
 def test_a_log_that_shrinks_while_it_is_sent_ends_the_answer_early(tmp_path: Path) -> None:
-    with begun_answer(tmp_path) as (log, client, size):
-        content = log.read_bytes()
-        os.truncate(log, 0)
-        got = received(client, size)
-        assert len(got) < size
+    with begun_answer(tmp_path) as answer:
+        content = answer.log.read_bytes()
+        os.truncate(answer.log, 0)
+        got = answer.all_of_it()
+        assert len(got) < answer.size
         assert content.startswith(got[got.index(content[:60]) :])
 
 
 def test_a_directory_that_vanishes_while_it_is_sent_is_sent_to_its_end(tmp_path: Path) -> None:
-    with begun_answer(tmp_path) as (log, client, size):
-        content = log.read_bytes()
+    with begun_answer(tmp_path) as answer:
+        content = answer.log.read_bytes()
         shutil.rmtree(tmp_path)
-        got = received(client, size)
-        assert len(got) < size  # of the second log nothing is left
+        got = answer.all_of_it()
+        assert len(got) < answer.size  # of the second log nothing is left
         assert content in got
 
 
 def test_a_disk_that_fails_while_a_log_is_sent_is_noted(tmp_path: Path, failing_disk: FailingDisk) -> None:
     tls = server_tls(*written(tmp_path, "server", certified("server")))
-    with begun_answer(tmp_path, security=Security(tls)) as (log, client, size):
-        content = log.read_bytes()
-        failing_disk.lose_blocks(log, range(12 * BATCH + 1000, 12 * BATCH + 2000))
-        got = received(client, size)
-        assert len(got) < size
+    with begun_answer(tmp_path, security=Security(tls)) as answer:
+        content = answer.log.read_bytes()
+        failing_disk.lose_blocks(answer.log, range(12 * BATCH + 1000, 12 * BATCH + 2000))
+        got = answer.all_of_it()
+        assert len(got) < answer.size
         assert content.startswith(got[got.index(content[:60]) :])
-        assert client.running.requests[-1].endswith(f"{log}: can't be read: Input/output error: closed")
+        assert answer.client.running.requests[-1].endswith(f"{answer.log}: can't be read: Input/output error: closed")
 
 
 def test_a_log_that_is_replaced_before_it_is_sent_is_not_sent(tmp_path: Path) -> None:
-    with begun_answer(tmp_path) as (log, client, size):
-        second = tmp_path / "orders-1" / log.name
+    with begun_answer(tmp_path) as answer:
+        second = tmp_path / "orders-1" / answer.log.name
         other = second.with_suffix(".other")
         other.write_bytes(b"x" * (2 * second.stat().st_size))
         other.replace(second)
-        got = received(client, size)
-        assert len(got) < size
+        got = answer.all_of_it()
+        assert len(got) < answer.size
         assert got.count(b"x" * 100) == 0

@@ -26,10 +26,11 @@ AS_IN_PRODUCTION = ("-Xmx1g", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-X
 
 
 class Broker(NamedTuple):
-    """A broker's address and log directory."""
+    """A broker's address, log directory and process."""
 
     bootstrap: str
     logs: Path
+    process_id: int
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def serving(topics: Mapping[str, Sequence[Path]], work: Path, java_options: Iter
             make_golden.wait_until(
                 lambda: make_golden.is_listening(port), make_golden.START_SECONDS, "the broker has not come up", broker
             )
-            yield Broker(f"127.0.0.1:{port}", logs)
+            yield Broker(f"127.0.0.1:{port}", logs, broker.pid)
         finally:
             broker.terminate()
             broker.wait()

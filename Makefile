@@ -17,7 +17,7 @@ PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pyte
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-hours test-spark test-cluster \
-    bench bench-spark golden build clean FORCE
+    bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -124,6 +124,9 @@ bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times;
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
 	$(VENV_PYTHON) -m bench.spark
+
+bench-serve: $(PEERS) ## Compare `kseg serve` with a real broker over the same GiB; needs Java, Maven and kcat
+	$(VENV_PYTHON) -m bench.serve --repeat $(REPEAT)
 
 golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
 	rm -rf build/golden

@@ -46,6 +46,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def peak_mib(self) -> float:
+        """Resident memory at most."""
         status = Path(f"/proc/{self.process_id}/status").read_text()
         found = re.search(r"VmHWM:\s+(\d+)", status)
         assert found is not None
@@ -105,6 +106,7 @@ CLIENTS: dict[str, Callable[[str, int], float]] = {
 
 @contextmanager
 def kseg_server(directory: Path) -> Iterator[Server]:
+    """What is measured."""
     command = [KSEG, "serve", directory, "-q", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -116,6 +118,7 @@ def kseg_server(directory: Path) -> Iterator[Server]:
 
 @contextmanager
 def broker_server(segment: Segment, work: Path) -> Iterator[Server]:
+    """What it is compared with."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
     import peer_spark
 
@@ -164,10 +167,13 @@ def page(options: argparse.Namespace) -> str:
     fetch_jars(RELEASE)
     segment = make_segment(DataSet("gibibyte", value_sizes=VALUE), options.size * MIB)
     load = load_average()
-    with TemporaryDirectory(prefix="kseg-bench-") as scratch:
-        with broker_server(segment, Path(scratch) / "broker") as broker, kseg_server(segment.partition()) as ours:
-            table = list(rows(measured([ours, broker], segment.records, options.repeat), segment.size))
-            peaks = f"Memory at most: kseg {ours.peak_mib():.0f} MiB, the broker {broker.peak_mib():.0f} MiB"
+    with (
+        TemporaryDirectory(prefix="kseg-bench-") as scratch,
+        broker_server(segment, Path(scratch) / "broker") as broker,
+        kseg_server(segment.partition()) as ours,
+    ):
+        table = list(rows(measured([ours, broker], segment.records, options.repeat), segment.size))
+        peaks = f"Memory at most: kseg {ours.peak_mib():.0f} MiB, the broker {broker.peak_mib():.0f} MiB"
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     table.insert(1, tuple("-" * width for width in widths))
     lines = "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in table)

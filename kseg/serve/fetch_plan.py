@@ -1,6 +1,7 @@
 """Which byte ranges of a log answer a fetch: whole intact batches, as they lie. Knows neither sockets nor files."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from kseg import kernel
@@ -89,11 +90,26 @@ class FetchPlan(NamedTuple):
 
 def plan_fetch(items: Iterable[Item], bounds: FetchBounds) -> FetchPlan:
     """The plan for a log's runs and damages, which begin at or before the first wanted batch."""
-    plan = _Planning(bounds)
-    for item in items:
-        if not plan.takes(item):
-            break
-    return FetchPlan(tuple(plan.ranges), plan.first_offset, plan.next_offset, tuple(plan.missed))
+    return next(plan_fetches(items, bounds))
+
+
+def plan_fetches(items: Iterable[Item], bounds: FetchBounds) -> Iterator[FetchPlan]:
+    """The same, and after it the plans for going on behind each, as long as there is something to send."""
+    left = iter(items)
+    held: tuple[Item, ...] = ()
+    while True:
+        planning = _Planning(bounds)
+        for item in chain(held, left):
+            if not planning.takes(item):
+                held = (item,)
+                break
+        else:
+            held = ()
+        plan = FetchPlan(tuple(planning.ranges), planning.first_offset, planning.next_offset, tuple(planning.missed))
+        yield plan
+        if not (held and plan.ranges):
+            return
+        bounds = bounds._replace(first_offset=plan.next_offset)
 
 
 class _Planning:

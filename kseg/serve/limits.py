@@ -22,8 +22,10 @@ LARGEST_PARTITION_FETCH = 16 << 20
 """Bytes of records of one partition in a response; a batch that is larger goes out whole."""
 WORKERS = 4
 """Threads that read logs and encode answers."""
-READ_AT_ONCE = 1 << 18
+READ_AT_ONCE = 1 << 17
 """Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
+AHEAD = 8 << 20
+"""Bytes of a log that are checked at a time for a client that reads on."""
 HEARD_AT_ONCE = 1 << 14
 """Bytes of requests that are taken from a connection before they are answered."""
 

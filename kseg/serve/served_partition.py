@@ -1,8 +1,9 @@
 """A partition as clients see it: its offsets, its records, the times in it."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 from time import monotonic, time
 from typing import Literal, NamedTuple
@@ -16,9 +17,9 @@ from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetch
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetches
 from kseg.serve.leader_epochs import EpochStarts, all_epochs, last_epoch, noted_epochs
-from kseg.serve.limits import GROWTH_SECONDS, READ_AT_ONCE
+from kseg.serve.limits import AHEAD, GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.mended_lz4 import mends_in, pieces_of
 from kseg.serve.readable_batches import readable_batches
@@ -27,7 +28,7 @@ from kseg.serve.stray_batches import without_strays
 
 HighWatermark = Literal["log-end", "checkpoint"]
 MOST_PLACES = 1024
-"""Ends of answers that are remembered: where the next fetch of the same client goes on."""
+"""Ends of answers that are remembered: where the next fetch of the same client goes on; plans for it, too."""
 SETTLED_SECONDS = 10.0
 """A log that has changed since may just be being written: its end isn't called damaged."""
 
@@ -71,6 +72,16 @@ class _Place(NamedTuple):
 
     base_offset: int
     position: int
+    is_after_an_answer: bool = False
+    "Whoever asks there goes on, and will go on after that."
+
+
+class _Planned(NamedTuple):
+    """A plan that was made before it was asked for; for the segment's log as it was."""
+
+    segment: SegmentFiles
+    log: StoredLog
+    plan: FetchPlan
 
 
 class ServedPartition:
@@ -113,6 +124,7 @@ class ServedPartition:
         self._looked = 0.0
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
+        self._planned: OrderedDict[FetchBounds, _Planned] = OrderedDict()
         self._told: set[tuple[str, int]] = set()
         self._epochs: tuple[int, EpochStarts] | None = None
         self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
@@ -227,27 +239,53 @@ class ServedPartition:
         """
         if self.listed is None or not self.listed.segments:
             return None
+        planned = self._planned_before(bounds)
+        if planned is not None:
+            return self._answer(planned, ())
         partition = self.listed
-        base_offset, position = self._place_of(partition, bounds.first_offset)
+        place = self._place_of(partition, bounds.first_offset)
+        position, ahead = place.position, AHEAD if place.is_after_an_answer else 0
         missed: list[Missed] = []
-        first = partition.base_offsets.index(base_offset)
+        first = partition.base_offsets.index(place.base_offset)
         next_bases = [*partition.base_offsets[first + 1 :], MOST]
         for segment, next_base in zip(partition.segments[first:], next_bases, strict=True):
             if segment.base_offset >= bounds.end_offset:
                 break
             log = stored_log(segment.path)
-            plan = _plan_segment(segment, position, bounds, next_base)
+            plan, *more = _plan_segment(segment, position, bounds, next_base, ahead)
             position = 0
-            for each in plan.missed:
-                self._tell(segment, each, is_active=segment is partition.segments[-1])
-            missed += plan.missed
             if plan.ranges:
-                self._remember(plan.next_offset, _Place(segment.base_offset, plan.end))
-                return log, plan._replace(missed=tuple(missed), mends=self._mends(segment, plan))
+                self._keep(segment, log, bounds, (plan, *more))
+                return self._answer(_Planned(segment, log, plan), missed)
+            self._tell_all(segment, plan.missed)
+            missed += plan.missed
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
-        return (StoredLog(str(partition.path), None), nothing) if missed else None
+        return (StoredLog(str(partition.path), None, None), nothing) if missed else None
+
+    def _answer(self, planned: _Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
+        """What goes out by a plan; `missed` is what was passed over before its segment."""
+        segment, log, plan = planned
+        self._tell_all(segment, plan.missed)
+        self._remember(plan.next_offset, _Place(segment.base_offset, plan.end, is_after_an_answer=True))
+        return log, plan._replace(missed=(*missed, *plan.missed), mends=self._mends(segment, plan))
+
+    def _planned_before(self, bounds: FetchBounds) -> _Planned | None:
+        """The plan that was made for a fetch, if its log is as it was."""
+        with self._lock:
+            planned = self._planned.pop(bounds, None)
+            if planned is not None:
+                self._places.pop(bounds.first_offset, None)
+        return planned if planned is not None and stored_log(planned.segment.path) == planned.log else None
+
+    def _keep(self, segment: SegmentFiles, log: StoredLog, bounds: FetchBounds, plans: Sequence[FetchPlan]) -> None:
+        """Keeps the plans after the first one for the fetches that will go on there."""
+        with self._lock:
+            for before, plan in pairwise(plans):
+                self._planned[bounds._replace(first_offset=before.next_offset)] = _Planned(segment, log, plan)
+            while len(self._planned) > MOST_PLACES:
+                self._planned.popitem(last=False)
 
     def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
         """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""
@@ -259,7 +297,7 @@ class ServedPartition:
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
         """Where to look for an offset: where an answer has ended, or by the index."""
         with self._lock:
-            known = self._places.get(offset)
+            known = self._places.pop(offset, None)
         if known is not None and known.base_offset in partition.base_offsets:
             return known
         segment = partition.segments[partition.floor_slot(offset) or 0]
@@ -274,9 +312,13 @@ class ServedPartition:
     def _remember(self, offset: int, place: _Place) -> None:
         with self._lock:
             self._places[offset] = place
-            self._places.move_to_end(offset)
             while len(self._places) > MOST_PLACES:
                 self._places.popitem(last=False)
+
+    def _tell_all(self, segment: SegmentFiles, missed: Iterable[Missed]) -> None:
+        is_active = self.listed is not None and segment.path == self.listed.segments[-1].path
+        for each in missed:
+            self._tell(segment, each, is_active=is_active)
 
     def _tell(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
         """Says what was passed over in a segment, once."""
@@ -292,13 +334,22 @@ class ServedPartition:
         return self._state is not None and time() - self._state[2] / 1e9 < SETTLED_SECONDS
 
 
-def _plan_segment(segment: SegmentFiles, position: int, bounds: FetchBounds, next_base: int) -> FetchPlan:
+def _plan_segment(
+    segment: SegmentFiles, position: int, bounds: FetchBounds, next_base: int, ahead: int
+) -> list[FetchPlan]:
+    """The plan for a fetch, and those for what follows it in the segment, up to so many bytes ahead."""
+    plans: list[FetchPlan] = []
     try:
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
-            return plan_fetch(without_strays(readable_batches(log_file.runs(position)), next_base), bounds)
+            items = without_strays(readable_batches(log_file.runs(position)), next_base)
+            for plan in plan_fetches(items, bounds):
+                plans.append(plan)
+                if plan.end >= position + ahead:
+                    break
     except OpenError as error:
         missed = Missed(0, f"unreadable: {error.message}", max(bounds.first_offset, segment.base_offset), None)
-        return FetchPlan((), bounds.first_offset, bounds.first_offset, (missed,))
+        return plans or [FetchPlan((), bounds.first_offset, bounds.first_offset, (missed,))]
+    return [plans[0], *(plan for plan in plans[1:] if plan.ranges)]
 
 
 def _lost(missed: Missed) -> str:

@@ -9,19 +9,23 @@ from kseg.system.regular_file import open_regular
 
 
 class StoredLog(NamedTuple):
-    """A log's path, and which file it led to; `file` is None if there was none."""
+    """A log's path, which file it led to, and that file's state; both are None if there was none.
+
+    file: device and number. state: size, and time of the last modification in nanoseconds.
+    """
 
     path: str
     file: tuple[int, int] | None
+    state: tuple[int, int] | None
 
 
 def stored_log(path: Path) -> StoredLog:
     """The log at a path as it is now. To be taken before it is read, so that one that replaces it meanwhile differs."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116  quicker
     except OSError:
-        return StoredLog(str(path), None)
-    return StoredLog(str(path), (found.st_dev, found.st_ino))
+        return StoredLog(str(path), None, None)
+    return StoredLog(str(path), (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
 
 
 def open_same(log: StoredLog) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from kseg.kernel.contract import MOST
 from kseg.reading.log_file import LogFile
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, StoredRange, plan_fetch
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, StoredRange, plan_fetch, plan_fetches
 from kseg.serve.readable_batches import readable_batches
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
@@ -129,3 +129,17 @@ def test_a_batch_whose_records_cannot_be_read_is_passed_over(tmp_path: Path) -> 
     plan = planned(log)
     assert plan.ranges == ranges((0, 3), (4, 10))
     assert [(each.position, each.first_offset, each.next_offset) for each in plan.missed] == [(STARTS[3], 6, 8)]
+
+
+@pytest.mark.parametrize("most_bytes", [1, SIZES[0], 3 * SIZES[0], MOST])
+def test_plans_that_are_made_ahead_are_those_for_going_on(log: Path, most_bytes: int) -> None:
+    flip(log, STARTS[4] + SIZES[4] - 1)
+    with LogFile(log) as log_file:
+        bounds = FetchBounds(3, 18, most_bytes, takes_any_first=True)
+        ahead = list(plan_fetches(readable_batches(log_file.runs()), bounds))
+    first_offset = 3
+    for plan in ahead:
+        assert plan._replace(missed=()) == planned(log, first_offset, 18, most_bytes)._replace(missed=())
+        first_offset = plan.next_offset
+    assert first_offset == 18
+    assert [missed for plan in ahead for missed in plan.missed] == [*planned(log, 3, 18).missed]

@@ -195,6 +195,21 @@ def test_half_a_batch_is_not_sent_before_the_rest_is_there(client: Connection, p
     assert partition_of(message.body)["records"] == added
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_log_that_is_written_anew_while_it_is_read_goes_out_in_whole_batches(
+    client: Connection, partition: Path, *, is_replaced: bool
+) -> None:
+    log = partition / f"{0:020}.log"
+    for offset in (0, 10):  # after the second one, what follows is looked at before it is asked for
+        assert partition_of(client.ask(FETCH, 11, fetch(offset, partitionMaxBytes=1)))["records"]
+    longer = [record._replace(value=b"w" * 1500) for record in RECORDS]
+    anew = [NewBatch(longer, base_offset=offset) for offset in range(0, 100, 10)]
+    target = log.with_suffix(".swap") if is_replaced else log
+    target.write_bytes(b"".join(map(batch_bytes, anew)))
+    target.replace(log)
+    assert partition_of(client.ask(FETCH, 11, fetch(20, partitionMaxBytes=1)))["records"] == batch_bytes(anew[2])
+
+
 def test_requests_that_come_together_are_answered_in_order(client: Connection) -> None:
     for offset in (99, 100, 0):
         client.send(FETCH, 12, fetch(offset, maxWaitMs=100))

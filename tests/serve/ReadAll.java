@@ -19,7 +19,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads all partitions to their ends and prints a line of JSON for each record, and for each partition that the client
- * gives up. Arguments: bootstrap server, isolation level.
+ * gives up. Arguments: bootstrap server, isolation level; to read as the member of a group, its protocol, "classic" or
+ * "consumer".
  */
 class ReadAll {
     private static final Pattern PARTITION = Pattern.compile("(?:from|for|of) (?:partition )?(\\S+)-(\\d+)[ .]");
@@ -29,32 +30,60 @@ class ReadAll {
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("isolation.level", arguments[1]);
         settings.put("enable.auto.commit", false);
-        settings.put("auto.offset.reset", "none");
+        settings.put("auto.offset.reset", arguments.length > 2 ? "earliest" : "none");
         settings.put("fetch.max.wait.ms", 10);
         settings.put("max.poll.records", 10000);
         settings.put("key.deserializer", ByteArrayDeserializer.class);
         settings.put("value.deserializer", ByteArrayDeserializer.class);
-        try (PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 16));
-                KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
-            List<TopicPartition> left = new ArrayList<>();
-            for (List<PartitionInfo> partitions : consumer.listTopics().values()) {
-                for (PartitionInfo each : partitions) {
-                    left.add(new TopicPartition(each.topic(), each.partition()));
-                }
-            }
-            consumer.assign(left);
-            consumer.seekToBeginning(left);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(left);
-            while (!left.isEmpty()) {
-                try {
-                    print(consumer.poll(Duration.ofMillis(100)), out);
-                    left.removeIf(each -> consumer.position(each) >= ends.get(each));
-                } catch (KafkaException error) {
-                    left.remove(givenUp(error, out));
-                }
-                consumer.assign(left);
+        if (arguments.length > 2) {
+            settings.put("group.id", "readers");
+            if (!arguments[2].equals("classic")) { // unknown to old clients
+                settings.put("group.protocol", arguments[2]);
             }
         }
+        try (PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 16));
+                KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
+            List<TopicPartition> all = new ArrayList<>();
+            Map<String, List<PartitionInfo>> topics = consumer.listTopics();
+            for (List<PartitionInfo> partitions : topics.values()) {
+                for (PartitionInfo each : partitions) {
+                    all.add(new TopicPartition(each.topic(), each.partition()));
+                }
+            }
+            Map<TopicPartition, Long> ends = consumer.endOffsets(all);
+            if (arguments.length > 2) {
+                consumer.subscribe(topics.keySet());
+                readAsMember(consumer, ends, out);
+            } else {
+                read(consumer, ends, out);
+            }
+        }
+    }
+
+    private static void read(
+            KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends, PrintStream out) {
+        List<TopicPartition> left = new ArrayList<>(ends.keySet());
+        consumer.assign(left);
+        consumer.seekToBeginning(left);
+        while (!left.isEmpty()) {
+            try {
+                print(consumer.poll(Duration.ofMillis(100)), out);
+                left.removeIf(each -> consumer.position(each) >= ends.get(each));
+            } catch (KafkaException error) {
+                left.remove(givenUp(error, out));
+            }
+            consumer.assign(left);
+        }
+    }
+
+    private static void readAsMember(
+            KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends, PrintStream out) {
+        List<TopicPartition> left = new ArrayList<>(ends.keySet());
+        while (!left.isEmpty()) {
+            print(consumer.poll(Duration.ofMillis(100)), out);
+            left.removeIf(each -> consumer.assignment().contains(each) && consumer.position(each) >= ends.get(each));
+        }
+        consumer.commitSync();
     }
 
     private static void print(ConsumerRecords<byte[], byte[]> records, PrintStream out) {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 RELEASES = ("2.3.1", "2.8.2", "3.9.2", "4.3.1", "4.4.0")
+WITH_CONSUMER_PROTOCOL = ("3.9.2", "4.3.1", "4.4.0")
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 READ_ALL = Path(__file__).with_name("ReadAll.java")
 
@@ -34,9 +35,11 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return KafkaClasses(artifacts, [], tmp_path_factory.mktemp("java"))
 
 
-def read(java: "KafkaClasses", bootstrap: str, isolation: str = "read_uncommitted") -> dict[str, list[Got]]:
+def read(
+    java: "KafkaClasses", bootstrap: str, isolation: str = "read_uncommitted", *group_protocol: str
+) -> dict[str, list[Got]]:
     """All records by `topic-partition`. The client must get through all partitions."""
-    command = java.command(str(READ_ALL), bootstrap, isolation)
+    command = java.command(str(READ_ALL), bootstrap, isolation, *group_protocol)
     ran = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
     found: dict[str, list[Got]] = {}
@@ -77,6 +80,30 @@ def test_they_read_what_is_intact_on_damaged_disks(java: "KafkaClasses") -> None
     with serving(*directories) as running:
         got, wanted = read(java, running.bootstrap), expected(running)
     assert got == {name: list(rising(records)) for name, records in wanted.items() if records}
+
+
+def assert_members_read_the_same(java: "KafkaClasses", protocol: str, directories: Iterable[Path]) -> None:
+    with serving(*directories) as running:
+        got = read(java, running.bootstrap, "read_uncommitted", protocol)
+        wanted = expected(running)
+        ends = {(each.topic, each.number): each.offsets().log_end for each in running.served.partitions}
+        commits = running.served.groups.commits.new_of("readers")
+    assert got == {name: [*rising(records)] for name, records in wanted.items() if records}
+    assert {place: each.offset for place, each in commits.items() if place in ends} == ends
+
+
+def test_members_of_groups_read_the_same(java: "KafkaClasses") -> None:
+    for broker in (*BROKERS, golden.ROOT / "damaged"):
+        directories = [each for each in log_directories(broker) if each.name not in STRAY.keys() | FALLING]
+        assert_members_read_the_same(java, "classic", directories)
+
+
+@pytest.mark.parametrize("java", WITH_CONSUMER_PROTOCOL, indirect=True)
+def test_members_by_the_consumer_protocol_read_the_same(java: "KafkaClasses") -> None:
+    for broker in BROKERS:
+        directories = [each for each in log_directories(broker) if (each / "partition.metadata").exists()]
+        if directories:  # since 2.8: this protocol knows topics by their ids alone
+            assert_members_read_the_same(java, "consumer", directories)
 
 
 def test_a_batch_whose_offset_is_too_large_leads_them_past_no_other(java: "KafkaClasses") -> None:

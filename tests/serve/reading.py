@@ -97,8 +97,20 @@ def by_kafka_python(running: Running, **settings: Any) -> dict[str, list[Got]]:
         while any(consumer.position(each) < ends[each] for each in parts):
             for part, records in consumer.poll(timeout_ms=100).items():
                 found[f"{part.topic}-{part.partition}"] += [
-                    Got(each.offset, each.timestamp, each.key, each.value, tuple(each.headers)) for each in records
+                    Got(
+                        each.offset,
+                        -1 if each.timestamp is None else each.timestamp,
+                        each.key,
+                        each.value,
+                        tuple(each.headers),
+                    )
+                    for each in records
                 ]
         return found
     finally:
         consumer.close()
+
+
+def by_kafka_python_record(record: Any) -> Got:
+    timestamp = -1 if record.timestamp is None else record.timestamp
+    return Got(record.offset, timestamp, record.key, record.value, tuple(record.headers))

@@ -1,0 +1,140 @@
+"""The next record of a copy, as far as it has to be known: most often its batch's header is enough."""
+
+from typing import NamedTuple
+
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.fixed import BATCH_MAGIC
+from kseg.kernel.record import Header, Record
+from kseg.log.diff.batch_cursor import OFFSETS_FALL, BatchCursor
+from kseg.reading.header import BatchHeader
+
+
+class Content(NamedTuple):
+    """What makes a record the same in two copies, beside its offset. timestamp: None if its format has none."""
+
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    is_control: bool
+
+    def is_as(self, other: "Content") -> bool:
+        """Whether both are the same record: a time counts if both formats have one."""
+        if self == other:
+            return True
+        has_times = self.timestamp is not None and other.timestamp is not None
+        return not has_times and self[1:] == other[1:]
+
+
+class CopyHead:
+    """Goes through a copy's records, from where its cursor is.
+
+    number: the copy's place among the copies. header: of the next record's batch; None at the end of the log. offset:
+    no more than the next record's.
+    """
+
+    header: BatchHeader | None
+    offset: int
+
+    def __init__(self, number: int, cursor: BatchCursor, start: int) -> None:
+        """Takes a cursor at a batch; records below the offset `start` are passed over."""
+        self.number = number
+        self.cursor = cursor
+        self._start = start
+        self._last_offset = start - 1
+        self._records: list[Record] | None = None
+        self._place = 0
+        self.read_header()
+
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether no record of the next batch is passed."""
+        return self._records is None or self._place == 0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `offset` is the next record's."""
+        return self._records is not None
+
+    @property
+    def record(self) -> Record:
+        """The next record, once it is loaded."""
+        assert self._records is not None
+        return self._records[self._place]
+
+    def read_header(self) -> None:
+        """Takes the batch where the cursor is."""
+        self._records, self._place = None, 0
+        if self.cursor.is_at_end:
+            self.header = None
+            return
+        self.header = self.cursor.header()
+        base = self.header.base_offset
+        self.offset = self._last_offset + 1 if base is None else max(base, self._last_offset + 1)
+
+    def begin_after(self, offset: int) -> None:
+        """Takes the batch where the cursor is, after others that end with an offset were passed."""
+        self._last_offset = max(self._last_offset, offset)
+        self.cursor.begin_records()
+        self.read_header()
+
+    def load(self) -> None:
+        """Reads the records of the batch; passes on to the next one if there are none."""
+        assert self.header is not None
+        records = [each for each in self.cursor.records() if each.offset >= self._start]
+        rising = [each for each in records if each.offset > self._last_offset]
+        if len(rising) < len(records):
+            header = self.header
+            detail = f"offset {records[0].offset} after {self._last_offset}"
+            self.cursor.note(OFFSETS_FALL, header.position, header.size, detail)
+        if not rising:
+            self.pass_batch()
+            return
+        self._records, self._place = rising, 0
+        self.offset = rising[0].offset
+
+    def content(self) -> Content:
+        """What the next record is."""
+        assert self.header is not None
+        record = self.record
+        time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
+        return Content(time, record.key, record.value, record.headers, self.header.is_control)
+
+    def pass_record(self) -> None:
+        """Goes on to the next record."""
+        assert self._records is not None
+        self._last_offset = self.offset
+        self._place += 1
+        if self._place == len(self._records):
+            self.pass_batch()
+        else:
+            self.offset = self.record.offset
+
+    def pass_batch(self) -> None:
+        """Goes on to the next batch."""
+        assert self.header is not None
+        self._last_offset = max(self._last_offset, self.header.last_offset)
+        self.cursor.advance(1)
+        self.read_header()
+
+    def is_whole_below(self, offset: int | None) -> bool:
+        """Whether all of the next batch, whose records its header counts, ends below an offset; None for no bound."""
+        header = self.header
+        if header is None or self._records is not None or header.base_offset is None or header.records_count is None:
+            return False
+        is_right = self._last_offset < header.base_offset <= header.last_offset and header.records_count > 0
+        return is_right and (offset is None or header.last_offset < offset)
+
+    def has_same_records(self, other: "CopyHead") -> bool:
+        """Whether the next batches are the same but for their leader epochs."""
+        header, others = self.header, other.header
+        if header is None or others is None or header.magic != others.magic or header.magic < 2:
+            return False
+        if (header.base_offset, header.size, header.crc) != (others.base_offset, others.size, others.crc):
+            return False
+        return self._raw_from_magic() == other._raw_from_magic()
+
+    def _raw_from_magic(self) -> bytes:
+        cursor = self.cursor
+        start, end = cursor.start_of(cursor.row), cursor.end_of(cursor.row)
+        return bytes(cursor.run.buffer[start + BATCH_MAGIC.position : end])

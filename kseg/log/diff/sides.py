@@ -1,0 +1,133 @@
+"""What is compared with what: the sides that were given, and the copies of each partition on them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.log.partition.log_dir import directory_at, partitions_at, require_choice
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.replicas import one_of_each, topic_id_of
+
+Refuse = Callable[[KsegError], None]
+
+
+class Copies(NamedTuple):
+    """A partition's copies: of each side at most one.
+
+    name: of its directory. leader: which of them leads, if that was asked for and it has one. absent_from: sides that
+    have none.
+    """
+
+    name: str
+    topic_id: str | None
+    partitions: tuple[PartitionLog, ...]
+    leader: int | None
+    absent_from: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(partition.size for partition in self.partitions)
+
+
+class _Copy(NamedTuple):
+    side: int
+    partition: PartitionLog
+    topic_id: str | None
+
+
+def find_copies(
+    sides: Sequence[Path],
+    refuse: Refuse,
+    note: Callable[[str], None],
+    choice: PartitionChoice = EVERY_PARTITION,
+    *,
+    leader: Path | None = None,
+) -> list[Copies]:
+    """The copies of all partitions of some sides, in the order of the first side.
+
+    Of a side that has a partition twice the directory in use counts, and the longest log. Directories of single
+    partitions are compared whatever their names are. Same names with two topic ids are told to `note`, and aren't
+    compared.
+
+    Raises:
+        UsageError: there are fewer than two sides, or the leader isn't one of them.
+        NoSuchPartitionError: no partition that is meant is there.
+    """
+    if len(sides) < 2:
+        raise UsageError("give at least two directories or archives to compare")
+    leading = None if leader is None else _leading_side(sides, leader)
+    are_single = all(_is_single(side) for side in sides)
+    found: dict[str, list[_Copy]] = {}
+    read = 0
+    for number, side in enumerate(sides):
+        try:
+            partitions = _of_side(side, refuse, choice)
+        except OpenError as error:
+            refuse(error)
+            continue
+        read += 1
+        for partition in partitions:
+            name = _name_of(partition)
+            key = next(iter(found), name) if are_single else name
+            found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
+    if not found and read:
+        require_choice(sides, choice)
+    return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
+
+
+def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> Iterable[PartitionLog]:
+    found = list(partitions_at(side, refuse, choice))
+    if len(found) > 1:
+        found = [partition for partition in found if partition.state is None]
+    return one_of_each(found)
+
+
+def _is_single(side: Path) -> bool:
+    try:
+        return directory_at(side)[1]
+    except OpenError:
+        return False
+
+
+def _name_of(partition: PartitionLog) -> str:
+    return partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
+
+
+def _leading_side(sides: Sequence[Path], leader: Path) -> int:
+    """The side that the leader's directory is, or is in."""
+    wanted = leader.absolute()
+    for number, side in enumerate(sides):
+        place = side.absolute()
+        if place == wanted or place in wanted.parents or wanted in place.parents:
+            return number
+    raise UsageError("--leader is none of the directories that are compared", leader)
+
+
+def _by_topic_id(
+    name: str, copies: list[_Copy], sides: Sequence[Path], leading: int | None, note: Callable[[str], None]
+) -> list[Copies]:
+    """Copies that can be of one topic: those whose ids are the same, or aren't known."""
+    ids = list(dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id is not None))
+    if len(ids) > 1:
+        places = ", ".join(f"{copy.partition.path} {copy.topic_id or 'unknown'}" for copy in copies)
+        note(f"{name}: topics of different ids aren't compared: {places}")
+        groups = [
+            [copy for copy in copies if copy.topic_id == each] for each in dict.fromkeys(c.topic_id for c in copies)
+        ]
+    else:
+        groups = [copies]
+    return [_copies(name, group, sides, leading) for group in groups]
+
+
+def _copies(name: str, group: list[_Copy], sides: Sequence[Path], leading: int | None) -> Copies:
+    there = {copy.side for copy in group}
+    return Copies(
+        name,
+        next((copy.topic_id for copy in group if copy.topic_id is not None), None),
+        tuple(copy.partition for copy in group),
+        next((number for number, copy in enumerate(group) if copy.side == leading), None),
+        tuple(side for number, side in enumerate(sides) if number not in there),
+    )

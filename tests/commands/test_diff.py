@@ -1,0 +1,115 @@
+"""`kseg diff` as its user sees it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.log import edits
+from tests.log.replicas import Part, copied, replica, write_high_watermark
+from tests.run import kseg
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def diffed(directory: Path, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit status and objects."""
+    ran = kseg(["diff", *arguments, "-o", "json"], directory)
+    assert ran.stderr == b""
+    return ran.status, [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
+    """The one partition that differs."""
+    status, (partition, summary) = diffed(directory, *arguments)
+    assert status == 1
+    assert summary["partitions"] == 1
+    assert summary[partition["verdict"]] == 1
+    return partition
+
+
+def ranges(records: list[dict[str, Any]]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """The ranges of each path and epoch."""
+    return {
+        (Path(each["path"]).parts[0], each["leaderEpoch"]): [(part["from"], part["to"]) for part in each["ranges"]]
+        for each in records
+    }
+
+
+def test_copies_of_a_disk_are_identical(restored: Path, tmp_path: Path) -> None:
+    source = restored / "logs" / "4.3.1"
+    copy = tmp_path / "copy"
+    for partition in source.glob("*-[0-9]"):
+        copied(partition, copy)
+    status, (*partitions, summary) = diffed(tmp_path, str(source), "copy")
+    assert status == 0
+    assert {each["verdict"] for each in partitions} == {"identical"}
+    assert summary["identical"] == summary["partitions"] == len(partitions) > 5
+
+
+def test_log_that_goes_on_is_ahead(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5), Part(1, 15, 5)])
+    replica(tmp_path / "b", [Part(0, 0, 10)])
+    partition = diffed_one(tmp_path, "a", "b")
+    assert partition["verdict"] == "ahead"
+    assert ranges(partition["onlyIn"]) == {("a", 0): [(10, 14)], ("a", 1): [(15, 19)]}
+    ahead, behind = partition["copies"]
+    assert (ahead["records"], behind["missing"], behind["logEndOffset"], ahead["logEndOffset"]) == (10, 10, 10, 20)
+    assert partition["divergence"] is None
+    assert partition["firstDifference"] == 10
+
+
+def test_unclean_election_diverges_and_the_leader_says_what_is_lost(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
+    replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 3, "new")])
+    write_high_watermark(tmp_path / "a", 12)
+    partition = diffed_one(tmp_path, "a", "b", "--leader", "b")
+    assert partition["verdict"] == "diverged"
+    divergence = partition["divergence"]
+    assert (divergence["offset"], divergence["leaderEpoch"]) == (10, 2)
+    assert [(batch["baseOffset"], batch["leaderEpoch"]) for batch in divergence["batches"]] == [(10, 0), (10, 2)]
+    assert ranges(partition["onlyIn"]) == {("a", 0): [(10, 14)], ("b", 2): [(10, 12)]}
+    (truncation,) = partition["truncations"]
+    assert (truncation["path"], truncation["toOffset"], truncation["lostRecords"]) == ("a/orders-0", 10, 5)
+    assert truncation["rule"] == "leaderEpochs"
+    assert partition["copies"][0]["highWatermark"] == 12
+
+
+def test_hole_in_the_middle_is_told_by_its_offsets(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 10), Part(0, 20, 10)])
+    replica(tmp_path / "b", [Part(0, 0, 10), Part(0, 20, 10)])
+    partition = diffed_one(tmp_path, "a", "b")
+    assert partition["verdict"] == "holes"
+    assert ranges(partition["onlyIn"]) == {("a", 0): [(10, 19)]}
+
+
+def test_order_of_sides_changes_nothing_but_the_order(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
+    replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 3, "new")])
+    there, back = diffed_one(tmp_path, "a", "b"), diffed_one(tmp_path, "b", "a")
+    assert there["copies"] == back["copies"][::-1]
+    assert ranges(there["onlyIn"]) == ranges(back["onlyIn"])
+    assert there["divergence"]["batches"] == back["divergence"]["batches"][::-1]
+
+
+def test_flipped_byte_is_not_identical(tmp_path: Path) -> None:
+    source = edits.copy_partition(tmp_path / "a", "3.6.2/plain-1")
+    copy = copied(source, tmp_path / "b")
+    log = edits.logs(copy)[0]
+    data = bytearray(log.read_bytes())
+    position, size = list(edits.v2_batches(log))[4]
+    data[position + size - 1] ^= 1
+    log.write_bytes(data)
+    partition = diffed_one(tmp_path, str(source), str(copy))
+    assert partition["verdict"] == "holes"
+    (damage,) = partition["copies"][1]["damages"]
+    assert (damage["id"], damage["position"]) == ("bad-crc", position)
+    assert partition["copies"][1]["missing"] == partition["copies"][0]["records"] > 0
+
+
+def test_one_side_is_not_enough(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 1)])
+    ran = kseg(["diff", "a"], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr == b"kseg: give at least two directories or archives to compare\n"

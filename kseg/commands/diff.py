@@ -1,11 +1,14 @@
 """`kseg diff`: compares copies of partitions, disks or brokers."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
     gentle_options,
     output_option,
     paths_argument,
@@ -13,18 +16,23 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    raw_option,
+    zone_option,
 )
 from kseg.commands.partition_options import partition_options
+from kseg.dump.held_records import CSV_FIELDS, held_text
 from kseg.errors import KsegError
+from kseg.layouts.record_rows import SAFE_CSV
 from kseg.log.diff.diff import diff_partitions
 from kseg.log.diff.sides import find_copies
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.diff import DiffSummary, diff_object
-from kseg.output.json_lines import write_json
+from kseg.output.csv import check_csv_safe
+from kseg.output.diff_report import DiffReport
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
+from kseg.times import parse_zone
 
 
 @click.command()
@@ -36,7 +44,12 @@ from kseg.output.talk import note_unless
     type=click.Path(path_type=Path),
     help="Which of the PATHS leads: where the others would truncate, and what they lose by that.",
 )
-@output_option("json")
+@click.option("--records", "has_records", is_flag=True, help="Print each record that not every copy has, once.")
+@output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
+@color_option
+@zone_option
 @processes_option
 @gentle_options
 @quiet_option
@@ -48,7 +61,11 @@ def diff(
     paths: tuple[Path, ...],
     choice: PartitionChoice,
     leader: Path | None,
+    has_records: bool,
     output: str,
+    csv_safe: bool,
+    color: bool | None,
+    zone: str,
     processes: int | None,
     keep_cache: bool,
     gentle: bool,
@@ -60,23 +77,45 @@ def diff(
     \b
     Examples:
       kseg diff broker1/orders-0 broker2/orders-0
+      kseg diff broker1/ broker2/ broker3/ --topic orders --leader broker2/
+      kseg diff broker1/ broker2/ --records -o json | jq -r .value
+      kseg diff broker1/ broker3/ -o table
 
-    PATHS are two or more sides.
+    PATHS are two or more sides: partition directories, log directories, parents of these, or archives. Partitions are
+    matched by topic and number. Copies are `identical` if they have the same records at the same offsets and all CRCs
+    are right; how the records are batched, compressed, and split into segments doesn't matter. `ahead`: one goes on
+    where another ends. `diverged`: they have different records at the same offset. `holes`: one lacks records in its
+    middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the partition. What lies below the latest
+    log start offset isn't compared, nor are records missing that compaction takes.
+
+    --leader says what would happen if that copy led: to which offset each other one would truncate its log, as a
+    broker finds it by leader epochs, and which of its records the leader doesn't have.
+
+    The exit status is 0 if all partitions are identical, else 1.
     """
+    check_csv_safe(csv_safe, output)
     processes = processes_beside_others(processes, gentle=gentle)
     refuse, note = Refusals(), note_unless(quiet=quiet)
     found = find_copies(paths, refuse, note, choice, leader=leader)
-    summary = DiffSummary()
+    show = partial(held_text, SAFE_CSV if csv_safe else output, parse_zone(zone)) if has_records else None
+    report = DiffReport(
+        output,
+        zone=parse_zone(zone),
+        color=color,
+        csv_safe=csv_safe,
+        quiet=quiet,
+        record_fields=CSV_FIELDS if has_records else (),
+    )
     with ProgressBar(False if quiet else progress) as bar:
         on_read = bar.counting("diff", sum(copies.size for copies in found))
-        for item in diff_partitions(found, keep_cache=keep_cache, processes=processes, on_read=on_read):
+        items = diff_partitions(found, keep_cache=keep_cache, show=show, processes=processes, on_read=on_read)
+        for item in items:
             if isinstance(item, bytes):
-                write_stdout(item)
+                report.take_records(item)
             elif isinstance(item, KsegError):
                 refuse(item)
             else:
-                summary.add(item)
-                write_json(diff_object(item))
-    write_json(summary.as_object())
+                report.take(item)
+    report.finish()
     flush_stdout()
-    command.exit(max(refuse.status, int(not summary.is_identical)))
+    command.exit(max(refuse.status, int(not report.summary.is_identical)))

@@ -4,6 +4,7 @@ from collections import Counter
 
 from kseg.log.diff.batch_cursor import FoundDamage
 from kseg.log.diff.differences import BatchAt, ComparedCopy, EpochRecords, PartitionDiff, Truncation, Verdict
+from kseg.output.counted import counted
 
 
 def diff_object(diff: PartitionDiff) -> dict[str, object]:
@@ -126,5 +127,18 @@ class DiffSummary:
             "lostRecords": self._lost_records,
         }
 
+    def line(self) -> str:
+        """For people."""
+        counts = [f"{self._verdicts[verdict]} {_WORDS[verdict]}" for verdict in _ORDER if self._verdicts[verdict]]
+        lost = f"; {counted(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
+        return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
+
 
 _ORDER = (Verdict.IDENTICAL, Verdict.AHEAD, Verdict.DIVERGED, Verdict.HOLES, Verdict.ONLY_HERE)
+_WORDS = {
+    Verdict.IDENTICAL: "identical",
+    Verdict.AHEAD: "ahead",
+    Verdict.DIVERGED: "diverged",
+    Verdict.HOLES: "with holes",
+    Verdict.ONLY_HERE: "not everywhere",
+}

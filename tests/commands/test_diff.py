@@ -113,3 +113,89 @@ def test_one_side_is_not_enough(tmp_path: Path) -> None:
     ran = kseg(["diff", "a"], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
     assert ran.stderr == b"kseg: give at least two directories or archives to compare\n"
+
+
+@pytest.fixture
+def diverged(tmp_path: Path) -> Path:
+    """Three sides: an old leader, the new one, and a follower that had less."""
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
+    replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 3, "new")])
+    replica(tmp_path / "c", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
+    return tmp_path
+
+
+def test_records_come_once_with_all_copies_that_have_them(diverged: Path) -> None:
+    status, items = diffed(diverged, "a", "b", "c", "--records", "--leader", "b")
+    records = [each for each in items if each["type"] == "record"]
+    assert status == 1
+    assert sorted((each["offset"], each["value"], *each["paths"]) for each in records) == [
+        *((offset, f"lost {offset}", "a/orders-0", "c/orders-0") for offset in (10,)),
+        (10, "new 10", "b/orders-0"),
+        (11, "lost 11", "a/orders-0", "c/orders-0"),
+        (11, "new 11", "b/orders-0"),
+        (12, "lost 12", "a/orders-0", "c/orders-0"),
+        (12, "new 12", "b/orders-0"),
+        (13, "lost 13", "a/orders-0", "c/orders-0"),
+        (14, "lost 14", "a/orders-0", "c/orders-0"),
+    ]
+    partition, summary = items[-2:]
+    assert [each["lostRecords"] for each in partition["truncations"]] == [5, 5]
+    assert partition["lostRecords"] == summary["lostRecords"] == 5  # each once
+    assert partition["copies"][0]["records"] == 0  # another one has them too
+
+
+def test_text_says_where_and_what_is_lost(diverged: Path) -> None:
+    ran = kseg(["diff", "a", "b", "--leader", "b"], diverged)
+    text = ran.stdout.decode()
+    assert ran.status == 1
+    assert text.startswith("orders-0: diverged at offset 10 in leader epoch 2\n")
+    assert "    only here: 5 records of leader epoch 0 (offsets 10-14)\n" in text
+    assert "a/orders-0 truncates to offset 10 by its leader epochs, and loses 5 records of leader epoch 0" in text
+    assert text.endswith("1 partition: 1 diverged; 5 records lost under the leader\n")
+
+
+def test_csv_has_a_row_for_each_copy_or_for_each_record(diverged: Path) -> None:
+    copies = kseg(["diff", "a", "b", "--leader", "b", "-o", "csv"], diverged).stdout.decode().splitlines()
+    assert copies[1] == "orders,0,diverged,a/orders-0,0,15,,0,5,3,10,10,10,5"
+    assert copies[2] == "orders,0,diverged,b/orders-0,0,13,,2,3,5,10,10,,"
+    records = kseg(["diff", "a", "b", "--records", "-o", "csv"], diverged).stdout.decode().splitlines()
+    assert len(records) == 1 + 5 + 3
+    assert records[1].endswith('2023-11-14T22:13:20.000Z,"10","lost 10","[]"')
+
+
+def test_table_has_all_copies(diverged: Path) -> None:
+    lines = kseg(["diff", "a", "b", "c", "-o", "table"], diverged).stdout.decode().splitlines()
+    assert len([line for line in lines if "diverged " in line and "orders-0" in line]) == 3
+
+
+def test_quiet_leaves_out_what_is_identical(diverged: Path) -> None:
+    assert kseg(["diff", "a", "c", "-q"], diverged) == (0, b"", b"")
+    assert kseg(["diff", "a", "c"], diverged).stdout == (
+        b"orders-0: identical, 2 copies, offsets 0 to 14\n1 partition: 1 identical\n"
+    )
+
+
+def test_partition_of_one_side_is_only_here(diverged: Path) -> None:
+    (diverged / "c" / "orders-0").rename(diverged / "c" / "orders-1")
+    status, (first, second, summary) = diffed(diverged, "a", "c")
+    assert (status, summary["onlyHere"]) == (1, 2)
+    assert (first["partition"], first["absentFrom"], second["partition"]) == (0, ["c"], 1)
+    assert ranges(first["onlyIn"]) == {("a", 0): [(0, 14)]}
+
+
+def test_directories_of_single_partitions_are_compared_whatever_their_names(diverged: Path) -> None:
+    (diverged / "c" / "orders-0").rename(diverged / "restored")
+    status, (partition, _) = diffed(diverged, "a/orders-0", "restored")
+    assert (status, partition["verdict"]) == (0, "identical")
+
+
+def test_leader_must_be_one_of_the_sides(diverged: Path) -> None:
+    ran = kseg(["diff", "a", "b", "--leader", "c"], diverged)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr == b"kseg: c: --leader is none of the directories that are compared\n"
+
+
+def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged: Path) -> None:
+    ran = kseg(["diff", "a", "c", "nowhere"], diverged)
+    assert ran.status == 2
+    assert ran.stderr == b"kseg: nowhere: no such file or directory\n"

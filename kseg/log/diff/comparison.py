@@ -183,7 +183,7 @@ class Comparison:
 
     def _take_batch(self, head: CopyHead, bound: int | None) -> bool:
         """Takes a batch that only one copy can have anything of, by its header; False if it has to be read."""
-        if not head.is_whole_below(bound) or (bound is not None and self._superseded.compacted):
+        if not head.is_whole_below(bound) or (bound is not None and self._superseded.is_compacted):
             return False
         header = head.header
         assert header is not None
@@ -258,7 +258,7 @@ class Comparison:
     def _is_explained(self, number: int, holding: Holding) -> bool:
         """Whether compaction explains that a copy lacks a record; counts that."""
         head, tally = holding.heads[0], self.tallies[number]
-        match self._superseded.judge(number, head):
+        match self._superseded.judge(head):
             case Supersession.NONE:
                 return False
             case Supersession.UNKNOWN:

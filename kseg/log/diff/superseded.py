@@ -6,11 +6,13 @@ from functools import cached_property
 
 from kseg.index.folding import FoldWithin
 from kseg.index.headers import header_runs
-from kseg.kernel.contract import MOST
+from kseg.kernel.contract import MOST, VALID
 from kseg.kernel.fold_contract import Event
 from kseg.log.compact.offset_map import OffsetMap
+from kseg.log.compact.slices import stretches
 from kseg.log.diff.copy_head import CopyHead
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.select.isolation import read_committed
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
@@ -35,16 +37,20 @@ class Superseded:
         self._newest: dict[int, _NewestOffsets] = {}
 
     @cached_property
-    def compacted(self) -> frozenset[int]:
-        """The numbers of the copies that were compacted. Raises OpenError if a log can't be opened."""
-        return frozenset(number for number, each in enumerate(self._partitions) if was_compacted(each))
+    def is_compacted(self) -> bool:
+        """Whether the cleaner was at work in any copy: then it may have been in all, each at another time.
 
-    def judge(self, number: int, head: CopyHead) -> Supersession:
-        """Whether the cleaner may have taken the next record of a copy out of another, the one with that number.
-
-        It takes markers, tombstones after a while, records without a key, and those whose key comes again.
+        Raises OpenError if a log can't be opened.
         """
-        if number not in self.compacted:
+        return any(map(was_compacted, self._partitions))
+
+    def judge(self, head: CopyHead) -> Supersession:
+        """Whether the cleaner may have taken the next record of a copy out of another.
+
+        It takes markers, tombstones after a while, records without a key, those of aborted transactions, and those
+        whose key comes again.
+        """
+        if not self.is_compacted:
             return Supersession.NONE
         assert head.header is not None
         record = head.record
@@ -52,7 +58,7 @@ class Superseded:
             return Supersession.SUPERSEDED
         if head.number not in self._newest:
             self._newest[head.number] = _NewestOffsets(self._partitions[head.number], record.offset)
-        return self._newest[head.number].judge(record.key, record.offset)
+        return self._newest[head.number].judge(head.header, record.key, record.offset)
 
 
 def was_compacted(partition: PartitionLog) -> bool:
@@ -79,26 +85,34 @@ class _NewestOffsets:
     def __init__(self, partition: PartitionLog, offset: int) -> None:
         self._map = OffsetMap(MAP_SIZE)
         self._is_whole = True
+        self._committed = read_committed(partition.segments, partition, offset)
         first = partition.floor_slot(offset) or 0
         for segment in partition.segments[first:]:
             with segment.open_log(keep_cache=False) as log_file:
                 for piece in with_bodies(log_file.runs(), log_file.stored_size):
-                    if isinstance(piece, Slice) and not self._add(piece, offset):
+                    if isinstance(piece, Slice) and piece.run.rows[VALID] and not self._add(piece, offset):
                         self._is_whole = False
                         return
 
-    def judge(self, key: bytes, offset: int) -> Supersession:
-        """Whether a record's key comes again."""
-        if self._map.table.get(key) > offset:
+    def judge(self, header: BatchHeader, key: bytes, offset: int) -> Supersession:
+        """Whether a record was aborted, or its key comes again."""
+        if self._is_aborted(header) or self._map.table.get(key) > offset:
             return Supersession.SUPERSEDED
         return Supersession.NONE if self._is_whole else Supersession.UNKNOWN
 
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        return header.is_transactional and self._committed.is_aborted(header.producer_id, header.first_offset)
+
     def _add(self, piece: Slice, offset: int) -> bool:
         """Adds the keys of a slice; False if there is no room."""
-        run, row, table = piece.run, piece.first, self._map.table
-        while row < piece.last:
-            row = table.add(run.buffer, run.rows, row, piece.last, piece.bodies, piece.first, offset)
-            if row < piece.last and table.is_full:
-                return False
-            row += 1  # one whose records can't all be read
+        run, table = piece.run, self._map.table
+        for first, last, header in stretches(piece):
+            if header is not None and (header.is_control or self._is_aborted(header)):
+                continue
+            row = first
+            while row < last:
+                row = table.add(run.buffer, run.rows, row, last, piece.bodies, piece.first, offset)
+                if row < last and table.is_full:
+                    return False
+                row += 1  # one whose records can't all be read
         return True

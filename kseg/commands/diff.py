@@ -84,9 +84,10 @@ def diff(
     PATHS are two or more sides: partition directories, log directories, parents of these, or archives. Partitions are
     matched by topic and number. Copies are `identical` if they have the same records at the same offsets and all CRCs
     are right; how the records are batched, compressed, and split into segments doesn't matter. `ahead`: one goes on
-    where another ends. `diverged`: they have different records at the same offset. `holes`: one lacks records in its
-    middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the partition. What lies below the latest
-    log start offset isn't compared, nor are records missing that compaction takes.
+    where another ends. `diverged`: at an offset they have different records, or those of different leader epochs.
+    `holes`: one lacks records in its middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the
+    partition. What lies below the latest log start offset isn't compared, nor are records missing that compaction
+    takes.
 
     --leader says what would happen if that copy led: to which offset each other one would truncate its log, as a
     broker finds it by leader epochs, and which of its records the leader doesn't have.

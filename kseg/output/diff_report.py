@@ -87,10 +87,10 @@ class DiffReport:
 def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
     """A partition for people."""
     yield f"{diff.name}: {_verdict_text(diff)}"
-    if diff.verdict is Verdict.IDENTICAL and diff.epochs_differ_from is None and not diff.truncations:
+    if diff.verdict is Verdict.IDENTICAL and not diff.truncations:
         return
     if diff.epochs_differ_from is not None:
-        yield f"  the same records were written in other leader epochs from offset {diff.epochs_differ_from} on"
+        yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
     batches = {} if diff.divergence is None else {batch.path: batch for batch in diff.divergence.batches}
     for copy in diff.copies:
         yield f"  {copy.path}: {_extent_text(copy)}"

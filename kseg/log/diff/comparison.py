@@ -222,9 +222,11 @@ class Comparison:
             self._lack(Holding(tuple(group), header, offset, offset, 1), at)
 
     def _note_epochs(self, offset: int, heads: list[CopyHead]) -> None:
+        """The same record of two leaders: their lineages have parted. Formats without epochs say nothing."""
         epochs = {head.header.partition_leader_epoch for head in heads if head.header is not None} - {-1}
-        if len(epochs) > 1 and self.epochs_differ_from is None:
-            self.epochs_differ_from = offset
+        if len(epochs) > 1:
+            self._note_divergence(offset, heads)
+            self.epochs_differ_from = offset if self.epochs_differ_from is None else self.epochs_differ_from
 
     def _note_divergence(self, offset: int, at: list[CopyHead]) -> None:
         if self.divergence is not None:

@@ -17,7 +17,7 @@ class Verdict(StrEnum):
     """What copies of a partition are to each other; of several that are so, the last one."""
 
     IDENTICAL = "identical"
-    "All have the same records at the same offsets."
+    "All have the same records at the same offsets, of the same leader epochs as far as they have any."
     ONLY_HERE = "onlyHere"
     "Not every side has the partition; the copies that are there have the same records."
     AHEAD = "ahead"
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     HOLES = "holes"
     "One lacks records in its middle that another has, or has bytes that can't be read."
     DIVERGED = "diverged"
-    "They have different records at the same offset."
+    "At an offset they have different records, or the same one of different leader epochs."
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class BatchAt(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """Where the copies first have different records: the offset, the largest leader epoch there, and the batches."""
+    """Where the copies first diverge: the offset, the largest leader epoch there, and the batches."""
 
     offset: int
     leader_epoch: int

@@ -49,8 +49,8 @@ def find_copies(
     """The copies of all partitions of some sides, in the order of the first side.
 
     Of a side that has a partition twice the directory in use counts, and the longest log. Directories of single
-    partitions are compared whatever their names are. Same names with two topic ids are told to `note`, and aren't
-    compared.
+    partitions are compared whatever their names and topic ids are; otherwise copies with two topic ids are told to
+    `note`, and aren't compared.
 
     Raises:
         UsageError: there are fewer than two sides, or the leader isn't one of them.
@@ -75,6 +75,8 @@ def find_copies(
             found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
     if not found and read:
         require_choice(sides, choice)
+    if are_single:
+        return [_copies(name, copies, sides, leading) for name, copies in found.items()]
     return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
 
 

@@ -1,9 +1,12 @@
 """Where a follower truncates its log under a leader: by leader epochs or, before there were any, the high watermark."""
 
+from collections.abc import Sequence
+from contextlib import closing
 from enum import StrEnum
 from typing import NamedTuple
 
 from kseg.errors import KsegError
+from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.partition.leader_epochs import EpochStarts, last_epoch, noted_epochs
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import epochs_contradiction, leader_epochs
@@ -38,9 +41,20 @@ def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
     found = tuple(leader_epochs(partition))
     noted = noted_epochs(partition, log_end)
     is_right = noted.latest >= EpochStarts(found).latest and epochs_contradiction(noted.starts, found) is None
-    epochs = noted if is_right else EpochStarts(found)
+    epochs = noted if is_right and _have_no_older_batches(partition, noted, found) else EpochStarts(found)
     start = partition.log_start_offset()
     return Lineage(_ending_at(epochs, log_end), start, log_end, partition.checkpoints().high_watermark)
+
+
+def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
+    """Whether no batch after the start of a noted epoch is of an earlier one; asks where no batch is of that epoch."""
+    with_batches = {epoch for epoch, _ in found}
+    for epoch, start in noted.starts:
+        if epoch not in with_batches:
+            with closing(BatchCursor(partition, start)) as cursor:
+                if not cursor.is_at_end and 0 <= cursor.header().partition_leader_epoch < epoch:
+                    return False
+    return True
 
 
 def truncation(follower: Lineage, leader: Lineage) -> tuple[int | None, Rule]:

@@ -87,12 +87,12 @@ class DiffReport:
 def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
     """A partition for people."""
     yield f"{diff.name}: {_verdict_text(diff)}"
-    if diff.verdict is Verdict.IDENTICAL and not diff.truncations:
-        return
     if diff.epochs_differ_from is not None:
         yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
     batches = {} if diff.divergence is None else {batch.path: batch for batch in diff.divergence.batches}
     for copy in diff.copies:
+        if diff.verdict is Verdict.IDENTICAL and not _is_worth_telling(diff, copy):
+            continue
         yield f"  {copy.path}: {_extent_text(copy)}"
         if copy.path in batches:
             yield f"    {_batch_text(batches[copy.path], zone)}"
@@ -122,6 +122,11 @@ def _verdict_text(diff: PartitionDiff) -> str:
             return f"diverged at offset {diff.divergence.offset} in leader epoch {diff.divergence.leader_epoch}"
 
 
+def _is_worth_telling(diff: PartitionDiff, copy: ComparedCopy) -> bool:
+    """Whether an identical copy has what isn't compared: records below the others' start, or some that are gone."""
+    return copy.log_start_offset < diff.compared_from or bool(copy.superseded or copy.unjudged)
+
+
 def _extent_text(copy: ComparedCopy) -> str:
     mark = "unknown" if copy.high_watermark is None else copy.high_watermark
     offsets = f"offsets {copy.log_start_offset} to {copy.log_end_offset - 1}"
@@ -143,11 +148,11 @@ def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
 
 def _missing_lines(copy: ComparedCopy) -> Iterator[str]:
     if copy.missing:
-        yield f"    {counted(copy.missing, 'record')} of another copy missing"
+        yield f"    lacks {counted(copy.missing, 'record')} of another copy"
     if copy.superseded:
-        yield f"    {counted(copy.superseded, 'more record')} of another copy missing as compaction takes them"
+        yield f"    lacks {counted(copy.superseded, 'record')} that compaction takes"
     if copy.unjudged:
-        yield f"    {counted(copy.unjudged, 'more record')} missing that weren't judged: there are too many keys"
+        yield f"    lacks {counted(copy.unjudged, 'record')} that couldn't be judged: there are too many keys"
     for damage in copy.damages[:SHOWN]:
         yield f"    {_damage_text(damage)}"
     if copy.damage_count > SHOWN:
@@ -169,7 +174,8 @@ def _epoch_text(records: EpochRecords) -> str:
     if records.control_records:
         count += f" and {counted(records.control_records, 'control record')}"
     epoch = "without a leader epoch" if records.leader_epoch < 0 else f"of leader epoch {records.leader_epoch}"
-    return f"{count} {epoch} (offsets {', '.join(ranges)}{more})"
+    noun = "offset" if ranges[0].isdigit() and len(ranges) == 1 else "offsets"
+    return f"{count} {epoch} ({noun} {', '.join(ranges)}{more})"
 
 
 def _leader_lines(diff: PartitionDiff) -> Iterator[str]:

@@ -158,6 +158,14 @@ def test_superseded_records_are_holes_where_nothing_was_compacted(tmp_path: Path
     assert compared(tmp_path, "a", "b")["verdict"] == "holes"
 
 
+def test_records_of_wrappers_count_where_only_one_side_has_them(tmp_path: Path) -> None:
+    pairs = [("k", f"{number}") for number in range(10)]
+    log_of(tmp_path / "a" / TOPIC, batch(0, *pairs, magic=1, codec=Codec.GZIP))
+    log_of(tmp_path / "b" / "orders-1", batch(0, *pairs))
+    ran = kseg(["diff", "a", "b", "-o", "json"], tmp_path)
+    assert [json.loads(line)["copies"][0]["records"] for line in ran.stdout.splitlines()[:2]] == [10, 10]
+
+
 # --- what a leader would make of them --------------------------------------------------------------------------------
 
 

@@ -170,7 +170,7 @@ class Comparison:
         others = [head.offset for head in heads if head.offset > lowest]
         if len(at) == 1 and self._take_batch(at[0], min(others, default=None)):
             return
-        if len(at) == len(self._heads) and self._pass_same_records(at):
+        if 1 < len(at) == len(self._heads) and self._pass_same_records(at):
             return
         unread = [head for head in at if not head.is_loaded]
         for head in unread:
@@ -214,7 +214,7 @@ class Comparison:
             self._note_epochs(offset, group)
         if len(groups) > 1:
             self._note_divergence(offset, at)
-        elif len(at) == len(self._heads):
+        elif 1 < len(at) == len(self._heads):
             return
         for _, group in groups:
             header = group[0].header

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from pathlib import Path
 
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.diff.comparison import Comparison, Follower, HeldRecords
 from kseg.log.diff.differences import ComparedCopy, PartitionDiff, Truncation, Verdict
-from kseg.log.diff.sides import Copies
+from kseg.log.diff.sides import Copies, find_copies
 from kseg.log.diff.superseded import Superseded
 from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
@@ -153,3 +155,31 @@ def _diff(
                 yield show(copies, item)
     except OpenError as error:
         yield UnreadableError(error.message, error.path, error.position)
+
+
+def all_diffs(
+    sides: Sequence[Path],
+    note: Callable[[str], None],
+    choice: PartitionChoice = EVERY_PARTITION,
+    *,
+    leader: Path | None = None,
+    processes: int | None = None,
+) -> tuple[PartitionDiff, ...]:
+    """What the copies of all partitions of some sides are to each other; arguments as for `find_copies`.
+
+    Raises:
+        UsageError: as `find_copies`.
+        OpenError: a side, or a partition on it, can't be opened.
+    """
+    found = find_copies(sides, _raise, note, choice, leader=leader)
+    diffs: list[PartitionDiff] = []
+    for item in diff_partitions(found, processes=processes):
+        if isinstance(item, PartitionDiff):
+            diffs.append(item)
+        elif isinstance(item, UnreadableError):
+            raise item
+    return tuple(diffs)
+
+
+def _raise(error: KsegError) -> None:
+    raise error

@@ -199,3 +199,32 @@ def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged: Path)
     ran = kseg(["diff", "a", "c", "nowhere"], diverged)
     assert ran.status == 2
     assert ran.stderr == b"kseg: nowhere: no such file or directory\n"
+
+
+def test_files_are_no_sides(diverged: Path) -> None:
+    ran = kseg(["diff", "a/orders-0/00000000000000000000.log", "b"], diverged)
+    assert ran.status == 2
+    assert b"is a file: whole partitions are compared, give their directories" in ran.stderr
+
+
+def test_directory_that_is_given_twice_is_told(diverged: Path) -> None:
+    ran = kseg(["diff", "a", "./a"], diverged)
+    assert (ran.status, ran.stderr) == (0, b"kseg: a and a are the same directory\n")
+
+
+def test_short_third_copy_does_not_hide_what_the_others_share(tmp_path: Path) -> None:
+    for side, count in (("a", 10), ("b", 10), ("c", 3)):
+        replica(tmp_path / side, [Part(0, number * 10, 10) for number in range(count)])
+    partition = diffed_one(tmp_path, "a", "b", "c", "--leader", "c")
+    assert partition["verdict"] == "ahead"
+    assert [copy["missing"] for copy in partition["copies"]] == [0, 0, 70]
+    assert [each["lostRecords"] for each in partition["truncations"]] == [70, 70]
+    assert (partition["lostRecords"], partition["onlyIn"]) == (70, [])
+
+
+def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
+    copied(diverged / "a" / "orders-0", diverged / "a" / "gone")
+    (diverged / "a" / "gone" / "orders-0").rename(diverged / "a" / f"orders-1.{'0' * 32}-delete")
+    (diverged / "a" / "gone").rmdir()
+    status, (*partitions, _) = diffed(diverged, "a", "c")
+    assert (status, len(partitions)) == (0, 1)

@@ -239,14 +239,15 @@ def damages() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("damage", damages(), ids=lambda damage: damage["id"])
 def test_damaged_log_is_compared_with_its_sound_one(damage: dict[str, Any], restored: Path, tmp_path: Path) -> None:
     broken, sound = restored / "damaged" / damage["id"], restored / "logs" / damage["base"]
-    if not sound.exists():
-        sound = broken
+    has_sound = sound.exists()
+    if not has_sound:
+        sound = copied(broken, tmp_path / "copy")
     there = kseg(["diff", str(broken), str(sound), "--records", "--leader", str(sound), "-o", "json"], tmp_path)
     back = kseg(["diff", str(sound), str(broken), "--records", "--leader", str(sound), "-o", "json"], tmp_path)
     assert there.status == back.status in (0, 1)
     assert (there.stderr, back.stderr) == (b"", b"")
     ends_well = {"zero-tail", "offset-lower", "record-key-length-minus-2"}  # to a reader of records nothing is wrong
-    if sound != broken and damage["damage"] not in ends_well and not damage["damage"].startswith("last-offset-delta"):
+    if has_sound and damage["damage"] not in ends_well and not damage["damage"].startswith("last-offset-delta"):
         assert there.status == 1
 
 

@@ -168,9 +168,7 @@ class Comparison:
         lowest = min(head.offset for head in heads)
         at = [head for head in heads if head.offset == lowest]
         others = [head.offset for head in heads if head.offset > lowest]
-        if len(at) == 1 and self._take_batch(at[0], min(others, default=None)):
-            return
-        if 1 < len(at) == len(self._heads) and self._pass_same_records(at):
+        if self._take_batch(at, min(others, default=None)):
             return
         unread = [head for head in at if not head.is_loaded]
         for head in unread:
@@ -181,23 +179,23 @@ class Comparison:
         for head in at:
             head.pass_record()
 
-    def _take_batch(self, head: CopyHead, bound: int | None) -> bool:
-        """Takes a batch that only one copy can have anything of, by its header; False if it has to be read."""
-        if not head.is_whole_below(bound) or (bound is not None and self._superseded.is_compacted):
+    def _take_batch(self, at: list[CopyHead], bound: int | None) -> bool:
+        """Takes a batch that some copies have the same, and the others have nothing of; False if it has to be read."""
+        first, *others = at
+        if any(head.is_loaded for head in at) or not all(map(first.has_same_records, others)):
             return False
-        header = head.header
+        header = first.header
         assert header is not None
-        assert header.records_count is not None
-        self._lack(Holding((head,), header, header.first_offset, header.last_offset, header.records_count), [])
-        head.pass_batch()
-        return True
-
-    def _pass_same_records(self, heads: list[CopyHead]) -> bool:
-        first, *others = heads
-        if any(head.is_loaded for head in heads) or not all(map(first.has_same_records, others)):
+        if 1 < len(at) == len(self._heads):
+            self._note_epochs(first.offset, at)
+        elif bound is not None and self._superseded.is_compacted:
             return False
-        self._note_epochs(first.offset, heads)
-        for head in heads:
+        elif first.is_whole_below(bound) and header.records_count is not None:
+            self._note_epochs(first.offset, at)
+            self._lack(Holding(tuple(at), header, header.first_offset, header.last_offset, header.records_count), at)
+        else:
+            return False
+        for head in at:
             head.pass_batch()
         return True
 
@@ -279,17 +277,18 @@ class Comparison:
         if len(has) == 1:
             self.tallies[has[0]].only_here.add(epoch, first, last, count, is_control=is_control)
         if self._leader in lacking:
-            self._count_lost(holding, has)
+            self._count_lost(holding)
         if self._gives_held:
             self._hold(holding, tuple(has))
 
-    def _count_lost(self, holding: Holding, has: list[int]) -> None:
-        header, is_control = holding.header, holding.header.is_control
-        losing = [self._followers[number] for number in has if self._followers[number].cuts_off(holding.first_offset)]
-        for follower in losing:
-            epoch, first, last = header.partition_leader_epoch, holding.first_offset, holding.last_offset
-            follower.lost.add(epoch, first, last, holding.record_count, is_control=is_control)
-        self.lost_records += holding.record_count if losing and not is_control else 0
+    def _count_lost(self, holding: Holding) -> None:
+        first, last, count = holding.first_offset, holding.last_offset, holding.record_count
+        losing = [head for head in holding.heads if self._followers[head.number].cuts_off(first)]
+        for head in losing:
+            assert head.header is not None
+            epoch, is_control = head.header.partition_leader_epoch, head.header.is_control
+            self._followers[head.number].lost.add(epoch, first, last, count, is_control=is_control)
+        self.lost_records += count if losing and not holding.header.is_control else 0
 
     def _hold(self, holding: Holding, has: tuple[int, ...]) -> None:
         """Hands on records that not every copy has, those of a batch together."""

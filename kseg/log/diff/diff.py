@@ -54,10 +54,11 @@ def diff_partition(
         _compared(partition, end, comparison, number, cursors[number])
         for number, (partition, end) in enumerate(zip(partitions, ends, strict=True))
     )
+    named = next((each for each in partitions if each.topic is not None), partitions[0])
     yield PartitionDiff(
         name=copies.name,
-        topic=partitions[0].topic,
-        partition=partitions[0].partition,
+        topic=named.topic,
+        partition=named.partition,
         topic_id=copies.topic_id,
         verdict=_verdict(copies, comparison, compared),
         copies=compared,

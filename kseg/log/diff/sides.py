@@ -1,6 +1,6 @@
 """What is compared with what: the sides that were given, and the copies of each partition on them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,11 +53,12 @@ def find_copies(
     `note`, and aren't compared.
 
     Raises:
-        UsageError: there are fewer than two sides, or the leader isn't one of them.
+        UsageError: there are fewer than two sides, one is a file, or the leader isn't one of them.
         NoSuchPartitionError: no partition that is meant is there.
     """
     if len(sides) < 2:
         raise UsageError("give at least two directories or archives to compare")
+    _tell_same(sides, note)
     leading = None if leader is None else _leading_side(sides, leader)
     are_single = all(_is_single(side) for side in sides)
     found: dict[str, list[_Copy]] = {}
@@ -80,11 +81,23 @@ def find_copies(
     return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
 
 
-def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> Iterable[PartitionLog]:
+def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> list[PartitionLog]:
+    """The partitions of a side, each once; in a log directory those that are in use."""
+    if side.is_file():
+        raise UsageError("is a file: whole partitions are compared, give their directories", side)
     found = list(partitions_at(side, refuse, choice))
-    if len(found) > 1:
-        found = [partition for partition in found if partition.state is None]
-    return one_of_each(found)
+    if _is_single(side):
+        return found
+    return one_of_each(partition for partition in found if partition.state is None)
+
+
+def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:
+    """Says which sides are the same directory: whoever compares it with itself hardly means to."""
+    known: dict[Path, Path] = {}
+    for side in sides:
+        first = known.setdefault(side.resolve(), side)
+        if first is not side:
+            note(f"{first} and {side} are the same directory")
 
 
 def _is_single(side: Path) -> bool:

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from kseg.formats.codes import NO_TIMESTAMP
+from kseg.codecs.body import decompress
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, NO_TIMESTAMP, Codec
 from kseg.formats.fixed import BATCH_MAGIC
 from kseg.kernel.record import Header, Record
 from kseg.log.diff.batch_cursor import OFFSETS_FALL, BatchCursor
@@ -126,15 +127,34 @@ class CopyHead:
         return is_right and (offset is None or header.last_offset < offset)
 
     def has_same_records(self, other: "CopyHead") -> bool:
-        """Whether the next batches are the same but for their leader epochs."""
-        header, others = self.header, other.header
-        if header is None or others is None or header.magic != others.magic or header.magic < 2:
-            return False
-        if (header.base_offset, header.size, header.crc) != (others.base_offset, others.size, others.crc):
-            return False
-        return self._raw_from_magic() == other._raw_from_magic()
+        """Whether the next batches have the same records: all of their bytes but the leader epoch, or their bodies.
 
-    def _raw_from_magic(self) -> bytes:
+        False if that takes a look at the records.
+        """
+        header, others = self.header, other.header
+        if header is None or others is None or header.is_legacy or _shape(header) != _shape(others):
+            return False
+        raw, other_raw = self._raw(), other._raw()
+        if header.crc == others.crc and raw[BATCH_MAGIC.position :] == other_raw[BATCH_MAGIC.position :]:
+            return True
+        body = _body(header, raw)
+        return body is not None and body == _body(others, other_raw)
+
+    def _raw(self) -> bytes:
         cursor = self.cursor
-        start, end = cursor.start_of(cursor.row), cursor.end_of(cursor.row)
-        return bytes(cursor.run.buffer[start + BATCH_MAGIC.position : end])
+        return bytes(cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row)])
+
+
+def _shape(header: BatchHeader) -> tuple[int | None, ...]:
+    """What decides, beside its body, which records a v2 batch has."""
+    offsets = header.base_offset, header.last_offset, header.records_count
+    return (*offsets, header.base_timestamp, header.max_timestamp, header.attributes & ~CODEC_MASK)
+
+
+def _body(header: BatchHeader, raw: bytes) -> bytes | None:
+    """The bytes of a batch's records; None if they can't be had whole."""
+    body = memoryview(raw)[BATCH_HEADER_SIZE:]
+    if header.codec == Codec.NONE:
+        return bytes(body)
+    found = decompress(header.codec, header.magic, body)
+    return found.data if found.failure is None else None

@@ -168,7 +168,7 @@ class Comparison:
         lowest = min(head.offset for head in heads)
         at = [head for head in heads if head.offset == lowest]
         others = [head.offset for head in heads if head.offset > lowest]
-        if self._take_batch(at, min(others, default=None)):
+        if self._take_batch(at, min(others, default=None)) or self._pass_same_loaded(at):
             return
         unread = [head for head in at if not head.is_loaded]
         for head in unread:
@@ -177,7 +177,7 @@ class Comparison:
             return  # the offsets may be others now
         self._take_record(lowest, at)
         for head in at:
-            head.pass_record()
+            head.pass_records(1)
 
     def _take_batch(self, at: list[CopyHead], bound: int | None) -> bool:
         """Takes a batch that some copies have the same, and the others have nothing of; False if it has to be read."""
@@ -198,6 +198,18 @@ class Comparison:
         for head in at:
             head.pass_batch()
         return True
+
+    def _pass_same_loaded(self, at: list[CopyHead]) -> bool:
+        """Passes records that all copies have the same, as far as they are loaded; False if there is none."""
+        first, *others = at
+        if not others or len(at) < len(self._heads):
+            return False
+        count = min(map(first.same_count, others))
+        if count:
+            self._note_epochs(first.offset, at)
+            for head in at:
+                head.pass_records(count)
+        return count > 0
 
     def _take_record(self, offset: int, at: list[CopyHead]) -> None:
         groups: list[tuple[Content, list[CopyHead]]] = []

@@ -1,5 +1,6 @@
 """The next record of a copy, as far as it has to be known: most often its batch's header is enough."""
 
+from operator import attrgetter, eq
 from typing import NamedTuple
 
 from kseg.codecs.body import decompress
@@ -8,6 +9,8 @@ from kseg.formats.fixed import BATCH_MAGIC
 from kseg.kernel.record import Header, Record
 from kseg.log.diff.batch_cursor import OFFSETS_FALL, BatchCursor
 from kseg.reading.header import BatchHeader
+
+_content_of = attrgetter("offset", "timestamp", "key", "value", "headers")
 
 
 class Content(NamedTuple):
@@ -101,11 +104,22 @@ class CopyHead:
         time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
         return Content(time, record.key, record.value, record.headers, self.header.is_control)
 
-    def pass_record(self) -> None:
-        """Goes on to the next record."""
+    def same_count(self, other: "CopyHead") -> int:
+        """How many of the next records of both batches are the same, as far as both are loaded."""
+        if self._records is None or other._records is None or self.header is None or other.header is None:
+            return 0
+        if self.header.is_control is not other.header.is_control:
+            return 0
+        most = min(len(self._records) - self._place, len(other._records) - other._place)
+        own = map(_content_of, self._records[self._place : self._place + most])
+        others = map(_content_of, other._records[other._place : other._place + most])
+        return next((number for number, is_same in enumerate(map(eq, own, others)) if not is_same), most)
+
+    def pass_records(self, count: int) -> None:
+        """Goes on past some records of the batch."""
         assert self._records is not None
-        self._last_offset = self.offset
-        self._place += 1
+        self._last_offset = self._records[self._place + count - 1].offset
+        self._place += count
         if self._place == len(self._records):
             self.pass_batch()
         else:

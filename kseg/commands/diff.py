@@ -95,13 +95,14 @@ def diff(
     The exit status is 0 if all partitions are identical, else 1.
     """
     check_csv_safe(csv_safe, output)
+    place = parse_zone(zone)
+    show = partial(held_text, SAFE_CSV if csv_safe else output, place) if has_records else None
     processes = processes_beside_others(processes, gentle=gentle)
     refuse, note = Refusals(), note_unless(quiet=quiet)
     found = find_copies(paths, refuse, note, choice, leader=leader)
-    show = partial(held_text, SAFE_CSV if csv_safe else output, parse_zone(zone)) if has_records else None
     report = DiffReport(
         output,
-        zone=parse_zone(zone),
+        zone=place,
         color=color,
         csv_safe=csv_safe,
         quiet=quiet,

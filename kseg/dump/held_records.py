@@ -36,13 +36,13 @@ def held_text(form: str, zone: tzinfo, copies: Copies, held: HeldRecords) -> byt
     output = new_output(lambda part: lines.append(bytes(part)))
     epoch = header_of(held.run, 0).partition_leader_epoch
     renderer = kernel.load().Renderer(
-        zoned_program(_program(form, held.log, paths, epoch), zone_table(zone)),
+        zoned_program(_program(form, held.log, paths, epoch, held.is_lost), zone_table(zone)),
         output,
         decode_control=escaped_control_json,
         record_filter=RecordFilter(first_offset=held.first_offset, last_offset=held.last_offset),
     )
     if form in _FOR_PEOPLE:
-        output.write(_heading(copies.name, paths).encode("utf-8", "surrogateescape"))
+        output.write(_heading(copies.name, paths, held.is_lost).encode("utf-8", "surrogateescape"))
     for piece in with_bodies(iter((held.run,)), 0):
         if isinstance(piece, Slice):
             run = piece.run
@@ -51,14 +51,15 @@ def held_text(form: str, zone: tzinfo, copies: Copies, held: HeldRecords) -> byt
     return b"".join(lines)
 
 
-def _heading(name: str, paths: Sequence[str]) -> str:
-    return f"{name}: only in {', '.join(paths)}:\n"
+def _heading(name: str, paths: Sequence[str], is_lost: bool | None) -> str:
+    return f"{name}: only in {', '.join(paths)}{', lost under the leader' if is_lost else ''}:\n"
 
 
 @lru_cache
-def _program(form: str, log: Path, paths: tuple[str, ...], epoch: int) -> Program:
+def _program(form: str, log: Path, paths: tuple[str, ...], epoch: int, is_lost: bool | None) -> Program:
     if form == "json":
         beside = {"path": paths[0], "paths": paths, "leaderEpoch": epoch}
+        beside |= {} if is_lost is None else {"isLost": is_lost}
         return json_program(str(log), batches=False, places=PLACE_COLUMNS, beside=beside)
     if form in _FOR_PEOPLE:
         return fields_program("text", _TEXT_FIELDS, log)

@@ -138,6 +138,7 @@ def test_records_come_once_with_all_copies_that_have_them(diverged: Path) -> Non
         (13, "lost 13", "a/orders-0", "c/orders-0"),
         (14, "lost 14", "a/orders-0", "c/orders-0"),
     ]
+    assert {each["paths"][0]: each["isLost"] for each in records} == {"a/orders-0": True, "b/orders-0": False}
     partition, summary = items[-2:]
     assert [each["lostRecords"] for each in partition["truncations"]] == [5, 5]
     assert partition["lostRecords"] == summary["lostRecords"] == 5  # each once

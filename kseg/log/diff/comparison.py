@@ -18,7 +18,8 @@ from kseg.reading.log_file import Run
 class HeldRecords(NamedTuple):
     """Records of a batch that not every copy has: those from one offset to another.
 
-    log, run: where the batch is, the only one of a run. copies: which ones have them.
+    log, run: where the batch is, the only one of a run. copies: which ones have them. is_lost: whether followers cut
+    them off, and the leader lacks them; None without a leader.
     """
 
     log: Path
@@ -26,6 +27,7 @@ class HeldRecords(NamedTuple):
     first_offset: int
     last_offset: int
     copies: tuple[int, ...]
+    is_lost: bool | None
 
 
 class Holding(NamedTuple):
@@ -288,12 +290,12 @@ class Comparison:
             self.tallies[number].missing += 0 if is_control else count
         if len(has) == 1:
             self.tallies[has[0]].only_here.add(epoch, first, last, count, is_control=is_control)
-        if self._leader in lacking:
-            self._count_lost(holding)
+        is_lost = self._leader in lacking and self._count_lost(holding)
         if self._gives_held:
-            self._hold(holding, tuple(has))
+            self._hold(holding, tuple(has), None if self._leader is None else is_lost)
 
-    def _count_lost(self, holding: Holding) -> None:
+    def _count_lost(self, holding: Holding) -> bool:
+        """Counts what followers cut off of records that the leader lacks; whether they do."""
         first, last, count = holding.first_offset, holding.last_offset, holding.record_count
         losing = [head for head in holding.heads if self._followers[head.number].cuts_off(first)]
         for head in losing:
@@ -301,16 +303,17 @@ class Comparison:
             epoch, is_control = head.header.partition_leader_epoch, head.header.is_control
             self._followers[head.number].lost.add(epoch, first, last, count, is_control=is_control)
         self.lost_records += count if losing and not holding.header.is_control else 0
+        return bool(losing)
 
-    def _hold(self, holding: Holding, has: tuple[int, ...]) -> None:
+    def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
         """Hands on records that not every copy has, those of a batch together."""
         cursor, held, first, last = holding.heads[0].cursor, self._held, holding.first_offset, holding.last_offset
-        place = (cursor.path, holding.header.position, has)
-        if held is not None and (held.log, held.run.position, held.copies) == place and held.last_offset + 1 == first:
+        place = (cursor.path, holding.header.position, has, is_lost, first - 1)
+        if held is not None and (held.log, held.run.position, *held[4:], held.last_offset) == place:
             self._held = held._replace(last_offset=last)
             return
         self._told += () if held is None else (held,)
-        self._held = HeldRecords(cursor.path, _copied(cursor), first, last, has)
+        self._held = HeldRecords(cursor.path, _copied(cursor), first, last, has, is_lost)
 
 
 def _copied(cursor: BatchCursor) -> Run:

@@ -58,7 +58,6 @@ def find_copies(
     """
     if len(sides) < 2:
         raise UsageError("give at least two directories or archives to compare")
-    _tell_same(sides, note)
     leading = None if leader is None else _leading_side(sides, leader)
     are_single = all(_is_single(side) for side in sides)
     found: dict[str, list[_Copy]] = {}
@@ -76,6 +75,7 @@ def find_copies(
             found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
     if not found and read:
         require_choice(sides, choice)
+    _tell_same(sides, note)
     if are_single:
         return [_copies(name, copies, sides, leading) for name, copies in found.items()]
     return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]

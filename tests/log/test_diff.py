@@ -188,6 +188,15 @@ def test_old_formats_truncate_to_the_high_watermark(tmp_path: Path) -> None:
     assert (truncated["rule"], truncated["toOffset"], truncated["lostRecords"]) == ("highWatermark", 4, 3)
 
 
+def test_batch_across_the_offset_goes_as_a_whole(tmp_path: Path) -> None:
+    pairs = [("k", f"{number}") for number in range(8)]
+    log_of(tmp_path / "a" / TOPIC, batch(0, *pairs, magic=1, codec=Codec.GZIP))
+    log_of(tmp_path / "b" / TOPIC, batch(0, *pairs[:3], magic=1, codec=Codec.GZIP))
+    write_high_watermark(tmp_path / "a", 4)
+    (truncated,) = compared(tmp_path, "a", "b", "--leader", "b")["truncations"]
+    assert (truncated["toOffset"], truncated["lostRecords"]) == (3, 5)
+
+
 def test_same_record_of_two_leaders_is_diverged_and_nothing_is_lost(tmp_path: Path) -> None:
     replica(tmp_path / "a", [Part(0, 0, 10), Part(1, 10, 5)])
     replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 5)])

@@ -47,9 +47,9 @@ class Follower:
         self.to_offset = to_offset
         self.lost = RecordsByEpoch()
 
-    def cuts_off(self, offset: int) -> bool:
-        """Whether an offset goes."""
-        return self.to_offset is not None and offset >= self.to_offset
+    def cuts_off(self, header: BatchHeader) -> bool:
+        """Whether a batch goes: as a whole, if any of it is at or above the offset. Source: LogSegment.truncateTo."""
+        return self.to_offset is not None and header.last_offset >= self.to_offset
 
 
 class Tally:
@@ -297,13 +297,14 @@ class Comparison:
     def _count_lost(self, holding: Holding) -> bool:
         """Counts what followers cut off of records that the leader lacks; whether they do."""
         first, last, count = holding.first_offset, holding.last_offset, holding.record_count
-        losing = [head for head in holding.heads if self._followers[head.number].cuts_off(first)]
-        for head in losing:
-            assert head.header is not None
-            epoch, is_control = head.header.partition_leader_epoch, head.header.is_control
-            self._followers[head.number].lost.add(epoch, first, last, count, is_control=is_control)
-        self.lost_records += count if losing and not holding.header.is_control else 0
-        return bool(losing)
+        is_lost, is_control = False, holding.header.is_control
+        for head in holding.heads:
+            follower = self._followers[head.number]
+            if head.header is not None and follower.cuts_off(head.header):
+                is_lost = True
+                follower.lost.add(head.header.partition_leader_epoch, first, last, count, is_control=is_control)
+        self.lost_records += count if is_lost and not is_control else 0
+        return is_lost
 
     def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
         """Hands on records that not every copy has, those of a batch together."""

@@ -1,4 +1,4 @@
-"""How copies of partitions differ, as lines of text, as objects of `-o json`, and as rows."""
+"""How copies of partitions differ, as objects of `-o json`; and how many partitions are what."""
 
 from collections import Counter
 
@@ -94,7 +94,7 @@ def _truncation_object(truncation: Truncation) -> dict[str, object]:
     return {
         "path": str(truncation.path),
         "toOffset": truncation.to_offset,
-        "rule": truncation.rule,
+        "rule": str(truncation.rule),
         "lostRecords": truncation.lost_records,
         "lostByEpoch": [_epoch_object(each) for each in truncation.lost],
     }

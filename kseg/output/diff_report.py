@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kseg.log.diff.batch_cursor import FoundDamage
 from kseg.log.diff.differences import BatchAt, ComparedCopy, EpochRecords, PartitionDiff, Truncation, Verdict
+from kseg.log.diff.truncation import Rule
 from kseg.output.counted import counted
 from kseg.output.csv import CsvWriter
 from kseg.output.diff import DiffSummary, diff_object
@@ -17,9 +18,9 @@ from kseg.times import iso_time
 SHOWN = 5
 """The most ranges of offsets, and damages of a copy, that the text names one by one."""
 _RULES = {
-    "leaderEpochs": "by its leader epochs",
-    "highWatermark": "to its high watermark, since it has no leader epochs",
-    "logStart": "where the leader's log starts",
+    Rule.LEADER_EPOCHS: "by its leader epochs",
+    Rule.HIGH_WATERMARK: "to its high watermark, since it has no leader epochs",
+    Rule.LOG_START: "where the leader's log starts",
 }
 
 

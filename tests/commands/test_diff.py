@@ -229,3 +229,9 @@ def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
     (diverged / "a" / "gone").rmdir()
     status, (*partitions, _) = diffed(diverged, "a", "c")
     assert (status, len(partitions)) == (0, 1)
+
+
+@pytest.mark.parametrize("sides", [(".", "a"), ("a", ".")])
+def test_leader_inside_of_another_side_is_found(diverged: Path, sides: tuple[str, str]) -> None:
+    status, (partition, _) = diffed(diverged, *sides, "--leader", "a")
+    assert (status, partition["leader"]) == (1, "a/orders-0")

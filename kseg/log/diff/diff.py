@@ -68,7 +68,7 @@ def diff_partition(
         divergence=comparison.divergence,
         epochs_differ_from=comparison.epochs_differ_from,
         truncations=tuple(
-            Truncation(partitions[number].path, to_offset, str(rule), followers[number].lost.by_epoch())
+            Truncation(partitions[number].path, to_offset, rule, followers[number].lost.by_epoch())
             for number, (to_offset, rule) in rules.items()
         ),
         lost_records=comparison.lost_records,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.log.diff.batch_cursor import FoundDamage
+from kseg.log.diff.truncation import Rule
 from kseg.reading.header import BatchHeader
 
 MOST_RANGES = 10_000
@@ -104,7 +105,7 @@ class Truncation(NamedTuple):
 
     path: Path
     to_offset: int | None
-    rule: str
+    rule: Rule
     lost: tuple[EpochRecords, ...]
 
     @property

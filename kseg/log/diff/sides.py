@@ -112,13 +112,14 @@ def _name_of(partition: PartitionLog) -> str:
 
 
 def _leading_side(sides: Sequence[Path], leader: Path) -> int:
-    """The side that the leader's directory is, or is in."""
+    """The side that the leader's directory is, or else is in, or holds."""
     wanted = leader.absolute()
-    for number, side in enumerate(sides):
-        place = side.absolute()
-        if place == wanted or place in wanted.parents or wanted in place.parents:
-            return number
-    raise UsageError("--leader is none of the directories that are compared", leader)
+    places = [side.absolute() for side in sides]
+    inside = [place for place in places if place in wanted.parents or wanted in place.parents]
+    found = [wanted] if wanted in places else sorted(inside, key=lambda place: len(place.parts))
+    if not found:
+        raise UsageError("--leader is none of the directories that are compared", leader)
+    return places.index(found[-1])
 
 
 def _by_topic_id(

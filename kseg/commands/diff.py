@@ -86,8 +86,8 @@ def diff(
     are right; how the records are batched, compressed, and split into segments doesn't matter. `ahead`: one goes on
     where another ends. `diverged`: at an offset they have different records, or those of different leader epochs.
     `holes`: one lacks records in its middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the
-    partition. What lies below the latest log start offset isn't compared, nor are records missing that compaction
-    takes.
+    partition. What lies below the latest log start offset isn't compared, and what compaction takes may be
+    missing.
 
     --leader says what would happen if that copy led: to which offset each other one would truncate its log, as a
     broker finds it by leader epochs, and which of its records the leader doesn't have.

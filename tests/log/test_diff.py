@@ -4,12 +4,18 @@ import json
 import tarfile
 import tracemalloc
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kseg.formats.codes import Codec, ControlType
+from kseg.kernel.cleaning_contract import ENTRY_SIZE
+from kseg.log.diff.batch_cursor import BatchCursor
+from kseg.log.diff.comparison import Comparison
+from kseg.log.diff.superseded import Superseded
+from kseg.log.partition.partition_log import PartitionLog
 from tests import golden
 from tests.log import edits
 from tests.log.cleaner_logs import batch, marker, produced
@@ -156,6 +162,19 @@ def test_superseded_records_are_holes_where_nothing_was_compacted(tmp_path: Path
     log_of(tmp_path / "a" / TOPIC, *batches)
     log_of(tmp_path / "b" / TOPIC, batches[0], *batches[6:])
     assert compared(tmp_path, "a", "b")["verdict"] == "holes"
+
+
+def test_records_with_more_keys_than_the_map_has_room_for_are_not_judged(tmp_path: Path) -> None:
+    name = "__consumer_offsets-0"
+    batches = [batch(number, (f"key {number}", "v")) for number in range(20)]
+    places = log_of(tmp_path / "a" / name, *batches), log_of(tmp_path / "b" / name, batches[0], *batches[10:])
+    partitions = [PartitionLog(place) for place in places]
+    with ExitStack() as stack:
+        cursors = [stack.enter_context(closing(BatchCursor(partition, 0))) for partition in partitions]
+        comparison = Comparison(cursors, 0, Superseded(partitions, map_size=5 * ENTRY_SIZE))
+        assert list(comparison.run()) == []
+    assert not comparison.has_holes
+    assert [tally.unjudged for tally in comparison.tallies] == [0, 9]
 
 
 def test_records_of_wrappers_count_where_only_one_side_has_them(tmp_path: Path) -> None:

@@ -137,3 +137,30 @@ def check_lost(
     lost = [offset for offset, has in groups if any(number in has and offset in lost_by[number] for number in lost_by)]
     assert found["lostRecords"] == len(lost)
     assert [each["offset"] for each in printed if each["isLost"]] == lost
+
+
+KEYED = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", None]), st.booleans()), max_size=12)
+"""Key and value of a record, and whether the other copy has it."""
+
+
+@given(KEYED)
+def test_compacted_copy_may_lack_what_the_cleaner_takes(records: list[tuple[str, str | None, bool]]) -> None:
+    batches = [batch(offset, (key, value)) for offset, (key, value, _) in enumerate(records)]
+    kept = [offset for offset, (*_, is_kept) in enumerate(records) if is_kept]
+    end = max(kept, default=-1) + 1
+    missing = {
+        offset
+        for offset, (key, value, is_kept) in enumerate(records)
+        if not is_kept
+        and (offset >= end or (value is not None and all(later != key for later, *_ in records[offset + 1 :])))
+    }
+    with tempfile.TemporaryDirectory() as place:
+        for side, offsets in (("a", range(len(batches))), ("b", kept)):
+            directory = Path(place) / side / "__consumer_offsets-0"
+            directory.mkdir(parents=True)
+            (directory / f"{0:020}.log").write_bytes(b"".join(batches[offset] for offset in offsets))
+        ran = kseg(["diff", "a", "b", "-o", "json"], Path(place))
+    found, _ = (json.loads(line) for line in ran.stdout.splitlines())
+    assert only_in(found, "a/__consumer_offsets-0") == missing
+    assert found["verdict"] == ("holes" if min(missing, default=end) < end else "ahead" if missing else "identical")
+    assert found["copies"][1]["superseded"] == len(records) - len(kept) - len(missing)

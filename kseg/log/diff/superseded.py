@@ -18,7 +18,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 
 MAP_SIZE = 64 << 20
-"""Bytes of a map of keys; memory is taken for those that are there."""
+"""Bytes of a copy's map of keys; memory is taken for those that are there."""
 
 
 class Supersession(Enum):
@@ -32,8 +32,10 @@ class Supersession(Enum):
 class Superseded:
     """Judges records that a copy has and another lacks."""
 
-    def __init__(self, partitions: Sequence[PartitionLog]) -> None:
+    def __init__(self, partitions: Sequence[PartitionLog], map_size: int = MAP_SIZE) -> None:
+        """Takes the copies, and the bytes of a map of keys."""
         self._partitions = partitions
+        self._map_size = map_size
         self._newest: dict[int, _NewestOffsets] = {}
 
     @cached_property
@@ -57,7 +59,7 @@ class Superseded:
         if head.header.is_control or record.key is None or record.value is None:
             return Supersession.SUPERSEDED
         if head.number not in self._newest:
-            self._newest[head.number] = _NewestOffsets(self._partitions[head.number], record.offset)
+            self._newest[head.number] = _NewestOffsets(self._partitions[head.number], record.offset, self._map_size)
         return self._newest[head.number].judge(head.header, record.key, record.offset)
 
 
@@ -82,8 +84,8 @@ def _cleaned_batches(partition: PartitionLog) -> Iterator[BatchHeader]:
 class _NewestOffsets:
     """The last offset of each key of a copy, of records from an offset on; as many keys as there is room for."""
 
-    def __init__(self, partition: PartitionLog, offset: int) -> None:
-        self._map = OffsetMap(MAP_SIZE)
+    def __init__(self, partition: PartitionLog, offset: int, map_size: int) -> None:
+        self._map = OffsetMap(map_size)
         self._is_whole = True
         self._committed = read_committed(partition.segments, partition, offset)
         first = partition.floor_slot(offset) or 0

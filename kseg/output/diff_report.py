@@ -112,6 +112,8 @@ def _verdict_text(diff: PartitionDiff) -> str:
             return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
         case Verdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
+        case Verdict.AHEAD if diff.first_difference is None:
+            return f"nothing in common: one begins at offset {diff.compared_from}, where another has ended"
         case Verdict.AHEAD:
             return f"identical up to offset {diff.first_difference}, where the shortest copy ends"
         case Verdict.HOLES if diff.first_difference is None:

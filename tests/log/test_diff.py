@@ -98,6 +98,18 @@ def test_log_start_that_differs_is_told_and_no_difference(tmp_path: Path) -> Non
     assert [copy["logStartOffset"] for copy in partition["copies"]] == [0, 15]
 
 
+def test_log_that_begins_after_the_other_has_ended_has_nothing_in_common(tmp_path: Path) -> None:
+    log_of(tmp_path / "a", batch(0, ("k", "v"), ("k", "w")))
+    log_of(tmp_path / "b", base_offset=200)
+    partition = compared(tmp_path, "a", "b")
+    assert (partition["verdict"], partition["comparedFrom"]) == ("ahead", 200)
+    assert kseg(["diff", "a", "b"], tmp_path).stdout.startswith(
+        b"a: nothing in common: one begins at offset 200, where another has ended\n"
+    )
+    log_of(tmp_path / "c", base_offset=2)
+    assert compared(tmp_path, "a", "c")["verdict"] == "identical"  # all that there was is deleted
+
+
 def test_batch_across_the_log_start_counts_from_there_on(tmp_path: Path) -> None:
     pairs = [("k", f"{number}") for number in range(10)]
     log_of(tmp_path / "a", batch(0, *pairs))

@@ -60,7 +60,7 @@ def diff_partition(
         topic=named.topic,
         partition=named.partition,
         topic_id=copies.topic_id,
-        verdict=_verdict(copies, comparison, compared),
+        verdict=_verdict(copies, comparison, compared, start),
         copies=compared,
         absent_from=copies.absent_from,
         compared_from=start,
@@ -104,12 +104,12 @@ def _compared(
     )
 
 
-def _verdict(copies: Copies, comparison: Comparison, compared: Sequence[ComparedCopy]) -> Verdict:
+def _verdict(copies: Copies, comparison: Comparison, compared: Sequence[ComparedCopy], start: int) -> Verdict:
     if comparison.divergence is not None:
         return Verdict.DIVERGED
     if comparison.has_holes or any(copy.damage_count for copy in compared):
         return Verdict.HOLES
-    if comparison.is_short:
+    if comparison.is_short or any(copy.log_end_offset < start for copy in compared):
         return Verdict.AHEAD
     return Verdict.ONLY_HERE if copies.absent_from else Verdict.IDENTICAL
 

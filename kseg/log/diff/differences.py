@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     ONLY_HERE = "onlyHere"
     "Not every side has the partition; the copies that are there have the same records."
     AHEAD = "ahead"
-    "One has more records at its end than another, all else is the same."
+    "One goes on where another has ended, all else is the same."
     HOLES = "holes"
     "One lacks records in its middle that another has, or has bytes that can't be read."
     DIVERGED = "diverged"

@@ -100,13 +100,13 @@ class Comparison:
         self._leader = leader
         self._followers = followers or {}
         self._gives_held = gives_held
-        self._held: HeldRecords | None = None
+        self._held: dict[tuple[tuple[int, ...], bool | None], HeldRecords] = {}
         self._told: list[HeldRecords] = []
         self._heads: list[CopyHead] = []
         self._together = 1
 
     def run(self) -> Iterator[HeldRecords]:
-        """Compares all; gives the records that not every copy has, in the order of their offsets.
+        """Compares all; gives the records that not every copy has, batch by batch.
 
         A record that several copies have comes once.
         """
@@ -162,9 +162,8 @@ class Comparison:
             self._told.clear()
             if all(head.is_between_batches for head in self._heads):
                 break
-        if self._held is not None:
-            yield self._held
-            self._held = None
+        yield from self._held.values()
+        self._held.clear()
 
     def _compare_lowest(self, heads: list[CopyHead]) -> None:
         lowest = min(head.offset for head in heads)
@@ -307,14 +306,15 @@ class Comparison:
         return is_lost
 
     def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
-        """Hands on records that not every copy has, those of a batch together."""
-        cursor, held, first, last = holding.heads[0].cursor, self._held, holding.first_offset, holding.last_offset
-        place = (cursor.path, holding.header.position, has, is_lost, first - 1)
-        if held is not None and (held.log, held.run.position, *held[4:], held.last_offset) == place:
-            self._held = held._replace(last_offset=last)
+        """Hands on records that not every copy has, those of a batch together: others may come between them."""
+        cursor, first, last = holding.heads[0].cursor, holding.first_offset, holding.last_offset
+        held = self._held.get((has, is_lost))
+        place = (cursor.path, holding.header.position, first - 1)
+        if held is not None and (held.log, held.run.position, held.last_offset) == place:
+            self._held[has, is_lost] = held._replace(last_offset=last)
             return
         self._told += () if held is None else (held,)
-        self._held = HeldRecords(cursor.path, _copied(cursor), first, last, has, is_lost)
+        self._held[has, is_lost] = HeldRecords(cursor.path, _copied(cursor), first, last, has, is_lost)
 
 
 def _copied(cursor: BatchCursor) -> Run:

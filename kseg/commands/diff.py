@@ -98,23 +98,15 @@ def diff(
     place = parse_zone(zone)
     show = partial(held_text, SAFE_CSV if csv_safe else output, place) if has_records else None
     processes = processes_beside_others(processes, gentle=gentle)
-    refuse, note = Refusals(), note_unless(quiet=quiet)
-    found = find_copies(paths, refuse, note, choice, leader=leader)
-    report = DiffReport(
-        output,
-        zone=place,
-        color=color,
-        csv_safe=csv_safe,
-        quiet=quiet,
-        record_fields=CSV_FIELDS if has_records else (),
-    )
+    refuse = Refusals()
+    found = find_copies(paths, refuse, note_unless(quiet=quiet), choice, leader=leader)
+    fields = CSV_FIELDS if has_records else ()
+    report = DiffReport(output, zone=place, color=color, csv_safe=csv_safe, quiet=quiet, record_fields=fields)
     with ProgressBar(False if quiet else progress) as bar:
         on_read = bar.counting("diff", sum(copies.size for copies in found))
         items = diff_partitions(found, keep_cache=keep_cache, show=show, processes=processes, on_read=on_read)
         for item in items:
-            if isinstance(item, bytes):
-                report.take_records(item)
-            elif isinstance(item, KsegError):
+            if isinstance(item, KsegError):
                 refuse(item)
             else:
                 report.take(item)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from kseg.log.diff.batch_cursor import FoundDamage
-from kseg.log.diff.differences import BatchAt, ComparedCopy, EpochRecords, PartitionDiff, Truncation, Verdict
+from kseg.log.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
 from kseg.output.counted import counted
 
 
@@ -104,7 +104,7 @@ class DiffSummary:
     """How many partitions are what; and how many records are lost under a leader."""
 
     def __init__(self) -> None:
-        self._verdicts: Counter[Verdict] = Counter()
+        self._verdicts: Counter[DiffVerdict] = Counter()
         self._lost_records = 0
 
     def add(self, diff: PartitionDiff) -> None:
@@ -115,7 +115,7 @@ class DiffSummary:
     @property
     def is_identical(self) -> bool:
         """Whether no partition differs."""
-        return self._verdicts.total() == self._verdicts[Verdict.IDENTICAL]
+        return self._verdicts.total() == self._verdicts[DiffVerdict.IDENTICAL]
 
     def as_object(self) -> dict[str, object]:
         """For JSON."""
@@ -134,11 +134,11 @@ class DiffSummary:
         return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
 
 
-_ORDER = (Verdict.IDENTICAL, Verdict.AHEAD, Verdict.DIVERGED, Verdict.HOLES, Verdict.ONLY_HERE)
+_ORDER = (DiffVerdict.IDENTICAL, DiffVerdict.AHEAD, DiffVerdict.DIVERGED, DiffVerdict.HOLES, DiffVerdict.ONLY_HERE)
 _WORDS = {
-    Verdict.IDENTICAL: "identical",
-    Verdict.AHEAD: "ahead",
-    Verdict.DIVERGED: "diverged",
-    Verdict.HOLES: "with holes",
-    Verdict.ONLY_HERE: "not everywhere",
+    DiffVerdict.IDENTICAL: "identical",
+    DiffVerdict.AHEAD: "ahead",
+    DiffVerdict.DIVERGED: "diverged",
+    DiffVerdict.HOLES: "with holes",
+    DiffVerdict.ONLY_HERE: "not everywhere",
 }

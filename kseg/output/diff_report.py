@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from kseg.log.diff.batch_cursor import FoundDamage
-from kseg.log.diff.differences import BatchAt, ComparedCopy, EpochRecords, PartitionDiff, Truncation, Verdict
+from kseg.log.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
 from kseg.log.diff.truncation import Rule
 from kseg.output.counted import counted
 from kseg.output.csv import CsvWriter
@@ -47,17 +47,20 @@ class DiffReport:
         self._zone = zone
         self._color = color
         self._quiet = quiet
-        self._rows: list[_Row] = []
+        self._rows: list[_CopyRow] = []
         self._has_only_records = form == "csv" and bool(record_fields)
         names = record_fields or [column.name for column in COLUMNS]
         self._csv = CsvWriter(names, is_safe=csv_safe) if form == "csv" else None
 
-    def take(self, diff: PartitionDiff) -> None:
-        """Writes a partition; in a table it comes at the end."""
-        self.summary.add(diff)
-        if self._has_only_records or (self._quiet and diff.verdict is Verdict.IDENTICAL):
+    def take(self, diff: PartitionDiff | bytes) -> None:
+        """Writes a partition, or lines of records that not every copy has; partitions of a table come at the end."""
+        if isinstance(diff, bytes):
+            write_stdout(diff)
             return
-        rows = [_Row(diff, copy) for copy in diff.copies]
+        self.summary.add(diff)
+        if self._has_only_records or (self._quiet and diff.verdict is DiffVerdict.IDENTICAL):
+            return
+        rows = [_CopyRow(diff, copy) for copy in diff.copies]
         if self._form == "json":
             write_json(diff_object(diff))
         elif self._csv is not None:
@@ -68,10 +71,6 @@ class DiffReport:
         else:
             for line in diff_lines(diff, self._zone):
                 write_line(line)
-
-    def take_records(self, text: bytes) -> None:
-        """Writes records that not every copy has."""
-        write_stdout(text)
 
     def finish(self) -> None:
         """Writes what comes last."""
@@ -92,7 +91,7 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
         yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
     batches = {} if diff.divergence is None else {batch.path: batch for batch in diff.divergence.batches}
     for copy in diff.copies:
-        if diff.verdict is Verdict.IDENTICAL and not _is_worth_telling(diff, copy):
+        if diff.verdict is DiffVerdict.IDENTICAL and not _is_worth_telling(diff, copy):
             continue
         yield f"  {copy.path}: {_extent_text(copy)}"
         if copy.path in batches:
@@ -106,21 +105,21 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
 
 def _verdict_text(diff: PartitionDiff) -> str:
     match diff.verdict:
-        case Verdict.IDENTICAL:
+        case DiffVerdict.IDENTICAL:
             end = max(copy.log_end_offset for copy in diff.copies)
             offsets = f"offsets {diff.compared_from} to {end - 1}" if end > diff.compared_from else "without records"
             return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
-        case Verdict.ONLY_HERE:
+        case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
-        case Verdict.AHEAD if diff.first_difference is None:
+        case DiffVerdict.AHEAD if diff.first_difference is None:
             return f"nothing in common: one begins at offset {diff.compared_from}, where another has ended"
-        case Verdict.AHEAD:
+        case DiffVerdict.AHEAD:
             return f"identical up to offset {diff.first_difference}, where the shortest copy ends"
-        case Verdict.HOLES if diff.first_difference is None:
+        case DiffVerdict.HOLES if diff.first_difference is None:
             return "bytes that can't be read in the same places"
-        case Verdict.HOLES:
+        case DiffVerdict.HOLES:
             return f"holes, the first at offset {diff.first_difference}"
-        case Verdict.DIVERGED:
+        case DiffVerdict.DIVERGED:
             assert diff.divergence is not None
             return f"diverged at offset {diff.divergence.offset} in leader epoch {diff.divergence.leader_epoch}"
 
@@ -199,7 +198,7 @@ def _truncation_text(truncation: Truncation) -> str:
     return f"{truncation.path} truncates to offset {truncation.to_offset} {_RULES[truncation.rule]}, and {lost}"
 
 
-class _Row(NamedTuple):
+class _CopyRow(NamedTuple):
     diff: PartitionDiff
     copy: ComparedCopy
 
@@ -208,19 +207,19 @@ class _Row(NamedTuple):
         return next((each for each in self.diff.truncations if each.path == self.copy.path), None)
 
 
-def _to_offset(row: _Row) -> int | None:
+def _to_offset(row: _CopyRow) -> int | None:
     return None if row.truncation is None else row.truncation.to_offset
 
 
-def _lost(row: _Row) -> int | None:
+def _lost(row: _CopyRow) -> int | None:
     return None if row.truncation is None else row.truncation.lost_records
 
 
-def _divergence(row: _Row) -> int | None:
+def _divergence(row: _CopyRow) -> int | None:
     return None if row.diff.divergence is None else row.diff.divergence.offset
 
 
-COLUMNS: tuple[TableColumn[_Row], ...] = (
+COLUMNS: tuple[TableColumn[_CopyRow], ...] = (
     TableColumn("topic", "topic", -1, lambda row: row.diff.topic or row.diff.name),
     TableColumn("partition", "partition", 1, lambda row: row.diff.partition),
     TableColumn("verdict", "verdict", -1, lambda row: str(row.diff.verdict)),

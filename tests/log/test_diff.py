@@ -13,7 +13,7 @@ import pytest
 from kseg.formats.codes import Codec, ControlType
 from kseg.kernel.cleaning_contract import ENTRY_SIZE
 from kseg.log.diff.batch_cursor import BatchCursor
-from kseg.log.diff.comparison import Comparison
+from kseg.log.diff.comparison import CopyComparison
 from kseg.log.diff.superseded import Superseded
 from kseg.log.partition.partition_log import PartitionLog
 from tests import golden
@@ -183,7 +183,7 @@ def test_records_with_more_keys_than_the_map_has_room_for_are_not_judged(tmp_pat
     partitions = [PartitionLog(place) for place in places]
     with ExitStack() as stack:
         cursors = [stack.enter_context(closing(BatchCursor(partition, 0))) for partition in partitions]
-        comparison = Comparison(cursors, 0, Superseded(partitions, map_size=5 * ENTRY_SIZE))
+        comparison = CopyComparison(cursors, 0, Superseded(partitions, map_size=5 * ENTRY_SIZE))
         assert list(comparison.run()) == []
     assert not comparison.has_holes
     assert [tally.unjudged for tally in comparison.tallies] == [0, 9]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.index.headers import header_of
 from kseg.kernel.contract import ROW, SIZE
 from kseg.log.diff.batch_cursor import BatchCursor
-from kseg.log.diff.copy_head import Content, CopyHead
+from kseg.log.diff.copy_head import CopyHead, RecordContent
 from kseg.log.diff.differences import BatchAt, Divergence, RecordsByEpoch
 from kseg.log.diff.superseded import Superseded, Supersession
 from kseg.reading.header import BatchHeader
@@ -52,7 +52,7 @@ class Follower:
         return self.to_offset is not None and header.last_offset >= self.to_offset
 
 
-class Tally:
+class CopyTally:
     """What is found in one copy."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Tally:
         self.missing = self.superseded = self.unjudged = 0
 
 
-class Comparison:
+class CopyComparison:
     """Compares copies from an offset on.
 
     tallies: of each copy. has_holes: whether one lacks records before its end. is_short: whether one ends before
@@ -88,7 +88,7 @@ class Comparison:
             followers: the others, by their number, if there is a leader.
             gives_held: whether `run` gives records.
         """
-        self.tallies = [Tally() for _ in cursors]
+        self.tallies = [CopyTally() for _ in cursors]
         self.has_holes = self.is_short = False
         self.divergence: Divergence | None = None
         self.first_difference: int | None = None
@@ -213,7 +213,7 @@ class Comparison:
         return count > 0
 
     def _take_record(self, offset: int, at: list[CopyHead]) -> None:
-        groups: list[tuple[Content, list[CopyHead]]] = []
+        groups: list[tuple[RecordContent, list[CopyHead]]] = []
         for head in at:
             content = head.content()
             same = next((group for known, group in groups if known.is_as(content)), None)

@@ -13,7 +13,7 @@ from kseg.reading.header import BatchHeader
 _content_of = attrgetter("offset", "timestamp", "key", "value", "headers")
 
 
-class Content(NamedTuple):
+class RecordContent(NamedTuple):
     """What makes a record the same in two copies, beside its offset. timestamp: None if its format has none."""
 
     timestamp: int | None
@@ -22,7 +22,7 @@ class Content(NamedTuple):
     headers: tuple[Header, ...]
     is_control: bool
 
-    def is_as(self, other: "Content") -> bool:
+    def is_as(self, other: "RecordContent") -> bool:
         """Whether both are the same record: a time counts if both formats have one."""
         if self == other:
             return True
@@ -97,12 +97,12 @@ class CopyHead:
         self._records, self._place = rising, 0
         self.offset = rising[0].offset
 
-    def content(self) -> Content:
+    def content(self) -> RecordContent:
         """What the next record is."""
         assert self.header is not None
         record = self.record
         time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
-        return Content(time, record.key, record.value, record.headers, self.header.is_control)
+        return RecordContent(time, record.key, record.value, record.headers, self.header.is_control)
 
     def same_count(self, other: "CopyHead") -> int:
         """How many of the next records of both batches are the same, as far as both are loaded."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.log.diff.batch_cursor import BatchCursor
-from kseg.log.diff.comparison import Comparison, Follower, HeldRecords
-from kseg.log.diff.differences import ComparedCopy, PartitionDiff, Truncation, Verdict
+from kseg.log.diff.comparison import CopyComparison, Follower, HeldRecords
+from kseg.log.diff.differences import ComparedCopy, DiffVerdict, PartitionDiff, Truncation
 from kseg.log.diff.sides import Copies, find_copies
 from kseg.log.diff.superseded import Superseded
 from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
@@ -46,7 +46,7 @@ def diff_partition(
             for each in partitions
         ]
         superseded = Superseded(partitions)
-        comparison = Comparison(
+        comparison = CopyComparison(
             cursors, start, superseded, leader=copies.leader, followers=followers, gives_held=gives_records
         )
         yield from comparison.run()
@@ -86,7 +86,7 @@ def _truncations(copies: Copies, ends: Sequence[int]) -> dict[int, tuple[int | N
 
 
 def _compared(
-    partition: PartitionLog, log_end: int, comparison: Comparison, number: int, cursor: BatchCursor
+    partition: PartitionLog, log_end: int, comparison: CopyComparison, number: int, cursor: BatchCursor
 ) -> ComparedCopy:
     tally = comparison.tallies[number]
     return ComparedCopy(
@@ -104,14 +104,14 @@ def _compared(
     )
 
 
-def _verdict(copies: Copies, comparison: Comparison, compared: Sequence[ComparedCopy], start: int) -> Verdict:
+def _verdict(copies: Copies, comparison: CopyComparison, compared: Sequence[ComparedCopy], start: int) -> DiffVerdict:
     if comparison.divergence is not None:
-        return Verdict.DIVERGED
+        return DiffVerdict.DIVERGED
     if comparison.has_holes or any(copy.damage_count for copy in compared):
-        return Verdict.HOLES
+        return DiffVerdict.HOLES
     if comparison.is_short or any(copy.log_end_offset < start for copy in compared):
-        return Verdict.AHEAD
-    return Verdict.ONLY_HERE if copies.absent_from else Verdict.IDENTICAL
+        return DiffVerdict.AHEAD
+    return DiffVerdict.ONLY_HERE if copies.absent_from else DiffVerdict.IDENTICAL
 
 
 Show = Callable[[Copies, HeldRecords], bytes]

@@ -14,7 +14,7 @@ MOST_RANGES = 10_000
 """Ranges of offsets of an epoch that are kept; what comes after them is counted."""
 
 
-class Verdict(StrEnum):
+class DiffVerdict(StrEnum):
     """What copies of a partition are to each other; of several that are so, the last one."""
 
     IDENTICAL = "identical"
@@ -156,7 +156,7 @@ class PartitionDiff:
     topic: str | None
     partition: int | None
     topic_id: str | None
-    verdict: Verdict
+    verdict: DiffVerdict
     copies: tuple[ComparedCopy, ...]
     absent_from: tuple[Path, ...]
     compared_from: int

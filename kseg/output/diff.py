@@ -29,8 +29,8 @@ def diff_object(diff: PartitionDiff) -> dict[str, object]:
             "leaderEpoch": diff.divergence.leader_epoch,
             "batches": [_batch_object(batch) for batch in diff.divergence.batches],
         }
-    if diff.leader is not None:
-        members["leader"] = str(diff.leader)
+    if diff.leader is not None or diff.lacks_leader:
+        members["leader"] = None if diff.leader is None else str(diff.leader)
         members["lostRecords"] = diff.lost_records
         members["truncations"] = [_truncation_object(each) for each in diff.truncations]
     return members

@@ -181,6 +181,8 @@ def _epoch_text(records: EpochRecords) -> str:
 
 
 def _leader_lines(diff: PartitionDiff) -> Iterator[str]:
+    if diff.lacks_leader:
+        yield "  the side that leads has no copy of it"
     if diff.leader is None:
         return
     yield f"  under the leader {diff.leader}:"

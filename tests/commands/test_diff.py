@@ -235,3 +235,13 @@ def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
 def test_leader_inside_of_another_side_is_found(diverged: Path, sides: tuple[str, str]) -> None:
     status, (partition, _) = diffed(diverged, *sides, "--leader", "a")
     assert (status, partition["leader"]) == (1, "a/orders-0")
+
+
+def test_leader_without_a_copy_is_told(diverged: Path) -> None:
+    replica(diverged / "b" / "other", [Part(0, 0, 3)])
+    (diverged / "b" / "other" / "orders-0").rename(diverged / "b" / "orders-7")
+    (diverged / "b" / "other").rmdir()
+    _, items = diffed(diverged, "a", "b", "--leader", "a", "--partition", "7")
+    assert [each["leader"] for each in items[:-1]] == [None]
+    text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged).stdout.decode()
+    assert "  not in a\n  the side that leads has no copy of it\n" in text

@@ -73,6 +73,7 @@ def diff_partition(
         ),
         lost_records=comparison.lost_records,
         leader=None if copies.leader is None else partitions[copies.leader].path,
+        lacks_leader=copies.lacks_leader,
     )
 
 

@@ -149,7 +149,8 @@ class PartitionDiff:
     name: of its directory. compared_from: the latest of the log start offsets; what is below isn't compared.
     absent_from: sides that don't have it. first_difference: the first offset where not all have the same; None if all
     have. epochs_differ_from: the first offset where they have the same record, written in other leader epochs.
-    lost_records: records that the leader lacks and followers cut off; each once, if several have it.
+    lost_records: records that the leader lacks and followers cut off; each once, if several have it. lacks_leader:
+    whether the side that leads has no copy.
     """
 
     name: str
@@ -166,3 +167,4 @@ class PartitionDiff:
     truncations: Sequence[Truncation] = ()
     lost_records: int = 0
     leader: Path | None = None
+    lacks_leader: bool = False

@@ -16,8 +16,8 @@ Refuse = Callable[[KsegError], None]
 class Copies(NamedTuple):
     """A partition's copies: of each side at most one.
 
-    name: of its directory. leader: which of them leads, if that was asked for and it has one. absent_from: sides that
-    have none.
+    name: of its directory. leader: which of them leads, None if none does. absent_from: sides that have none.
+    lacks_leader: whether the side that leads is one of these.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Copies(NamedTuple):
     partitions: tuple[PartitionLog, ...]
     leader: int | None
     absent_from: tuple[Path, ...]
+    lacks_leader: bool = False
 
     @property
     def size(self) -> int:
@@ -146,4 +147,5 @@ def _copies(name: str, group: list[_Copy], sides: Sequence[Path], leading: int |
         tuple(copy.partition for copy in group),
         next((number for number, copy in enumerate(group) if copy.side == leading), None),
         tuple(side for number, side in enumerate(sides) if number not in there),
+        leading is not None and leading not in there,
     )

@@ -84,6 +84,7 @@ KSEG_WORKS = {
     "txns": ("txns", PARTITION),
     "lookup": ("lookup", PARTITION, "--offset", LATE_OFFSET),
     "slice": ("slice", PARTITION, "--to", NEW),
+    "diff": ("diff", PARTITION, PARTITION),
 }
 KAFKA_WORKS = {
     "batches": ("--files", FILE),
@@ -160,8 +161,10 @@ HEADERS = Run("C", "headers and CRC")
 WALKED = ("16k-none", "single-none")
 SEARCHING = tuple(Run("kseg", work) for work in ("verify", "salvage", "reindex", "ls", "retain", "txns", "lookup"))
 COMPACT = Run("kseg", "compact")
+DIFF, VERIFY = Run("kseg", "diff"), Run("kseg", "verify")
+TWO_SIDES = 2
 # The runs whose memory has a bound.
-BOUNDED = (BATCHES, TEXT, JSON, SHALLOW, ITERATE, *SEARCHING, SLICE)
+BOUNDED = (BATCHES, TEXT, JSON, SHALLOW, ITERATE, *SEARCHING, SLICE, DIFF)
 
 READING = (
     Comparison(SIXTEEN_KIB, KAFKA_BATCHES, BATCHES, Target(at_least=5)),
@@ -195,6 +198,7 @@ WALKS = (
     Comparison(("16k-none",), KAFKA_TEXT, TEXT, Target(at_least=15)),
     Comparison(("single-none",), KAFKA_TEXT, TEXT, Target(at_least=20)),
     Comparison(("1g-none",), SLICE, Run("cp", "slice"), unit="wall"),
+    Comparison((*WALKED, "1g-none"), DIFF, VERIFY, Target(below=1.5 * TWO_SIDES)),
 )
 START = (
     Comparison(("small",), KAFKA_TEXT, TEXT, Target(at_least=4)),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
     from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
+    from kseg.log.diff.differences import PartitionDiff
     from kseg.log.lookup.lookup import Lookup
     from kseg.log.verify.findings import Finding
     from kseg.reading.batch import Batch
@@ -53,6 +54,7 @@ __all__ = [
     "Message",
     "OpenError",
     "Partition",
+    "PartitionDiff",
     "Record",
     "RecordsBuilder",
     "Salvaged",
@@ -87,6 +89,7 @@ _HOMES = {
     "Message": "kseg.writer.message",
     "OpenError": "kseg.errors",
     "Partition": "kseg.api.partition",
+    "PartitionDiff": "kseg.log.diff.differences",
     "Record": "kseg.kernel.record",
     "RecordsBuilder": "kseg.writer.builder",
     "Salvaged": "kseg.views.salvaged",

@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "Say what is wrong with a disk, the worst first, and what to do next.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
+    "diff": "Compare copies of partitions: replicas, backups, disks, brokers.",
     "get": "Print the bytes of one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain bytes: each field with its bytes, value and meaning.",

@@ -75,6 +75,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "doctor": ("t-0",),
     "verify": ("t-0",),
     "salvage": ("t-0", "--to", "out"),
+    "diff": ("t-0", "t-0"),
     "get": ("t-0", "--offset", "0"),
     "reindex": ("t-0", "--to", "out"),
     "explain": (f"t-0/{0:020}.log",),

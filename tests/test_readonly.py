@@ -105,6 +105,7 @@ LOOKING = {
     "get docs/test-1-0 --offset 203500": 0,
     "verify lone/test-1-0": 1,
     "salvage logs --dry-run": 0,
+    "diff logs docs --leader logs": 1,
     "salvage 210-wiped-batch --dry-run": 1,
     "reindex logs --dry-run": 0,
     "compact logs/compacted-txn-0 --dry-run": 0,

@@ -86,6 +86,7 @@ COMMANDS = {
     "compact": "compact compacted-txn-0 --to new",
     "retain": "retain test-1-0 --retention-bytes 1 --to new",
     "build": "build records.txt --from text --batch-records 10 --segment-bytes 500 --to new",
+    "diff of an archive": "diff bundle.tar.gz bundle.tar.gz",
     "dump of an archive": "dump bundle.tar.gz",
     "salvage of an archive": "salvage bundle.tar.gz --to new",
     "export": "export test-1-0 new",
@@ -250,6 +251,7 @@ MANY = [f"many-{number}" for number in range(20)]
 SHARING = {
     "export": f"export {' '.join(MANY)} new -j 2 --target-file-size 1MB",
     "verify": f"verify -j 2 {' '.join(MANY)} test-1-0 damaged-0",
+    "diff": f"diff -j 2 {' '.join(MANY)} .",
     "salvage": f"salvage -j 2 {' '.join(MANY)} --to new",
 }
 

@@ -133,6 +133,7 @@ CASES = [
     ("where", "--group", EVERY.replace("\0", "")),
     ("where", ".", "--key", EVERY.replace("\0", ""), "--topic", TOPIC, "--partitions", "3"),
     ("salvage", "damaged-0", "--dry-run"),
+    *(("diff", EVIL, "damaged-0", "--records", "-o", form) for form in ("text", "json", "csv", "table")),
     ("compact", EVIL, "--dry-run"),
     ("export", ".", "out", "--dry-run"),
     ("nonsense\x1b[2J",),

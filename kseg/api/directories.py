@@ -18,6 +18,7 @@ from kseg.times import milliseconds_of
 
 if TYPE_CHECKING:
     from kseg.api.verification import Verification
+    from kseg.log.diff.differences import PartitionDiff
     from kseg.views.cluster import ClusterMetadata
     from kseg.views.groups import GroupsView
     from kseg.views.salvaged import Salvaged
@@ -68,6 +69,29 @@ class Directories(Logs):
 
         directory = None if to is None else Path(to)
         return salvage_into(self._paths, directory, choice=self._choice, drop_unreadable=drop_unreadable)
+
+    def diff(
+        self,
+        *others: str | os.PathLike[str],
+        leader: str | os.PathLike[str] | None = None,
+        processes: int | None = 1,
+    ) -> "tuple[PartitionDiff, ...]":
+        """What copies of partitions are to each other, as `kseg diff` finds it; a result per partition.
+
+        Args:
+            others: what to compare with; each, and each path that was opened, is a side.
+            leader: the side under which the others would truncate their logs.
+            processes: how many share the work; None for as many as processors, if there is enough to do.
+
+        Raises:
+            UsageError: there is nothing to compare with, or the leader isn't a side.
+            OpenError: a side, or a partition on it, can't be opened.
+        """
+        from kseg.log.diff.diff import all_diffs
+
+        sides = [*self._paths, *map(Path, others)]
+        leading = None if leader is None else Path(leader)
+        return all_diffs(sides, warn, self._choice, leader=leading, processes=processes)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
         """Groups, their members and commits, replayed from `__consumer_offsets`, at a time or at the log's end.

@@ -1,6 +1,7 @@
 """Logs as JSON: one object per line, run by the kernel like any other layout."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 
 from kseg.control_characters import json_escaped
@@ -23,17 +24,24 @@ _NOTHING = compile_template("")
 
 
 def json_program(
-    path: str | None, *, batches: bool = True, records: bool = True, places: tuple[str, ...] = ()
+    path: str | None,
+    *,
+    batches: bool = True,
+    records: bool = True,
+    places: tuple[str, ...] = (),
+    beside: Mapping[str, object] | None = None,
 ) -> Program:
     """Objects of type batch and record; no `file` without a path.
 
     `places`: which of PLACE_COLUMNS records have: the file if several are read, all if several partitions are.
+    `beside`: what else is the same in all records; only with `places`.
     """
     program = _program(file_on_batches=path is not None, batches=batches, records=records, has_places=bool(places))
     if path is None:
         return program
-    values = {name: json_escaped(json.dumps(value, ensure_ascii=False)) for name, value in log_place(path).items()}
-    members = ",".join(f'"{name}":{values[name]}' for name in places)
+    given = log_place(path) | dict(beside or {})
+    values = {name: json_escaped(json.dumps(value, ensure_ascii=False)) for name, value in given.items()}
+    members = ",".join(f'"{name}":{values[name]}' for name in (*places, *(beside or {})))
     return fill_program(fill_program(program, PATH, values["file"]), _PLACES, members)
 
 

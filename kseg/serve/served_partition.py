@@ -13,12 +13,12 @@ from kseg.index.producer_state import ProducerState
 from kseg.kernel.contract import MOST
 from kseg.log.lookup.lookup import SpecialTime, lookup_time
 from kseg.log.lookup.segment_search import SegmentStep, seek_offset
+from kseg.log.partition.leader_epochs import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetches
-from kseg.serve.leader_epochs import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.serve.limits import AHEAD, GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.mended_lz4 import mends_in, pieces_of

@@ -336,6 +336,19 @@ def test_verify_finds_what_the_command_finds(path: str) -> None:
     assert found.is_well is all(each["severity"] == "note" for each in told)
 
 
+def test_diff_finds_what_the_command_finds() -> None:
+    sides = (golden.ROOT / "damaged" / "210-wiped-batch", golden.ROOT / "logs" / "classes-4.3.1" / "v2-gzip-create")
+    (told,) = objects("diff", *map(str, sides), "--leader", str(sides[1]))
+    (found,) = partition(sides[0]).diff(sides[1], leader=sides[1])
+    assert (str(found.verdict), found.first_difference) == (told["verdict"], told["firstDifference"])
+    assert [copy.missing for copy in found.copies] == [copy["missing"] for copy in told["copies"]] == [1, 0]
+    assert [each.to_offset for each in found.truncations] == [each["toOffset"] for each in told["truncations"]]
+    with pytest.raises(kseg.UsageError, match="at least two"):
+        partition(sides[0]).diff()
+    with pytest.raises(kseg.OpenError):
+        partition(sides[0]).diff("nowhere")
+
+
 def test_salvage_writes_what_the_command_writes(tmp_path: Path) -> None:
     source = golden.ROOT / "damaged" / "210-wiped-batch"
     (done,) = partition(source).salvage(tmp_path / "saved")

@@ -25,6 +25,7 @@ def kseg(line: str) -> run.Run:
     [
         f"dump {LOG} --shallow", f"ls {WHOLE}", f"lookup {WHOLE} --offset 203500", f"verify {WHOLE}",
         f"salvage {WHOLE} --dry-run", f"reindex {WHOLE} --dry-run", f"explain {LOG} --batch 0", f"retain {WHOLE}",
+        f"diff {WHOLE} {DAMAGED}",
         "where --group g --partitions 3", "groups logs/4.3.1", "txns logs/2.3.1", "metadata logs/4.3.1",
     ],
 )  # fmt: skip
@@ -37,7 +38,13 @@ def test_verbose_says_what_the_run_took_and_changes_nothing_else(line: str) -> N
 
 @pytest.mark.parametrize(
     "line",
-    [f"dump {LOG}", f"verify {DAMAGED}", "protocol protocol/4.3.1/clients.pcap", f"ls {WHOLE}"],
+    [
+        f"dump {LOG}",
+        f"verify {DAMAGED}",
+        f"diff {WHOLE} {DAMAGED}",
+        "protocol protocol/4.3.1/clients.pcap",
+        f"ls {WHOLE}",
+    ],
 )
 def test_quiet_json_has_no_summary(line: str) -> None:
     loud, quiet = kseg(f"{line} -o json"), kseg(f"{line} -o json -q")

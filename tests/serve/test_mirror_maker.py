@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.log.real_broker import PATIENCE, RELEASE, Broker, make_topics, new_broker, served_records
+from tests.run import kseg
 from tests.serve.running import serving
 
 if TYPE_CHECKING:
@@ -135,5 +136,8 @@ def test_a_dead_brokers_records_and_groups_go_on_in_a_new_cluster(
     with dead.running("again"):
         for topic in TOPICS:
             assert served_records(new.port, topic) == served_records(dead.port, topic)
+    for topic in TOPICS:  # the batches are others, and so are the topics' ids
+        sides = [str(broker.logs / f"{topic}-0") for broker in (dead, new)]
+        assert kseg(["diff", *sides, "-q"], tmp_path) == (0, b"", b"")
     assert translated["orders"] == COMMITTED["orders"]
     assert 0 < translated["pay"] <= COMMITTED["pay"]

@@ -3,9 +3,9 @@
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
 from kseg.log.lookup.lookup import SpecialTime
+from kseg.log.partition.leader_epochs import EpochStarts
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
 from kseg.serve.error_code import ErrorCode
-from kseg.serve.leader_epochs import EpochStarts
 from kseg.serve.served_partition import ServedPartition
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6

@@ -1,0 +1,115 @@
+"""`kseg diff`: compares copies of partitions, disks or brokers."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.options import (
+    color_option,
+    csv_safe_option,
+    gentle_options,
+    output_option,
+    paths_argument,
+    processes_beside_others,
+    processes_option,
+    progress_option,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
+from kseg.commands.partition_options import partition_options
+from kseg.dump.held_records import CSV_FIELDS, held_text
+from kseg.errors import KsegError
+from kseg.layouts.record_rows import SAFE_CSV
+from kseg.log.diff.diff import diff_partitions
+from kseg.log.diff.sides import find_copies
+from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.csv import check_csv_safe
+from kseg.output.diff_report import DiffReport
+from kseg.output.progress import ProgressBar
+from kseg.output.refusals import Refusals
+from kseg.output.stdout import flush_stdout
+from kseg.output.talk import note_unless
+from kseg.times import parse_zone
+
+
+@click.command()
+@paths_argument
+@partition_options
+@click.option(
+    "--leader",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Which of the PATHS leads: where the others would truncate, and what they lose by that.",
+)
+@click.option("--records", "has_records", is_flag=True, help="Print each record that not every copy has, once.")
+@output_option("text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
+@color_option
+@zone_option
+@processes_option
+@gentle_options
+@quiet_option
+@progress_option
+@reads_archives("paths", "leader")
+@click.pass_context
+def diff(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    choice: PartitionChoice,
+    leader: Path | None,
+    has_records: bool,
+    output: str,
+    csv_safe: bool,
+    color: bool | None,
+    zone: str,
+    processes: int | None,
+    keep_cache: bool,
+    gentle: bool,
+    quiet: bool,
+    progress: bool | None,
+) -> None:
+    """Compare copies of partitions: replicas, backups, disks, whole brokers.
+
+    \b
+    Examples:
+      kseg diff broker1/orders-0 broker2/orders-0
+      kseg diff broker1/ broker2/ broker3/ --topic orders --leader broker2/
+      kseg diff broker1/ broker2/ --records -o json | jq -r .value
+      kseg diff broker1/ broker3/ -o table
+
+    PATHS are two or more sides: partition directories, log directories, parents of these, or archives. Partitions are
+    matched by topic and number. Copies are `identical` if they have the same records at the same offsets and all CRCs
+    are right; how the records are batched, compressed, and split into segments doesn't matter. `ahead`: one goes on
+    where another ends. `diverged`: at an offset they have different records, or those of different leader epochs.
+    `holes`: one lacks records in its middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the
+    partition. What lies below the latest log start offset isn't compared, and what compaction takes may be
+    missing.
+
+    --leader says what would happen if that copy led: to which offset each other one would truncate its log, as a
+    broker finds it by leader epochs, and which of its records the leader doesn't have.
+
+    The exit status is 0 if all partitions are identical, else 1.
+    """
+    check_csv_safe(csv_safe, output)
+    place = parse_zone(zone)
+    show = partial(held_text, SAFE_CSV if csv_safe else output, place) if has_records else None
+    processes = processes_beside_others(processes, gentle=gentle)
+    refuse = Refusals()
+    found = find_copies(paths, refuse, note_unless(quiet=quiet), choice, leader=leader)
+    fields = CSV_FIELDS if has_records else ()
+    report = DiffReport(output, zone=place, color=color, csv_safe=csv_safe, quiet=quiet, record_fields=fields)
+    with ProgressBar(False if quiet else progress) as bar:
+        on_read = bar.counting("diff", sum(copies.size for copies in found))
+        items = diff_partitions(found, keep_cache=keep_cache, show=show, processes=processes, on_read=on_read)
+        for item in items:
+            if isinstance(item, KsegError):
+                refuse(item)
+            else:
+                report.take(item)
+    report.finish()
+    flush_stdout()
+    command.exit(max(refuse.status, int(not report.summary.is_identical)))

@@ -1,0 +1,330 @@
+"""Goes through copies of a partition side by side: bytes where they are the same, records where they aren't."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.index.headers import header_of
+from kseg.kernel.contract import ROW, SIZE
+from kseg.log.diff.batch_cursor import BatchCursor
+from kseg.log.diff.copy_head import CopyHead, RecordContent
+from kseg.log.diff.differences import BatchAt, Divergence, RecordsByEpoch
+from kseg.log.diff.superseded import Superseded, Supersession
+from kseg.reading.header import BatchHeader
+from kseg.reading.log_file import Run
+
+
+class HeldRecords(NamedTuple):
+    """Records of a batch that not every copy has: those from one offset to another.
+
+    log, run: where the batch is, the only one of a run. copies: which ones have them. is_lost: whether followers cut
+    them off, and the leader lacks them; None without a leader.
+    """
+
+    log: Path
+    run: Run
+    first_offset: int
+    last_offset: int
+    copies: tuple[int, ...]
+    is_lost: bool | None
+
+
+class Holding(NamedTuple):
+    """Records that some copies have the same, and how many they are."""
+
+    heads: tuple[CopyHead, ...]
+    header: BatchHeader
+    first_offset: int
+    last_offset: int
+    record_count: int
+
+
+class Follower:
+    """A copy under a leader: from which offset on it cuts off its log, and what it loses by that."""
+
+    def __init__(self, to_offset: int | None) -> None:
+        self.to_offset = to_offset
+        self.lost = RecordsByEpoch()
+
+    def cuts_off(self, header: BatchHeader) -> bool:
+        """Whether a batch goes: as a whole, if any of it is at or above the offset. Source: LogSegment.truncateTo."""
+        return self.to_offset is not None and header.last_offset >= self.to_offset
+
+
+class CopyTally:
+    """What is found in one copy."""
+
+    def __init__(self) -> None:
+        self.only_here = RecordsByEpoch()
+        self.missing = self.superseded = self.unjudged = 0
+
+
+class CopyComparison:
+    """Compares copies from an offset on.
+
+    tallies: of each copy. has_holes: whether one lacks records before its end. is_short: whether one ends before
+    another's last record. divergence, first_difference, epochs_differ_from: as in PartitionDiff.
+    lost_records: likewise.
+    """
+
+    def __init__(
+        self,
+        cursors: Sequence[BatchCursor],
+        start: int,
+        superseded: Superseded,
+        *,
+        leader: int | None = None,
+        followers: dict[int, Follower] | None = None,
+        gives_held: bool = False,
+    ) -> None:
+        """Takes cursors at the first batches that don't end below `start`.
+
+        Args:
+            cursors: of the copies.
+            start: records below aren't compared.
+            superseded: knows what compaction takes.
+            leader: which copy is the leader.
+            followers: the others, by their number, if there is a leader.
+            gives_held: whether `run` gives records.
+        """
+        self.tallies = [CopyTally() for _ in cursors]
+        self.has_holes = self.is_short = False
+        self.divergence: Divergence | None = None
+        self.first_difference: int | None = None
+        self.epochs_differ_from: int | None = None
+        self.lost_records = 0
+        self._cursors = cursors
+        self._start = start
+        self._superseded = superseded
+        self._leader = leader
+        self._followers = followers or {}
+        self._gives_held = gives_held
+        self._held: dict[tuple[tuple[int, ...], bool | None], HeldRecords] = {}
+        self._told: list[HeldRecords] = []
+        self._heads: list[CopyHead] = []
+        self._together = 1
+
+    def run(self) -> Iterator[HeldRecords]:
+        """Compares all; gives the records that not every copy has, batch by batch.
+
+        A record that several copies have comes once.
+        """
+        self._heads = [CopyHead(number, cursor, self._start) for number, cursor in enumerate(self._cursors)]
+        while any(head.header is not None for head in self._heads):
+            if not self._pass_same_bytes():
+                yield from self._compare_records()
+
+    # --- batches that are the same ------------------------------------------------------------------------------------
+
+    def _pass_same_bytes(self) -> bool:
+        """Passes batches that are the same in all copies, byte for byte; False if there is none."""
+        last: BatchHeader | None = None
+        if len(self._cursors) == 1:
+            return False
+        while not any(cursor.is_at_end for cursor in self._cursors):
+            count = min(self._together, *(cursor.rows_left for cursor in self._cursors))
+            if not self._are_same(count):
+                if count == 1:
+                    break
+                self._together = 1
+                continue
+            self._together *= 2
+            cursor = self._cursors[0]
+            last = header_of(cursor.run, cursor.row + count - 1)
+            for each in self._cursors:
+                each.advance(count)
+        self._together = 1
+        if last is None:
+            return False
+        for head in self._heads:
+            head.begin_after(last.last_offset)
+        return True
+
+    def _are_same(self, count: int) -> bool:
+        """Whether the next batches are the same bytes."""
+        views = [
+            cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row + count - 1)]
+            for cursor in self._cursors
+        ]
+        if any(len(view) != len(views[0]) for view in views):
+            return False
+        first = bytes(views[0])
+        return all(first.startswith(view) for view in views[1:])
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def _compare_records(self) -> Iterator[HeldRecords]:
+        """Compares records until all copies are between batches again."""
+        while heads := [head for head in self._heads if head.header is not None]:
+            self._compare_lowest(heads)
+            yield from self._told
+            self._told.clear()
+            if all(head.is_between_batches for head in self._heads):
+                break
+        yield from self._held.values()
+        self._held.clear()
+
+    def _compare_lowest(self, heads: list[CopyHead]) -> None:
+        lowest = min(head.offset for head in heads)
+        at = [head for head in heads if head.offset == lowest]
+        others = [head.offset for head in heads if head.offset > lowest]
+        if self._take_batch(at, min(others, default=None)) or self._pass_same_loaded(at):
+            return
+        unread = [head for head in at if not head.is_loaded]
+        for head in unread:
+            head.load()
+        if unread:
+            return  # the offsets may be others now
+        self._take_record(lowest, at)
+        for head in at:
+            head.pass_records(1)
+
+    def _take_batch(self, at: list[CopyHead], bound: int | None) -> bool:
+        """Takes a batch that some copies have the same, and the others have nothing of; False if it has to be read."""
+        first, *others = at
+        if any(head.is_loaded for head in at) or not all(map(first.has_same_records, others)):
+            return False
+        header = first.header
+        assert header is not None
+        if 1 < len(at) == len(self._heads):
+            self._note_epochs(first.offset, at)
+        elif bound is not None and self._superseded.is_compacted:
+            return False
+        elif first.is_whole_below(bound) and header.records_count is not None:
+            self._note_epochs(first.offset, at)
+            self._lack(Holding(tuple(at), header, header.first_offset, header.last_offset, header.records_count), at)
+        else:
+            return False
+        for head in at:
+            head.pass_batch()
+        return True
+
+    def _pass_same_loaded(self, at: list[CopyHead]) -> bool:
+        """Passes records that all copies have the same, as far as they are loaded; False if there is none."""
+        first, *others = at
+        if not others or len(at) < len(self._heads):
+            return False
+        count = min(map(first.same_count, others))
+        if count:
+            self._note_epochs(first.offset, at)
+            for head in at:
+                head.pass_records(count)
+        return count > 0
+
+    def _take_record(self, offset: int, at: list[CopyHead]) -> None:
+        groups: list[tuple[RecordContent, list[CopyHead]]] = []
+        for head in at:
+            content = head.content()
+            same = next((group for known, group in groups if known.is_as(content)), None)
+            if same is None:
+                groups.append((content, [head]))
+            else:
+                same.append(head)
+        for _, group in groups:
+            self._note_epochs(offset, group)
+        if len(groups) > 1:
+            self._note_divergence(offset, at)
+        elif 1 < len(at) == len(self._heads):
+            return
+        for _, group in groups:
+            header = group[0].header
+            assert header is not None
+            self._lack(Holding(tuple(group), header, offset, offset, 1), at)
+
+    def _note_epochs(self, offset: int, heads: list[CopyHead]) -> None:
+        """The same record of two leaders: their lineages have parted. Formats without epochs say nothing."""
+        epochs = {head.header.partition_leader_epoch for head in heads if head.header is not None} - {-1}
+        if len(epochs) > 1:
+            self._note_divergence(offset, heads)
+            self.epochs_differ_from = offset if self.epochs_differ_from is None else self.epochs_differ_from
+
+    def _note_divergence(self, offset: int, at: list[CopyHead]) -> None:
+        if self.divergence is not None:
+            return
+        batches = tuple(
+            BatchAt(head.cursor.partition.path, head.cursor.path, head.header) for head in at if head.header is not None
+        )
+        self.divergence = Divergence(offset, max(batch.header.partition_leader_epoch for batch in batches), batches)
+
+    # --- what is lacking ----------------------------------------------------------------------------------------------
+
+    def _lack(self, holding: Holding, at: list[CopyHead]) -> None:
+        """Some copies lack records; those in `at` have others at that offset."""
+        has = {head.number for head in holding.heads}
+        in_conflict = {head.number for head in at} - has
+        lacking = []
+        for head in self._heads:
+            if head.number in has:
+                continue
+            if head.number in in_conflict:
+                lacking.append(head.number)
+            elif head.header is None:
+                self.is_short = True
+                lacking.append(head.number)
+            elif not self._is_explained(head.number, holding):
+                self.has_holes = True
+                lacking.append(head.number)
+        if lacking or len(self._heads) == 1:
+            self._count(holding, sorted(has), lacking)
+
+    def _is_explained(self, number: int, holding: Holding) -> bool:
+        """Whether compaction explains that a copy lacks a record; counts that."""
+        head, tally = holding.heads[0], self.tallies[number]
+        match self._superseded.judge(head):
+            case Supersession.NONE:
+                return False
+            case Supersession.UNKNOWN:
+                tally.unjudged += 1
+            case Supersession.SUPERSEDED:
+                tally.superseded += 1
+        return True
+
+    def _count(self, holding: Holding, has: list[int], lacking: list[int]) -> None:
+        header, first, last, count = holding.header, holding.first_offset, holding.last_offset, holding.record_count
+        if lacking and self.first_difference is None:
+            self.first_difference = first
+        epoch, is_control = header.partition_leader_epoch, header.is_control
+        for number in lacking:
+            self.tallies[number].missing += 0 if is_control else count
+        if len(has) == 1:
+            self.tallies[has[0]].only_here.add(epoch, first, last, count, is_control=is_control)
+        is_lost = self._leader in lacking and self._count_lost(holding)
+        if self._gives_held:
+            self._hold(holding, tuple(has), None if self._leader is None else is_lost)
+
+    def _count_lost(self, holding: Holding) -> bool:
+        """Counts what followers cut off of records that the leader lacks; whether they do."""
+        first, last, count = holding.first_offset, holding.last_offset, holding.record_count
+        is_lost, is_control = False, holding.header.is_control
+        for head in holding.heads:
+            follower = self._followers[head.number]
+            if head.header is not None and follower.cuts_off(head.header):
+                is_lost = True
+                follower.lost.add(head.header.partition_leader_epoch, first, last, count, is_control=is_control)
+        self.lost_records += count if is_lost and not is_control else 0
+        return is_lost
+
+    def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
+        """Hands on records that not every copy has, those of a batch together: others may come between them."""
+        cursor, first, last = holding.heads[0].cursor, holding.first_offset, holding.last_offset
+        held = self._held.get((has, is_lost))
+        place = (cursor.path, holding.header.position, first - 1)
+        if held is not None and (held.log, held.run.position, held.last_offset) == place:
+            self._held[has, is_lost] = held._replace(last_offset=last)
+            return
+        self._told += () if held is None else (held,)
+        self._held[has, is_lost] = HeldRecords(cursor.path, _copied(cursor), first, last, has, is_lost)
+
+
+def _copied(cursor: BatchCursor) -> Run:
+    """The next batch as a run of its own, which stays as it is."""
+    run, row = cursor.run, cursor.row
+    raw = bytes(run.buffer[cursor.start_of(row) : cursor.end_of(row)])
+    return Run(
+        memoryview(raw),
+        run.position + cursor.start_of(row),
+        array("q", (0, run.rows[row * ROW + SIZE], 1)),
+        1,
+        run.codecs,
+    )

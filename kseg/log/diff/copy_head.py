@@ -1,0 +1,174 @@
+"""The next record of a copy, as far as it has to be known: most often its batch's header is enough."""
+
+from operator import attrgetter, eq
+from typing import NamedTuple
+
+from kseg.codecs.body import decompress
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, NO_TIMESTAMP, Codec
+from kseg.formats.fixed import BATCH_MAGIC
+from kseg.kernel.record import Header, Record
+from kseg.log.diff.batch_cursor import OFFSETS_FALL, BatchCursor
+from kseg.reading.header import BatchHeader
+
+_content_of = attrgetter("offset", "timestamp", "key", "value", "headers")
+
+
+class RecordContent(NamedTuple):
+    """What makes a record the same in two copies, beside its offset. timestamp: None if its format has none."""
+
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    is_control: bool
+
+    def is_as(self, other: "RecordContent") -> bool:
+        """Whether both are the same record: a time counts if both formats have one."""
+        if self == other:
+            return True
+        has_times = self.timestamp is not None and other.timestamp is not None
+        return not has_times and self[1:] == other[1:]
+
+
+class CopyHead:
+    """Goes through a copy's records, from where its cursor is.
+
+    number: the copy's place among the copies. header: of the next record's batch; None at the end of the log. offset:
+    no more than the next record's.
+    """
+
+    header: BatchHeader | None
+    offset: int
+
+    def __init__(self, number: int, cursor: BatchCursor, start: int) -> None:
+        """Takes a cursor at a batch; records below the offset `start` are passed over."""
+        self.number = number
+        self.cursor = cursor
+        self._start = start
+        self._last_offset = start - 1
+        self._records: list[Record] | None = None
+        self._place = 0
+        self.read_header()
+
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether no record of the next batch is passed."""
+        return self._records is None or self._place == 0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `offset` is the next record's."""
+        return self._records is not None
+
+    @property
+    def record(self) -> Record:
+        """The next record, once it is loaded."""
+        assert self._records is not None
+        return self._records[self._place]
+
+    def read_header(self) -> None:
+        """Takes the batch where the cursor is."""
+        self._records, self._place = None, 0
+        if self.cursor.is_at_end:
+            self.header = None
+            return
+        self.header = self.cursor.header()
+        base = self.header.base_offset
+        self.offset = self._last_offset + 1 if base is None else max(base, self._last_offset + 1)
+
+    def begin_after(self, offset: int) -> None:
+        """Takes the batch where the cursor is, after others that end with an offset were passed."""
+        self._last_offset = max(self._last_offset, offset)
+        self.cursor.begin_records()
+        self.read_header()
+
+    def load(self) -> None:
+        """Reads the records of the batch; passes on to the next one if there are none."""
+        assert self.header is not None
+        records = [each for each in self.cursor.records() if each.offset >= self._start]
+        rising = [each for each in records if each.offset > self._last_offset]
+        if len(rising) < len(records):
+            header = self.header
+            detail = f"offset {records[0].offset} after {self._last_offset}"
+            self.cursor.note(OFFSETS_FALL, header.position, header.size, detail)
+        if not rising:
+            self.pass_batch()
+            return
+        self._records, self._place = rising, 0
+        self.offset = rising[0].offset
+
+    def content(self) -> RecordContent:
+        """What the next record is."""
+        assert self.header is not None
+        record = self.record
+        time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
+        return RecordContent(time, record.key, record.value, record.headers, self.header.is_control)
+
+    def same_count(self, other: "CopyHead") -> int:
+        """How many of the next records of both batches are the same, as far as both are loaded."""
+        if self._records is None or other._records is None or self.header is None or other.header is None:
+            return 0
+        if self.header.is_control is not other.header.is_control:
+            return 0
+        most = min(len(self._records) - self._place, len(other._records) - other._place)
+        own = map(_content_of, self._records[self._place : self._place + most])
+        others = map(_content_of, other._records[other._place : other._place + most])
+        return next((number for number, is_same in enumerate(map(eq, own, others)) if not is_same), most)
+
+    def pass_records(self, count: int) -> None:
+        """Goes on past some records of the batch."""
+        assert self._records is not None
+        self._last_offset = self._records[self._place + count - 1].offset
+        self._place += count
+        if self._place == len(self._records):
+            self.pass_batch()
+        else:
+            self.offset = self.record.offset
+
+    def pass_batch(self) -> None:
+        """Goes on to the next batch."""
+        assert self.header is not None
+        self._last_offset = max(self._last_offset, self.header.last_offset)
+        self.cursor.advance(1)
+        self.read_header()
+
+    def is_whole_below(self, offset: int | None) -> bool:
+        """Whether all of the next batch, whose records its header counts, ends below an offset; None for no bound."""
+        header = self.header
+        if header is None or self._records is not None or header.base_offset is None or header.records_count is None:
+            return False
+        is_right = self._last_offset < header.base_offset <= header.last_offset and header.records_count > 0
+        return is_right and (offset is None or header.last_offset < offset)
+
+    def has_same_records(self, other: "CopyHead") -> bool:
+        """Whether the next batches have the same records: all of their bytes but the leader epoch, or their bodies.
+
+        False if that takes a look at the records.
+        """
+        header, others = self.header, other.header
+        if header is None or others is None or header.is_legacy or _shape(header) != _shape(others):
+            return False
+        raw, other_raw = self._raw(), other._raw()
+        if header.crc == others.crc and raw[BATCH_MAGIC.position :] == other_raw[BATCH_MAGIC.position :]:
+            return True
+        body = _body(header, raw)
+        return body is not None and body == _body(others, other_raw)
+
+    def _raw(self) -> bytes:
+        cursor = self.cursor
+        return bytes(cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row)])
+
+
+def _shape(header: BatchHeader) -> tuple[int | None, ...]:
+    """What decides, beside its body, which records a v2 batch has."""
+    offsets = header.base_offset, header.last_offset, header.records_count
+    return (*offsets, header.base_timestamp, header.max_timestamp, header.attributes & ~CODEC_MASK)
+
+
+def _body(header: BatchHeader, raw: bytes) -> bytes | None:
+    """The bytes of a batch's records; None if they can't be had whole."""
+    body = memoryview(raw)[BATCH_HEADER_SIZE:]
+    if header.codec == Codec.NONE:
+        return bytes(body)
+    found = decompress(header.codec, header.magic, body)
+    return found.data if found.failure is None else None

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     for other in (*others, *path.parent.glob("*index")):  # these don't go with what the log is to become
         other.unlink()
     edits.repeat_log(path, SIZE)
+    shutil.copytree(path.parent, copy_of(path.parent))
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -33,6 +35,10 @@ def log(tmp_path: Path) -> Iterator[Path]:
     os.pread(descriptor, 1 << 20, 1 << 20)
     yield path
     os.close(descriptor)
+
+
+def copy_of(partition: Path) -> Path:
+    return partition.with_name("copy")
 
 
 def in_memory(path: Path) -> set[int]:
@@ -82,14 +88,17 @@ READING = [
     "salvage PARTITION --to ../new",
     "reindex PARTITION --to ../new",
     "ls PARTITION --deep",
-    "diff PARTITION PARTITION",
+    "diff PARTITION COPY",
 ]
 """Commands that read all of a partition."""
 
 
+def arguments_of(line: str, log: Path) -> list[str]:
+    return line.replace("PARTITION", str(log.parent)).replace("COPY", str(copy_of(log.parent))).split()
+
+
 def run_reading(line: str, log: Path, *options: str) -> None:
-    arguments = line.replace("PARTITION", str(log.parent)).split()
-    assert kseg([*arguments, *options], log.parent.parent).status < 2
+    assert kseg([*arguments_of(line, log), *options], log.parent.parent).status < 2
 
 
 @pytest.mark.parametrize("line", READING)
@@ -107,7 +116,7 @@ def test_commands_keep_what_they_read_where_that_is_wanted(line: str, log: Path)
 
 @pytest.mark.parametrize("line", READING)
 def test_gentle_commands_give_way(line: str, log: Path) -> None:
-    arguments = [*line.replace("PARTITION", str(log.parent)).split(), "--gentle"]
+    arguments = [*arguments_of(line, log), "--gentle"]
     code = f"import os; from kseg.cli import main; status = main({arguments}); print(status, os.nice(0))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=log.parent.parent, capture_output=True, text=True)
     status, priority = ran.stdout.splitlines()[-1].split()
@@ -116,11 +125,13 @@ def test_gentle_commands_give_way(line: str, log: Path) -> None:
 
 @pytest.mark.parametrize("line", READING)
 def test_bar_shows_how_much_is_read(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logs = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    shutil.copytree(partition, copy_of(partition))
+    logs = edits.logs(partition)
     shown: list[tuple[str, int, int]] = []
     monkeypatch.setattr(ProgressBar, "show", lambda _, *told: shown.append(told))
     run_reading(line, logs[0])
-    sizes = [log.stat().st_size for log in logs for _ in range(line.count("PARTITION"))]
+    sizes = [log.stat().st_size for log in logs for _ in range(1 + ("COPY" in line))]
     assert [done for _, done, _ in shown] == list(accumulate(sizes))
     assert {total for *_, total in shown} == {sum(sizes)}
 

@@ -369,7 +369,7 @@ class Tail(NamedTuple):
     index_problem: str | None = None
 
 
-def read_tail(segment: SegmentFiles, *, keep_cache: bool = True) -> Tail:
+def read_tail(segment: SegmentFiles, *, keep_cache: bool = False) -> Tail:
     """The end of a segment: headers from its last index entry on, if that matches the log; otherwise from the start.
 
     `keep_cache`: as in LogFile. Raises OpenError if the log can't be opened.

@@ -118,7 +118,7 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
 
 def _ends_with_epoch(partition: PartitionLog) -> bool:
     """Whether the last batch has a leader epoch: otherwise a broker has cleared them."""
-    tails = (read_tail(segment, keep_cache=False) for segment in reversed(partition.segments))
+    tails = (read_tail(segment) for segment in reversed(partition.segments))
     last = next((tail.last for tail in tails if tail.last is not None), None)
     return last is not None and last.partition_leader_epoch >= 0
 

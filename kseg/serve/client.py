@@ -27,7 +27,11 @@ _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 
 
 class Client:
-    """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone."""
+    """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone.
+
+    last_heard: when its last request came, by the monotonic clock; None before the first one that isn't of a log-in.
+    is_answered: whether it waits for nothing.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
         """Takes the connection, and what it shares with others."""
@@ -39,6 +43,8 @@ class Client:
         self._address: Address = shared.advertised or (own[0], own[1])
         self._host = str(peer[0])
         self._name = address_text((peer[0], peer[1]))
+        self.last_heard: float | None = None
+        self.is_answered = True
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
@@ -46,7 +52,9 @@ class Client:
         try:
             await self._begin()
             while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
+                self.last_heard, self.is_answered = monotonic(), False
                 await self._answer_one(frame)
+                self.is_answered = True
         except RefusedError as error:
             self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
@@ -60,6 +68,11 @@ class Client:
         finally:
             self._shared.figures.clients -= 1
             self._writer.transport.abort()
+
+    def make_way(self) -> None:
+        """Closes the connection for another one."""
+        self._shared.note(f"{self._name} {'silent' if self.last_heard is None else 'idle'}: closed for another client")
+        self._writer.transport.abort()
 
     async def _begin(self) -> None:
         """Does what comes before the first request."""

@@ -34,8 +34,10 @@ HEARD_AT_ONCE = 1 << 14
 class Limits:
     """What a server allows each connection, in seconds, and how many connections there may be.
 
-    connections: at once; a further one is closed, and no other one for it.
+    connections: at once; for a further one the oldest makes way that hasn't asked for anything, or else the one that
+    has asked for nothing for the longest time; the further one is closed if there is none of these.
     idle_seconds: without a request, as a broker's connections.max.idle.ms.
+    spared_seconds: since its last request in which a connection makes way for no other one.
     login_seconds: until a client has shown who it is, and how it encrypts.
     failed_login_seconds: until a client hears that it isn't let in.
     leaving_seconds: until a client that has been sent away is closed, if it doesn't close the connection itself.
@@ -45,6 +47,7 @@ class Limits:
 
     connections: int = 1000
     idle_seconds: float = 600.0
+    spared_seconds: float = 10.0
     login_seconds: float = 30.0
     failed_login_seconds: float = 1.0
     leaving_seconds: float = 2.0

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import monotonic
 from types import TracebackType
 
 from kseg.errors import KsegError
@@ -61,7 +62,7 @@ class Server:
         self._growth = Growth(self._workers)
         own = served, self._workers, self._growth
         self._shared = Shared(*own, advertised, limits, self.figures, security, note, say)
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients: dict[Client, asyncio.Task[None]] = {}
         self._most = _allowed_connections(limits.connections)
         self._has_refused = False
 
@@ -85,22 +86,40 @@ class Server:
         """Closes all connections."""
         self._listening.close()
         self._growth.stop()
-        clients = list(self._clients)
-        for client in clients:
-            client.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
+        tasks = list(self._clients.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= self._most:
+        if len(self._clients) >= self._most and not self._made_room():
             writer.transport.abort()
             if not self._has_refused:
                 self._has_refused = True
                 self._say(f"more than {self._most} connections at once: further ones are closed")
             return
-        task = asyncio.create_task(Client(reader, writer, self._shared).answer_all())
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
+        client = Client(reader, writer, self._shared)
+        self._clients[client] = task = asyncio.create_task(client.answer_all())
+        task.add_done_callback(lambda _: self._clients.pop(client, None))
+
+    def _made_room(self) -> bool:
+        """Closes the connection that can best be done without; whether there was one. Source: ConnectionQuotas."""
+        leaving = next((client for client in self._clients if client.last_heard is None), None) or self._longest_idle()
+        if leaving is None:
+            return False
+        task = self._clients.pop(leaving)
+        leaving.make_way()
+        task.cancel()
+        return True
+
+    def _longest_idle(self) -> Client | None:
+        """Who has asked for nothing for the longest time, and for long enough."""
+        heard = {client: client.last_heard or 0.0 for client in self._clients if client.is_answered}
+        longest = min(heard, key=heard.__getitem__, default=None)
+        if longest is None or monotonic() - heard[longest] < self._shared.limits.spared_seconds:
+            return None
+        return longest
 
     def _tell_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """Says in a line what asyncio would log with a traceback: mostly a system that is out of files."""

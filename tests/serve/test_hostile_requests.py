@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.certificates import certified, written
 from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutated
 from tests.serve.running import PATIENCE, serving
-from tests.serve.test_server import FETCH, METADATA, Connection, connected, fetch
+from tests.serve.test_server import FETCH, METADATA, Connection, connected, fetch, request
 
 IN_PROCESS, OVER_NETWORK = 3_000, 300
 
@@ -125,6 +125,46 @@ def test_connections_beyond_the_limit_are_refused_at_once_until_one_ends() -> No
         assert second.is_closed()
         with connected(running) as third:
             assert third.ask(METADATA, 9, {"topics": None})["topics"]
+
+
+def test_silent_connections_make_way_the_oldest_first() -> None:
+    with serving(SERVED / "zstd-0", limits=Limits(connections=3)) as running, ExitStack() as stack:
+        asking, *silent = (stack.enter_context(connected(running)) for _ in range(3))
+        assert asking.ask(METADATA, 9, {"topics": None})["topics"]
+        silent[1].socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))  # the beginning of a request is none
+        further = [stack.enter_context(connected(running)) for _ in range(3)]
+        assert all(each.is_closed() for each in (*silent, further[0]))
+        for client in (asking, *further[1:]):
+            assert client.ask(METADATA, 9, {"topics": None})["topics"]
+        assert running.said == []
+        assert sum("silent: closed for another client" in line for line in running.requests) == 3
+
+
+def test_who_was_idle_the_longest_makes_way_if_nobody_was_silent() -> None:
+    limits = Limits(connections=2, spared_seconds=0)
+    with serving(SERVED / "zstd-0", limits=limits) as running, ExitStack() as stack:
+        first, second = (stack.enter_context(connected(running)) for _ in range(2))
+        for client in (first, second, first):
+            assert client.ask(METADATA, 9, {"topics": None})["topics"]
+        third = stack.enter_context(connected(running))
+        assert second.is_closed()
+        for client in (third, first):
+            assert client.ask(METADATA, 9, {"topics": None})["topics"]
+        assert any("idle: closed for another client" in line for line in running.requests)
+
+
+def test_who_waits_for_an_answer_makes_no_way() -> None:
+    limits = Limits(connections=1, spared_seconds=0)
+    with serving(SERVED / "zstd-0", limits=limits) as running, connected(running) as waiting:
+        (served,) = running.served.partitions
+        wanted = [{"partition": 0, "fetchOffset": served.offsets().log_end, "partitionMaxBytes": 1 << 20}]
+        awaited = fetch(topics=[{"topic": "zstd", "partitions": wanted}], maxWaitMs=30_000)
+        frames = (request(METADATA, 9, {"topics": None}, 1), request(FETCH, 11, awaited, 2))
+        waiting.socket.sendall(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
+        waiting.receive()
+        with connected(running) as another:
+            assert another.is_closed()
+        assert not has_hung_up(waiting.socket)
 
 
 def test_requests_pipelined_by_thousands_are_answered_in_order() -> None:

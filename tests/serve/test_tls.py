@@ -156,11 +156,13 @@ def test_mutated_handshakes_do_no_harm(running: Running, pems: Pems) -> None:
     assert running.said == []
 
 
-def test_connections_in_their_handshake_count(pems: Pems) -> None:
+def test_connections_in_their_handshake_count_and_make_way(pems: Pems) -> None:
     security = Security(server_tls(*pems.server))
     with serving(ZSTD, security=security, limits=Limits(connections=1)) as running:
         first, second = (socket.create_connection(running.address, PATIENCE) for _ in range(2))
         with first, second:
+            assert first.recv(1) == b""
+            assert librdkafka(running, pems.root.certificate, None)["zstd-0"] == on_disk(ZSTD)
             assert second.recv(1) == b""
 
 

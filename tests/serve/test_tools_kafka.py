@@ -92,6 +92,16 @@ def offsets_at(timestamp: int, **fields: Any) -> Fields:
     return {"replicaId": -1, "topics": [{"name": "pay", "partitions": parts}], **fields}
 
 
+def fetched(isolation: int) -> Fields:
+    """A Fetch request of what isn't there."""
+    parts = [
+        {"partition": number, "fetchOffset": offset, "partitionMaxBytes": 1 << 20}
+        for number, offset in ((0, 1 << 40), (1, -3), (7, 0))
+    ]
+    topics = [{"topic": "pay", "partitions": parts}]
+    return {"maxWaitMs": 0, "minBytes": 1, "maxBytes": 1 << 20, "isolationLevel": isolation, "topics": topics}
+
+
 RESOURCES = [
     {"resourceType": kind, "resourceName": name, "configurationKeys": None}
     for kind, name in ((2, "clean"), (2, "orders"), (2, "new"), (4, ""), (4, "7"), (8, "7"))
@@ -105,6 +115,8 @@ REQUESTS: dict[str, tuple[int, range, Fields]] = {
     "a time": (2, range(1, 12), offsets_at(1)),
     "no such time": (2, range(1, 12), offsets_at(1 << 60)),
     "OffsetForLeaderEpoch": (23, range(2, 5), {"replicaId": -1, "topics": [{"topic": "pay", "partitions": EPOCHS}]}),
+    "Fetch": (1, range(4, 13), fetched(0)),
+    "Fetch what is committed": (1, range(4, 13), fetched(1)),
     "DescribeConfigs": (32, range(1, 5), {"resources": RESOURCES, "includeSynonyms": True}),
     "DescribeLogDirs": (35, range(1, 6), {"topics": None}),
     "ListPartitionReassignments": (46, range(1), {"topics": None}),
@@ -207,7 +219,7 @@ def in_order(value: Any, left_out: Set[str] = frozenset()) -> Any:
     if isinstance(value, dict):
         return {name: in_order(each, left_out) for name, each in value.items() if name not in left_out}
     if isinstance(value, list):
-        return sorted((in_order(each, left_out) for each in value if not is_metadata(each)), key=json.dumps)
+        return sorted((in_order(each, left_out) for each in value if not is_metadata(each)), key=repr)
     return value
 
 

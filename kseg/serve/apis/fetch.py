@@ -104,9 +104,9 @@ def _of_partition(request: ApiRequest, fields: Fields, partition: ServedPartitio
         offsets = partition.offsets()
         is_committed = request.body["isolationLevel"] == READ_COMMITTED
         end = partition.last_stable_offset(offsets) if is_committed else offsets.high_watermark
-        known = _known(number, offsets, end)
+        known = _known(number, offsets, end) | {"abortedTransactions": [] if is_committed else None}
         if not offsets.log_start <= fields["fetchOffset"] <= offsets.log_end:
-            return {**known, "errorCode": ErrorCode.OFFSET_OUT_OF_RANGE}
+            return {**_failed(number, ErrorCode.OFFSET_OUT_OF_RANGE), "abortedTransactions": None}
         bounds = _bounds(partition, fields, room, end, is_committed=is_committed)
         return {**known, **_records(partition, bounds, offsets, is_committed=is_committed)}
     except KsegError:
@@ -154,7 +154,6 @@ def _known(number: int, offsets: ServedOffsets, end: int) -> Fields:
         "highWatermark": offsets.high_watermark,
         "lastStableOffset": end,
         "logStartOffset": offsets.log_start,
-        "abortedTransactions": None,
         "records": b"",  # never null, which librdkafka takes for damage
     }
 

@@ -15,8 +15,8 @@ def answer_find_coordinator(request: ApiRequest) -> ApiAnswer:
     body = request.body
     kind = body.get("keyType", GROUP)
     if request.version < _MANY:
-        return ApiAnswer(_coordinator(request, kind), body["key"])
-    found = [{"key": key, **_coordinator(request, kind)} for key in body["coordinatorKeys"]]
+        return ApiAnswer({"errorMessage": "NONE", **_coordinator(request, kind)}, body["key"])
+    found = [{"key": key, "errorMessage": "", **_coordinator(request, kind)} for key in body["coordinatorKeys"]]
     return ApiAnswer({"coordinators": found}, ", ".join(body["coordinatorKeys"][:1]))
 
 
@@ -24,4 +24,4 @@ def _coordinator(request: ApiRequest, kind: int) -> Fields:
     if kind not in (GROUP, TRANSACTION):
         return {"errorCode": ErrorCode.INVALID_REQUEST, "nodeId": -1, "host": "", "port": -1, "errorMessage": None}
     here = {"nodeId": request.served.node_id, "host": request.host, "port": request.port}
-    return {"errorCode": ErrorCode.NONE, "errorMessage": "NONE", **here}
+    return {"errorCode": ErrorCode.NONE, **here}

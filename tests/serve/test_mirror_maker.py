@@ -11,6 +11,7 @@ import pytest
 
 from tests.log.real_broker import PATIENCE, RELEASE, Broker, make_topics, new_broker, served_records
 from tests.run import kseg
+from tests.serve.pages import block
 from tests.serve.running import serving
 
 if TYPE_CHECKING:
@@ -21,30 +22,17 @@ pytestmark = pytest.mark.kafka
 TOPICS = {"orders": 900, "pay": 40}
 GROUP = "billing"
 COMMITTED = {"orders": 900, "pay": 25}
-MIRRORING = """
-clusters = dead, new
-dead.bootstrap.servers = {source}
-new.bootstrap.servers = 127.0.0.1:{port}
-dead->new.enabled = true
-dead->new.topics = .*
-dead->new.groups = .*
-new->dead.enabled = false
-replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
-replication.factor = 1
-offset-syncs.topic.location = target
+OWN_SETTINGS = """
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 offset.storage.replication.factor = 1
 status.storage.replication.factor = 1
 config.storage.replication.factor = 1
-sync.topic.acls.enabled = false
-emit.heartbeats.enabled = false
-sync.group.offsets.enabled = true
 sync.group.offsets.interval.seconds = 1
 emit.checkpoints.interval.seconds = 1
 refresh.groups.interval.seconds = 1
-offset.lag.max = 0
 """
+"""Beside those of docs/serve.md: there is one broker, and no time to wait."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +74,12 @@ def mirror_maker(tmp_path_factory: pytest.TempPathFactory) -> "KafkaClasses":
 def mirroring(mirror_maker: "KafkaClasses", source: str, target: Broker, work: Path) -> Iterator[Path]:
     """MirrorMaker 2, under way; gives the file that has what it says."""
     settings, said = work / "mm2.properties", work / "mm2.txt"
-    settings.write_text(MIRRORING.format(source=source, port=target.port), encoding="utf-8")
+    shown = block("clusters", "properties")
+    ours = {"127.0.0.1:9092": source, "new-cluster:9092": f"127.0.0.1:{target.port}", "factor = 3": "factor = 1"}
+    for text, own in ours.items():
+        assert text in shown
+        shown = shown.replace(text, own)
+    settings.write_text(shown + OWN_SETTINGS, encoding="utf-8")
     command = mirror_maker.command("org.apache.kafka.connect.mirror.MirrorMaker", str(settings))
     with said.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

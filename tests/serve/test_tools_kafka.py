@@ -49,6 +49,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "the brokers": (f"{TOOLS}.ClusterTool", "list-endpoints"),
     "reassignments": (f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"),
     "acls": (f"{TOOLS}.AclCommand", "--list"),
+    "a test of speed": (f"{TOOLS}.ConsumerPerformance", "--topic", "orders", "--num-records", "100"),
     "records": (f"{TOOLS}.consumer.ConsoleConsumer", *RECORDS, "--timeout-ms", "4000"),
 }
 METADATA, METADATA_API = "__cluster_metadata", 3
@@ -65,6 +66,7 @@ class Difference(NamedTuple):
 DIFFERENCES = [
     Difference(rf"(?m)^[^{{\n]*{METADATA}.*\n", "", "a broker keeps the metadata log to itself, kseg serves it, too"),
     Difference(r"127\.0\.0\.1( *):?\d{4,5}", "HERE", "the address"),
+    Difference(r"(?m)^\d{4}-.*, .*, (.*), .*, (\d+), .*, .*, .*, .*, .*$", r"\1 MB of \2 records", "how long it took"),
     Difference(r"SecurityDisabledException: .*", "SecurityDisabledException", "own words"),
     Difference(r", DEFAULT_CONFIG:log\.cleaner\.threads=1", "", "no defaults of what is a broker's alone"),
     Difference(r"(?:SLF4J|\tat ).*\n", "", "how the tool came there"),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import golden
+from tests.serve.pages import block
+from tests.serve.reading import on_disk
 from tests.serve.running import Running, serving
 from tests.spark.test_peer import rows_by_topic
 from tests.spark.test_peer import spark as spark
@@ -55,6 +57,13 @@ def test_a_query_gives_the_same_rows(broker: str, isolation: str, spark: "SparkS
         assert sum(counts.values()) > 300
         assert connector.exceptAll(ours).count() == 0
         assert ours.exceptAll(connector).count() == 0
+
+
+def test_the_line_of_the_page_reads_a_topic(spark: "SparkSession") -> None:
+    line = block("spark.read").replace('"orders"', '"zstd"')
+    with serving(LOGS / "4.3.1" / "zstd-0") as running:
+        rows = eval(line.replace("127.0.0.1:9092", running.bootstrap), {"spark": spark})
+        assert rows.count() == len(on_disk(LOGS / "4.3.1" / "zstd-0"))
 
 
 def test_a_stream_gives_the_same_rows(spark: "SparkSession", tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-hours test-spark test-cluster \
+.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-go test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -106,11 +106,14 @@ docs: $(KERNEL) ## Check that examples run and that generated pages are up to da
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go' $(TESTS)
 
 HOURS := 200
 test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
 	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
+
+test-go: $(KERNEL) ## Read from `kseg serve` with franz-go and sarama; needs Go
+	$(PYTEST) $(PATIENT) -m go tests/serve $(TESTS)
 
 test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
 	$(PYTEST) $(PATIENT) tests/spark -m spark $(TESTS)

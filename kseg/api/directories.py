@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kseg.api.verification import Verification
     from kseg.log.diff.differences import PartitionDiff
     from kseg.views.cluster import ClusterMetadata
+    from kseg.views.cluster_copies import ClusterCopies
     from kseg.views.groups import GroupsView
     from kseg.views.salvaged import Salvaged
     from kseg.views.transaction_columns import CoordinatorRow, TransactionRow
@@ -87,11 +88,20 @@ class Directories(Logs):
             UsageError: there is nothing to compare with, or the leader isn't a side.
             OpenError: a side, or a partition on it, can't be opened.
         """
-        from kseg.log.diff.diff import all_diffs
+        from kseg.views.cluster_sides import all_diffs
 
         sides = [*self._paths, *map(Path, others)]
         leading = None if leader is None else Path(leader)
         return all_diffs(sides, warn, self._choice, leader=leading, processes=processes)
+
+    def cluster_copies(self) -> "ClusterCopies":
+        """The cluster's partitions with the copies that are here, as `kseg verify --cluster` finds them.
+
+        Raises OpenError if the cluster's metadata aren't here; UsageError if those of several clusters are.
+        """
+        from kseg.views.cluster_copies import find_cluster_copies
+
+        return find_cluster_copies(self._paths, choice=self._choice)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
         """Groups, their members and commits, replayed from `__consumer_offsets`, at a time or at the log's end.

@@ -33,6 +33,7 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
+from kseg.views.cluster_sides import as_the_cluster_has_them
 
 
 @click.command()
@@ -99,7 +100,8 @@ def diff(
     show = partial(held_text, SAFE_CSV if csv_safe else output, place) if has_records else None
     processes = processes_beside_others(processes, gentle=gentle)
     refuse = Refusals()
-    found = find_copies(paths, refuse, note_unless(quiet=quiet), choice, leader=leader)
+    copies = find_copies(paths, refuse, note_unless(quiet=quiet), choice, leader=leader)
+    found = as_the_cluster_has_them(copies, paths, choice)
     fields = CSV_FIELDS if has_records else ()
     report = DiffReport(output, zone=place, color=color, csv_safe=csv_safe, quiet=quiet, record_fields=fields)
     with ProgressBar(False if quiet else progress) as bar:

@@ -20,19 +20,26 @@ from kseg.commands.options import (
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.finding_kinds import FINDINGS
+from kseg.log.verify.finding_kinds import VERIFY_FINDINGS
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
+from kseg.views.cluster_copies import find_cluster_copies, verified_copies
+from kseg.views.copies_report import copies_line, write_copies
 from kseg.views.judged_findings import judged_findings
 
 
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@click.option(
+    "--cluster",
+    is_flag=True,
+    help="Say also whether the PATHS, disks of a cluster's brokers, have a copy of all its partitions.",
+)
 @partition_options
 @selection_options("is_followed")
 @processes_option
@@ -49,6 +56,7 @@ def verify(
     /,
     paths: tuple[Path, ...],
     explain: str | None,
+    cluster: bool,
     choice: PartitionChoice,
     processes: int | None,
     keep_cache: bool,
@@ -67,6 +75,7 @@ def verify(
       kseg verify kafka-logs/ --gentle
       kseg verify orders-0/ --from-time -1h
       kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
+      kseg verify --cluster kafka-logs/ --topic orders -v
       kseg verify --explain offsets-lost
 
     PATHS are partition directories or files in them (which mean the whole partition), log directories, or parents of
@@ -74,13 +83,16 @@ def verify(
     there are none and something was read. The exit status is 1 if there are errors or warnings. Notes are counted; -v
     lists them. Files that are skipped because they aren't Kafka's are named on stderr.
 
+    With --cluster, the PATHS are compared with the cluster's metadata in one of them: is there a copy of each
+    partition, one of an in-sync replica, of the same topic id, without gaps? -v lists all copies, the longest first.
+
     With a selection, as in `kseg dump`, `verify` reads only segments that may have selected records. It reports
     findings about batches with such a record, about damage where one may have been, and about these segments' indexes.
     It doesn't check what needs the whole partition: sequences and transactions of producers, snapshots, checkpoints,
     directories.
     """
     if explain is not None:
-        write_explanation(explain, FINDINGS)
+        write_explanation(explain, VERIFY_FINDINGS)
         return
     processes = processes_beside_others(processes, gentle=gentle)
     selection = selection_of(options)
@@ -91,12 +103,13 @@ def verify(
     report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)
     with report, ProgressBar(False if quiet else progress) as bar:
         on_read = bar.counting("verify", plan.size)
-        for verified in judged_findings(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read):
-            report.take(verified)
-            for text in verified.notes:
-                note(text)
-            for problem in verified.problems:
-                refuse(problem)
+        results = judged_findings(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+        report.take_all(results, note, refuse)
+        if cluster:
+            copies = find_cluster_copies(paths, refuse, choice)
+            report.take(verified_copies(copies))
+            write_copies(copies, output, verbose=verbose)
+            note(copies_line(copies))
     if not quiet:
         report.finish(is_complete=not refuse.status)
     flush_stdout()

@@ -15,7 +15,7 @@ def diff_object(diff: PartitionDiff) -> dict[str, object]:
         "partition": diff.partition,
         "topicId": diff.topic_id,
         "verdict": str(diff.verdict),
-        "comparedFrom": diff.compared_from,
+        "comparedFrom": diff.compared_from if diff.copies else None,
         "firstDifference": diff.first_difference,
         "epochsDifferFrom": diff.epochs_differ_from,
         "absentFrom": [str(path) for path in diff.absent_from],
@@ -119,7 +119,7 @@ class DiffSummary:
 
     def as_object(self) -> dict[str, object]:
         """For JSON."""
-        counts = {str(verdict): self._verdicts[verdict] for verdict in _ORDER}
+        counts = {str(verdict): self._verdicts[verdict] for verdict in _WORDS}
         return {
             "type": "summary",
             "partitions": self._verdicts.total(),
@@ -129,16 +129,16 @@ class DiffSummary:
 
     def line(self) -> str:
         """For people."""
-        counts = [f"{self._verdicts[verdict]} {_WORDS[verdict]}" for verdict in _ORDER if self._verdicts[verdict]]
+        counts = [f"{self._verdicts[verdict]} {words}" for verdict, words in _WORDS.items() if self._verdicts[verdict]]
         lost = f"; {counted(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
         return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
 
 
-_ORDER = (DiffVerdict.IDENTICAL, DiffVerdict.AHEAD, DiffVerdict.DIVERGED, DiffVerdict.HOLES, DiffVerdict.ONLY_HERE)
 _WORDS = {
     DiffVerdict.IDENTICAL: "identical",
     DiffVerdict.AHEAD: "ahead",
     DiffVerdict.DIVERGED: "diverged",
     DiffVerdict.HOLES: "with holes",
     DiffVerdict.ONLY_HERE: "not everywhere",
+    DiffVerdict.MISSING: "missing",
 }

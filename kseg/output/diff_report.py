@@ -1,6 +1,6 @@
 """How copies of partitions differ: written partition by partition, for people or for programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class DiffReport:
         self.summary.add(diff)
         if self._has_only_records or (self._quiet and diff.verdict is DiffVerdict.IDENTICAL):
             return
-        rows = [_CopyRow(diff, copy) for copy in diff.copies]
+        rows = [_CopyRow(diff, copy) for copy in diff.copies or (None,)]
         if self._form == "json":
             write_json(diff_object(diff))
         elif self._csv is not None:
@@ -111,6 +111,8 @@ def _verdict_text(diff: PartitionDiff) -> str:
             return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
         case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
+        case DiffVerdict.MISSING:
+            return "missing: the cluster has it, and no side does"
         case DiffVerdict.AHEAD if diff.first_difference is None:
             return f"nothing in common: one begins at offset {diff.compared_from}, where another has ended"
         case DiffVerdict.AHEAD:
@@ -201,12 +203,23 @@ def _truncation_text(truncation: Truncation) -> str:
 
 
 class _CopyRow(NamedTuple):
+    """A copy of a partition, or that it has none."""
+
     diff: PartitionDiff
-    copy: ComparedCopy
+    copy: ComparedCopy | None
+
+    @property
+    def path(self) -> str | None:
+        return None if self.copy is None else str(self.copy.path)
 
     @property
     def truncation(self) -> Truncation | None:
-        return next((each for each in self.diff.truncations if each.path == self.copy.path), None)
+        return next((each for each in self.diff.truncations if str(each.path) == self.path), None)
+
+
+def _of_copy(name: str) -> Callable[[_CopyRow], int | None]:
+    """A number of the copy, by its attribute's name."""
+    return lambda row: None if row.copy is None else getattr(row.copy, name)
 
 
 def _to_offset(row: _CopyRow) -> int | None:
@@ -225,13 +238,13 @@ COLUMNS: tuple[TableColumn[_CopyRow], ...] = (
     TableColumn("topic", "topic", -1, lambda row: row.diff.topic or row.diff.name),
     TableColumn("partition", "partition", 1, lambda row: row.diff.partition),
     TableColumn("verdict", "verdict", -1, lambda row: str(row.diff.verdict)),
-    TableColumn("path", "copy", -1, lambda row: str(row.copy.path)),
-    TableColumn("logStartOffset", "log start", 1, lambda row: row.copy.log_start_offset),
-    TableColumn("logEndOffset", "log end", 1, lambda row: row.copy.log_end_offset),
-    TableColumn("highWatermark", "high watermark", 1, lambda row: row.copy.high_watermark),
-    TableColumn("lastEpoch", "last epoch", 1, lambda row: row.copy.last_epoch),
-    TableColumn("records", "only here", 1, lambda row: row.copy.records),
-    TableColumn("missing", "missing", 1, lambda row: row.copy.missing),
+    TableColumn("path", "copy", -1, lambda row: row.path),
+    TableColumn("logStartOffset", "log start", 1, _of_copy("log_start_offset")),
+    TableColumn("logEndOffset", "log end", 1, _of_copy("log_end_offset")),
+    TableColumn("highWatermark", "high watermark", 1, _of_copy("high_watermark")),
+    TableColumn("lastEpoch", "last epoch", 1, _of_copy("last_epoch")),
+    TableColumn("records", "only here", 1, _of_copy("records")),
+    TableColumn("missing", "missing", 1, _of_copy("missing")),
     TableColumn("firstDifference", "differs from", 1, lambda row: row.diff.first_difference),
     TableColumn("divergenceOffset", "diverged at", 1, _divergence),
     TableColumn("toOffset", "truncates to", 1, _to_offset),

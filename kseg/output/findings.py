@@ -2,9 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
+from kseg.errors import KsegError
 from kseg.log.verify.finding_kinds import FindingKind, Severity, explanation
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver
@@ -106,6 +107,17 @@ class FindingsReport:
                 self._found.append(finding)
         self._counts.update(finding.severity for finding in verified.findings)
         self._size += verified.size
+
+    def take_all(
+        self, results: Iterable[Verified], note: Callable[[str], None], refuse: Callable[[KsegError], None]
+    ) -> None:
+        """Takes what was found everywhere. note, refuse: take each result's notes, and the errors of its files."""
+        for verified in results:
+            self.take(verified)
+            for text in verified.notes:
+                note(text)
+            for problem in verified.problems:
+                refuse(problem)
 
     def finish(self, *, is_complete: bool) -> None:
         """Writes the end; `is_complete`: whether everything requested was read."""

@@ -138,6 +138,6 @@ class MetadataBeside:
 def _cluster_id(log_dir: Path) -> str | None:
     """The cluster of a log directory; None if it doesn't tell."""
     try:
-        return LogDir(log_dir).read_properties().get("cluster.id")
+        return LogDir(log_dir).cluster_id()
     except KsegError:
         return None

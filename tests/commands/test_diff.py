@@ -1,6 +1,7 @@
 """`kseg diff` as its user sees it."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +246,41 @@ def test_leader_without_a_copy_is_told(diverged: Path) -> None:
     assert [each["leader"] for each in items[:-1]] == [None]
     text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged).stdout.decode()
     assert "  not in a\n  the side that leads has no copy of it\n" in text
+
+
+def test_partition_that_no_side_has_is_missing(restored: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(restored / "logs" / "4.3.1", tmp_path / name)
+        shutil.rmtree(tmp_path / name / "zstd-0")
+    chosen = ["--topic", "zstd", "--topic", "append-zstd", "--partition", "0"]
+    status, (*_, partition, summary) = diffed(tmp_path, "a", "b", *chosen)
+    assert (status, summary["missing"], summary["identical"]) == (1, 1, 1)
+    assert (partition["verdict"], partition["topic"], partition["partition"]) == ("missing", "zstd", 0)
+    assert (partition["copies"], partition["absentFrom"]) == ([], ["a", "b"])
+    for form in ("text", "csv", "table"):
+        ran = kseg(["diff", "a", "b", *chosen, "-o", form], tmp_path)
+        assert ran.status == 1
+        assert b"missing" in ran.stdout
+
+
+def test_side_of_a_broker_without_a_replica_lacks_nothing(restored: Path, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        shutil.copytree(restored / "logs" / "4.3.1", tmp_path / name)
+    shutil.rmtree(tmp_path / "c" / "zstd-0")
+    chosen = ["--topic", "zstd", "--partition", "0"]
+    assert diffed_one(tmp_path, "a", "b", "c", *chosen)["absentFrom"] == ["c"]
+    properties = tmp_path / "c" / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
+    status, (partition, _) = diffed(tmp_path, "a", "b", "c", *chosen)
+    assert (status, partition["verdict"], partition["absentFrom"]) == (0, "identical", [])
+
+
+def test_brokers_of_two_clusters_have_no_replicas_in_common(restored: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(restored / "logs" / "4.3.1", tmp_path / name)
+    shutil.rmtree(tmp_path / "b" / "__cluster_metadata-0")
+    shutil.rmtree(tmp_path / "b" / "zstd-0")
+    properties = tmp_path / "b" / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=7").replace("AbhBk", "Other"))
+    partition = diffed_one(tmp_path, "a", "b", "--topic", "zstd")
+    assert (partition["verdict"], partition["absentFrom"]) == ("onlyHere", ["b"])

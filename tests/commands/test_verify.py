@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.verify.finding_kinds import FINDINGS
+from kseg.log.verify.finding_kinds import VERIFY_FINDINGS
 from tests.log import edits
 from tests.run import kseg
 
@@ -154,7 +154,7 @@ def test_json_of_a_healthy_log_directory_is_ok(restored: Path) -> None:
     assert ran.status == 0
 
 
-@pytest.mark.parametrize("finding_id", FINDINGS)
+@pytest.mark.parametrize("finding_id", VERIFY_FINDINGS)
 def test_explain_says_risk_and_next_step(finding_id: str, tmp_path: Path) -> None:
     ran = kseg(["verify", "--explain", finding_id], tmp_path)
     text = ran.stdout.decode()

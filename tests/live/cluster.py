@@ -1,4 +1,7 @@
-"""A real cluster of three brokers with two log directories each, for tests marked `kafka`. Needs Java and Maven."""
+"""A real cluster of three brokers with two log directories each, for tests marked `kafka`. Needs Java and Maven.
+
+The brokers are controllers too, or the controller is a process of its own, so that any broker may be down.
+"""
 
 import subprocess
 import sys
@@ -22,9 +25,10 @@ INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.
 
 
 class Node(NamedTuple):
-    """A broker that is a controller too."""
+    """A process of the cluster. port: that it listens on once it is up."""
 
     id: int
+    roles: tuple[str, ...]
     port: int
     controller_port: int
     log_dirs: tuple[Path, Path]
@@ -37,8 +41,13 @@ class Cluster:
     nodes: by id. What each has printed is in `said.txt` beside its log directories.
     """
 
-    def __init__(self, release: str, work: Path, settings: dict[str, object]) -> None:
-        """Prepares empty log directories of a release's brokers; nothing runs yet."""
+    def __init__(
+        self, release: str, work: Path, settings: dict[str, object], controllers: tuple[int, ...] = NODES
+    ) -> None:
+        """Prepares empty log directories of a release's brokers; nothing runs yet.
+
+        controllers: ids of those that vote; those that aren't brokers too are processes of their own.
+        """
         self._work = work
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         brokers, clients = work / "brokers", work / "clients"
@@ -51,24 +60,27 @@ class Cluster:
         source = Path(__file__).with_name("Workload.java")
         compiled = ["javac", "-nowarn", "-cp", f"{clients / 'jars'}/*", "-d", str(clients / "classes"), str(source)]
         subprocess.run(compiled, check=True, stderr=subprocess.DEVNULL)
-        self.nodes = {number: self._prepared(number) for number in NODES}
-        voters = ",".join(f"{node.id}@127.0.0.1:{node.controller_port}" for node in self.nodes.values())
+        self.nodes = {number: self._prepared(number, controllers) for number in sorted({*NODES, *controllers})}
+        voters = ",".join(f"{number}@127.0.0.1:{self.nodes[number].controller_port}" for number in controllers)
         for node in self.nodes.values():
             _write_properties(node, voters, settings)
             storage = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(node.properties))
             formatted = self._brokers.command(*storage, options=[tools.QUIET])
             subprocess.run(formatted, check=True, stdout=subprocess.DEVNULL)
 
-    def _prepared(self, number: int) -> Node:
+    def _prepared(self, number: int, controllers: tuple[int, ...]) -> Node:
         directory = self._work / f"node-{number}"
         directory.mkdir()
         log_dirs = directory / "disk-1", directory / "disk-2"
-        return Node(number, tools.free_port(), tools.free_port(), log_dirs, directory / "server.properties")
+        roles = ("broker",) * (number in NODES) + ("controller",) * (number in controllers)
+        controller_port = tools.free_port()
+        port = tools.free_port() if number in NODES else controller_port
+        return Node(number, roles, port, controller_port, log_dirs, directory / "server.properties")
 
     @property
     def bootstrap(self) -> str:
         """Addresses of all brokers."""
-        return ",".join(f"127.0.0.1:{node.port}" for node in self.nodes.values())
+        return ",".join(f"127.0.0.1:{self.nodes[number].port}" for number in NODES)
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Runs one of Kafka's tools, or the workload, to its end; gives what it printed."""
@@ -112,13 +124,20 @@ class Cluster:
                 process.kill()
 
 
+def _listeners(node: Node) -> dict[str, object]:
+    clients, controllers = f"PLAINTEXT://127.0.0.1:{node.port}", f"CONTROLLER://127.0.0.1:{node.controller_port}"
+    if "broker" not in node.roles:
+        return {"listeners": controllers}
+    every = f"{clients},{controllers}" if "controller" in node.roles else clients
+    return {"listeners": every, "advertised.listeners": clients}
+
+
 def _write_properties(node: Node, voters: str, own: dict[str, object]) -> None:
     settings: dict[str, object] = {
-        "process.roles": "broker,controller",
+        "process.roles": ",".join(node.roles),
         "node.id": node.id,
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+        **_listeners(node),
         "controller.quorum.voters": voters,
         "log.dirs": ",".join(map(str, node.log_dirs)),
         **{f"{topic}.num.partitions": 3 for topic in INTERNAL_TOPICS},

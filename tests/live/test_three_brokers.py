@@ -283,3 +283,33 @@ def test_partitions_of_the_metadata(observed: Observed, compared: Compared, when
             leaders = [(row.topic, row.partition, row.leader, frozenset(row.isr)) for row in observed.partitions]
             found_leaders = [(row["topic"], row["partition"], row["leader"], frozenset(row["isr"])) for row in rows]
             compared.rows("leaders", leaders, found_leaders)
+
+
+def copies_by(observed: Observed, when: str, *brokers: int) -> dict[tuple[str, int], dict[str, Any]]:
+    """What `verify --cluster` says of the cluster's partitions, by the disks of some brokers."""
+    paths = [log_dir for broker in brokers for log_dir in disks(observed, when)[broker]]
+    rows = rows_of("verify", "--cluster", *paths, kind="partition")
+    return {(row["topic"], row["partition"]): row for row in rows}
+
+
+@BOTH
+def test_disks_of_all_brokers_are_enough(observed: Observed, when: str) -> None:
+    found = copies_by(observed, when, *NODES)
+    assert {place: set(row["replicas"]) for place, row in found.items()} == {
+        (row.topic, row.partition): set(row.replicas) for row in observed.partitions
+    }
+    assert {row["verdict"] for row in found.values()} == {"enough"}
+    assert {place: row for place, row in found.items() if row["absent"] or row["otherTopics"] or row["gaps"]} == {}
+
+
+@BOTH
+@pytest.mark.parametrize("broker", NODES)
+def test_disks_of_one_broker_are_enough_for_what_it_had_in_sync(
+    observed: Observed, compared: Compared, when: str, broker: int
+) -> None:
+    found = copies_by(observed, when, broker)
+    told = []
+    for row in observed.partitions:
+        verdict = "missing" if broker not in row.replicas else "enough" if broker in row.isr else "behind"
+        told.append((row.topic, row.partition, verdict))
+    compared.rows("verdicts", told, ((*place, row["verdict"]) for place, row in found.items()))

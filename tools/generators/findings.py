@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.log.verify.finding_kinds import CLUSTER_FINDINGS, FINDINGS, FindingKind, Severity
 from kseg.views.doctor.kinds import OWN
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
@@ -20,6 +20,11 @@ fills.
 `python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py` and
 `kseg/views/doctor/kinds.py`: edit these.
 """
+_OF_CLUSTERS = """## Of `kseg verify --cluster`
+
+The disks of a cluster's brokers, taken together, against the cluster's metadata in one of them. In sync are the ISR
+and, from 4.0 on, the eligible leader replicas: those that stopped when no other was left.
+"""
 _OWN = """## Of `kseg doctor` alone
 
 The time that counts is the clock's, or that of a file that was written later; `--now` gives another. A time is taken
@@ -28,9 +33,18 @@ for seconds, microseconds or nanoseconds if it lies between 2001 and now in that
 
 
 def page() -> str:
-    """All findings, by severity; then those that only the doctor has."""
+    """All findings, by severity; then those of clusters, and those that only the doctor has."""
     sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
-    return "\n".join([INTRODUCTION, *sections, _OWN, _table(OWN, with_severity=True)])
+    return "\n".join(
+        [
+            INTRODUCTION,
+            *sections,
+            _OF_CLUSTERS,
+            _table(CLUSTER_FINDINGS, with_severity=True),
+            _OWN,
+            _table(OWN, with_severity=True),
+        ]
+    )
 
 
 def _of(severity: Severity) -> dict[str, FindingKind]:

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from pathlib import Path
 
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import OpenError, UnreadableError
+from kseg.formats.names import parse_partition_directory
 from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.diff.comparison import CopyComparison, Follower, HeldRecords
 from kseg.log.diff.differences import ComparedCopy, DiffVerdict, PartitionDiff, Truncation
-from kseg.log.diff.sides import Copies, find_copies
+from kseg.log.diff.sides import Copies
 from kseg.log.diff.superseded import Superseded
 from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
-from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
@@ -36,6 +35,9 @@ def diff_partition(
         OpenError: a directory's files have gone.
     """
     partitions = copies.partitions
+    if not partitions:
+        yield _missing(copies)
+        return
     ends = [partition.read_log_end_offset() for partition in partitions]
     start = max(partition.log_start_offset() for partition in partitions)
     rules = _truncations(copies, ends)
@@ -74,6 +76,23 @@ def diff_partition(
         lost_records=comparison.lost_records,
         leader=None if copies.leader is None else partitions[copies.leader].path,
         lacks_leader=copies.lacks_leader,
+    )
+
+
+def _missing(copies: Copies) -> PartitionDiff:
+    name = parse_partition_directory(copies.name)
+    return PartitionDiff(
+        name=copies.name,
+        topic=None if name is None else name.topic,
+        partition=None if name is None else name.partition,
+        topic_id=copies.topic_id,
+        verdict=DiffVerdict.MISSING,
+        copies=(),
+        absent_from=copies.absent_from,
+        compared_from=0,
+        first_difference=None,
+        divergence=None,
+        epochs_differ_from=None,
     )
 
 
@@ -157,31 +176,3 @@ def _diff(
                 yield show(copies, item)
     except OpenError as error:
         yield UnreadableError(error.message, error.path, error.position)
-
-
-def all_diffs(
-    sides: Sequence[Path],
-    note: Callable[[str], None],
-    choice: PartitionChoice = EVERY_PARTITION,
-    *,
-    leader: Path | None = None,
-    processes: int | None = None,
-) -> tuple[PartitionDiff, ...]:
-    """What the copies of all partitions of some sides are to each other; arguments as for `find_copies`.
-
-    Raises:
-        UsageError: as `find_copies`.
-        OpenError: a side, or a partition on it, can't be opened.
-    """
-    found = find_copies(sides, _raise, note, choice, leader=leader)
-    diffs: list[PartitionDiff] = []
-    for item in diff_partitions(found, processes=processes):
-        if isinstance(item, PartitionDiff):
-            diffs.append(item)
-        elif isinstance(item, UnreadableError):
-            raise item
-    return tuple(diffs)
-
-
-def _raise(error: KsegError) -> None:
-    raise error

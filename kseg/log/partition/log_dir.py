@@ -82,6 +82,10 @@ class LogDir:
 
         return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
 
+    def cluster_id(self) -> str | None:
+        """The id of its cluster; None if `meta.properties` has none. KsegError as above."""
+        return self.read_properties().get("cluster.id")
+
     def broker_id(self) -> int | None:
         """The id of its broker; None if `meta.properties` has no valid one. KsegError as above."""
         properties = self.read_properties()

@@ -17,6 +17,7 @@ from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.groups.commits import Commits
 from kseg.serve.groups.group_coordinator import GroupCoordinator
 from kseg.serve.groups.stored_groups import StoredGroups
+from kseg.serve.known_plans import KnownPlans
 from kseg.serve.known_settings import KnownSettings
 from kseg.serve.known_transactions import KnownTransactions
 from kseg.serve.served_partition import HighWatermark, ServedPartition
@@ -138,7 +139,8 @@ def serve_partitions(
         topic, number = (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
         if settings.has_internal or topic not in INTERNAL_TOPICS:
             by_topic[topic][number].append(place)
-    topics = {name: _served_topic(name, by_topic[name], settings, say) for name in sorted(by_topic)}
+    plans = KnownPlans()
+    topics = {name: _served_topic(name, by_topic[name], settings, say, plans) for name in sorted(by_topic)}
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {each.path: each for each in (*places, *commits) if each.topic == OFFSETS_TOPIC and each.state is None}
     stored = StoredGroups(one_of_each(offsets.values()), say, clock)
@@ -151,7 +153,11 @@ _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", Direc
 
 
 def _served_topic(
-    name: str, replicas: Mapping[int, list[PartitionLog]], settings: ServeSettings, say: Callable[[str], None]
+    name: str,
+    replicas: Mapping[int, list[PartitionLog]],
+    settings: ServeSettings,
+    say: Callable[[str], None],
+    plans: KnownPlans,
 ) -> ServedTopic:
     require_one_topic(place for places in replicas.values() for place in places)
     chosen = {number: _chosen(name, number, places, say) for number, places in replicas.items()}
@@ -171,6 +177,7 @@ def _served_topic(
             high_watermark=settings.high_watermark,
             is_strict=settings.is_strict,
             mends_lz4=settings.mends_lz4,
+            plans=plans,
         )
         for number in range(max(chosen) + 1)
     }

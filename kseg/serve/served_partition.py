@@ -19,6 +19,7 @@ from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan, Mend, Missed, StoredRange, plan_fetches
+from kseg.serve.known_plans import KnownPlans, Planned
 from kseg.serve.limits import AHEAD, GROWTH_SECONDS, READ_AT_ONCE
 from kseg.serve.log_end import FileState, IntactEnd, state_of
 from kseg.serve.mended_lz4 import mends_in, pieces_of
@@ -28,7 +29,7 @@ from kseg.serve.stray_batches import without_strays
 
 HighWatermark = Literal["log-end", "checkpoint"]
 MOST_PLACES = 1024
-"""Ends of answers that are remembered: where the next fetch of the same client goes on; plans for it, too."""
+"""Ends of answers that are remembered: where the next fetch of the same client goes on."""
 SETTLED_SECONDS = 10.0
 """A log that has changed since may just be being written: its end isn't called damaged."""
 
@@ -76,14 +77,6 @@ class _Place(NamedTuple):
     "Whoever asks there goes on, and will go on after that."
 
 
-class _Planned(NamedTuple):
-    """A plan that was made before it was asked for; for the segment's log as it was."""
-
-    segment: SegmentFiles
-    log: StoredLog
-    plan: FetchPlan
-
-
 class ServedPartition:
     """One partition; may be used by several threads.
 
@@ -101,6 +94,7 @@ class ServedPartition:
         high_watermark: HighWatermark = "log-end",
         is_strict: bool = False,
         mends_lz4: bool = False,
+        plans: KnownPlans | None = None,
     ) -> None:
         """Takes the partition's name and directory.
 
@@ -112,6 +106,7 @@ class ServedPartition:
             high_watermark: where the high watermark is taken from.
             is_strict: whether damage is an error to clients, and not passed over.
             mends_lz4: whether lz4 of format 0 is sent with the checksum that its frames should have.
+            plans: those that are known, of all partitions; None for its own.
         """
         self.topic, self.number, self.listed = topic, number, listed
         self._say = say
@@ -124,7 +119,7 @@ class ServedPartition:
         self._looked = 0.0
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
-        self._planned: OrderedDict[FetchBounds, _Planned] = OrderedDict()
+        self._plans = KnownPlans() if plans is None else plans
         self._told: set[tuple[str, int]] = set()
         self._epochs: tuple[int, EpochStarts] | None = None
         self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
@@ -239,7 +234,7 @@ class ServedPartition:
         """
         if self.listed is None or not self.listed.segments:
             return None
-        planned = self._planned_before(bounds)
+        planned = self._plans.find(str(self), bounds)
         if planned is not None:
             return self._answer(planned, ())
         partition = self.listed
@@ -255,8 +250,9 @@ class ServedPartition:
             plan, *more = _plan_segment(segment, position, bounds, next_base, ahead)
             position = 0
             if plan.ranges:
-                self._keep(segment, log, bounds, (plan, *more))
-                return self._answer(_Planned(segment, log, plan), missed)
+                plans = [Planned(segment, log, each) for each in (plan, *more)]
+                self._keep(bounds, plans, is_whole=not missed)
+                return self._answer(plans[0], missed)
             self._tell_all(segment, plan.missed)
             missed += plan.missed
             if missed and self.is_strict:
@@ -264,28 +260,19 @@ class ServedPartition:
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
         return (StoredLog(str(partition.path), None, None), nothing) if missed else None
 
-    def _answer(self, planned: _Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
+    def _answer(self, planned: Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
         """What goes out by a plan; `missed` is what was passed over before its segment."""
         segment, log, plan = planned
         self._tell_all(segment, plan.missed)
         self._remember(plan.next_offset, _Place(segment.base_offset, plan.end, is_after_an_answer=True))
         return log, plan._replace(missed=(*missed, *plan.missed), mends=self._mends(segment, plan))
 
-    def _planned_before(self, bounds: FetchBounds) -> _Planned | None:
-        """The plan that was made for a fetch, if its log is as it was."""
-        with self._lock:
-            planned = self._planned.pop(bounds, None)
-            if planned is not None:
-                self._places.pop(bounds.first_offset, None)
-        return planned if planned is not None and stored_log(planned.segment.path) == planned.log else None
-
-    def _keep(self, segment: SegmentFiles, log: StoredLog, bounds: FetchBounds, plans: Sequence[FetchPlan]) -> None:
-        """Keeps the plans after the first one for the fetches that will go on there."""
-        with self._lock:
-            for before, plan in pairwise(plans):
-                self._planned[bounds._replace(first_offset=before.next_offset)] = _Planned(segment, log, plan)
-            while len(self._planned) > MOST_PLACES:
-                self._planned.popitem(last=False)
+    def _keep(self, bounds: FetchBounds, planned: Sequence[Planned], *, is_whole: bool) -> None:
+        """Keeps the plan for a fetch, unless segments before it belong to the answer, and those for what follows it."""
+        if is_whole:
+            self._plans.keep(str(self), bounds, planned[0])
+        for before, following in pairwise(planned):
+            self._plans.keep(str(self), bounds._replace(first_offset=before.plan.next_offset), following)
 
     def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
         """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""

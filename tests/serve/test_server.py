@@ -132,6 +132,20 @@ def test_records_are_sent_by_the_system_and_not_read(client: Connection, monkeyp
     assert sum(sent) == len(records) > 0
 
 
+def test_what_was_checked_once_is_not_read_again(client: Connection) -> None:
+    first = partition_of(client.ask(FETCH, 11, fetch()))["records"]
+    read_before = bytes_read()
+    for _ in range(50):
+        assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == first
+    assert bytes_read() - read_before < 50 * len(first) * 1.5  # what the system sends counts as read
+
+
+def bytes_read() -> int:
+    """That this process has asked the system for."""
+    counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
+    return int(counters["rchar"])
+
+
 @pytest.mark.parametrize(("offset", "error"), [(-1, 1), (101, 1), (100, 0), (0, 0)])
 def test_offsets_outside_of_the_log_are_out_of_range(client: Connection, offset: int, error: int) -> None:
     part = partition_of(client.ask(FETCH, 12, fetch(offset)))

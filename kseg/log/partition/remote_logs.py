@@ -1,0 +1,350 @@
+"""Makes partitions in remote tiers look like a broker's: directories whose files are read where the objects lie."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from kseg.archive.shown_paths import forget, show_as
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.formats.checkpoint import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+from kseg.formats.names import FileKind
+from kseg.index.headers import walk_headers
+from kseg.index.producer_state import ProducerStates
+from kseg.index.rebuild import rebuild
+from kseg.log.partition.log_dir import find_log_dirs
+from kseg.log.partition.partition_log import (
+    CHECKPOINT_OF_FIELD,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    FoundFile,
+    PartitionLog,
+    SegmentFiles,
+    read_tail,
+)
+from kseg.log.partition.side_files import build_metadata
+from kseg.reading.damage import Damage
+from kseg.reading.log_file import LogFile
+from kseg.system.ranged_files import Identity, RangedBytes, let_stand_for
+from kseg.system.ranged_files import forget as forget_sources
+from kseg.system.scratch import scratch_directory
+from kseg.tiered.found_segments import find_remote_partitions
+from kseg.tiered.layouts import TierLayout
+from kseg.tiered.lineage import Choice, choose, lineage_of
+from kseg.tiered.object_bytes import bytes_of
+from kseg.tiered.object_store import DirectoryStore, ObjectStore
+from kseg.tiered.placed_tiers import PlacedPartition, forget_placed, note_placed
+from kseg.tiered.private_keys import PrivateKeys
+from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
+from kseg.tiered.s3_store import S3Store, is_s3
+
+_EXTENSIONS = {
+    FileKind.LOG: ".log",
+    FileKind.OFFSET_INDEX: ".index",
+    FileKind.TIME_INDEX: ".timeindex",
+    FileKind.TRANSACTION_INDEX: ".txnindex",
+}
+_TELLING = (TierLayout.LOCAL, TierLayout.CONFLUENT)
+"""Layouts whose uploads may overlap, while only the records tell where each ends."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+META_PROPERTIES = "meta.properties"
+
+
+def store_at(root: str) -> ObjectStore:
+    """The store at a URL of S3 or in a directory."""
+    return S3Store(root) if is_s3(root) else DirectoryStore(root)
+
+
+class RemoteLogs:
+    """Places partitions of remote tiers in a scratch directory; a context manager that removes them at its end.
+
+    problems: how many segments can't be used.
+    """
+
+    def __init__(self, keys: Mapping[str, Path], say: Callable[[str], None]) -> None:
+        """Places nothing yet. keys: files of private keys by their ids. say: takes what can't be used."""
+        self._keys = PrivateKeys(keys)
+        self._say = say
+        self._stack = ExitStack()
+        self._scratch: Path | None = None
+        self._found: dict[str, tuple[ObjectStore, list[RemotePartition]]] = {}
+        self._placed: dict[str, str] = {}
+        self._identities: list[Identity] = []
+        self._targets: list[Path] = []
+        self._count = 0
+        self.problems = 0
+
+    def __enter__(self) -> "RemoteLogs":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        forget_placed(self._targets)
+        forget_sources(self._identities)
+        self._stack.close()
+
+    def partitions_at(self, root: str) -> tuple[ObjectStore, list[RemotePartition]]:
+        """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
+        if root not in self._found:
+            store = store_at(root)
+            self._found[root] = store, find_remote_partitions(store, store.objects())
+        return self._found[root]
+
+    def place(self, root: str) -> str:
+        """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
+        if root not in self._placed:
+            store, partitions = self.partitions_at(root)
+            if not partitions:
+                raise OpenError("no segments of tiered storage here", root)
+            directory = self._new_directory(root)
+            names = Counter(each.directory_name for each in partitions)
+            for number, partition in enumerate(partitions):
+                is_only = names[partition.directory_name] == 1
+                log_dir = directory if is_only else directory / _folder_name(partition, number)
+                log_dir.mkdir(exist_ok=True)
+                self._place(store, partition, log_dir / partition.directory_name)
+            self._placed[root] = str(directory)
+        return self._placed[root]
+
+    def place_file(self, root: str, name: str) -> str:
+        """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
+        directory = Path(self.place(root))
+        found = [each / name for each in sorted(directory.iterdir()) if (each / name).is_file()]
+        if not found:
+            raise OpenError("can't be used: `kseg verify` on its directory says why", f"{root}/{name}")
+        return str(found[0])
+
+    def join(self, local: str, roots: Sequence[str]) -> str:
+        """The directory that stands for local partitions and what comes before them in remote tiers.
+
+        Raises OpenError if there is no local partition, and as stores do.
+        """
+        key = "\0".join((local, *roots))
+        if key not in self._placed:
+            remote = {
+                (each.topic, each.partition): (store, each)
+                for root in roots
+                for store, partitions in (self.partitions_at(root),)
+                for each in partitions
+            }
+            if not remote:
+                raise OpenError("no segments of tiered storage here", ", ".join(roots))
+            self._placed[key] = str(self._joined(Path(local).absolute(), local, remote))
+        return self._placed[key]
+
+    def _joined(
+        self, path: Path, name: str, remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]]
+    ) -> Path:
+        directory = self._new_directory(name)
+        found = find_log_dirs(path) if path.is_dir() else []
+        if not found and path.is_dir():
+            self._join_partition(PartitionLog(path), directory / path.name, remote)
+            _link(path.parent, directory, (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values()))
+            return directory / path.name
+        for log_dir in found:
+            target = directory if log_dir.path == path else directory / log_dir.path.name
+            target.mkdir(exist_ok=True)
+            _link(log_dir.path, target, (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values()))
+            for place in log_dir.directories:
+                self._join_partition(PartitionLog(place), target / place.name, remote)
+        if not found:
+            raise OpenError("no partition here to join with --remote", name)
+        return directory
+
+    def _join_partition(
+        self,
+        local: PartitionLog,
+        target: Path,
+        remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]],
+    ) -> None:
+        found = remote.get((local.topic or "", local.partition or 0)) if local.state is None else None
+        if found is None:
+            target.symlink_to(local.path)
+            return
+        store, partition = found
+        topic_id = local.read_topic_id()
+        if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
+            what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
+            raise UsageError(f"{what}: a topic of the same name", local.path)
+        self._place(store, partition, target, local)
+
+    def _place(
+        self, store: ObjectStore, partition: RemotePartition, target: Path, local: PartitionLog | None = None
+    ) -> None:
+        """Makes the directory of a partition, of its remote segments and the local ones that follow."""
+        target.mkdir()
+        pool = self._new_directory(partition.folder)
+        segments = [
+            self._with_end(store, partition, each, pool, number) for number, each in enumerate(partition.segments)
+        ]
+        partition = replace(partition, segments=tuple(segments))
+        own = None if local is None else local.read_leader_epochs()
+        lineage = own or lineage_of(each.history for each in segments)
+        local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
+        choices = choose(segments, lineage, local_start)
+        placed = PlacedPartition(partition, store, self._keys, lineage, choices, local_start)
+        note_placed(target, placed)
+        self._targets.append(target)
+        self._name_problems(placed)
+        for choice, following in zip(placed.used, [*placed.used[1:], None], strict=True):
+            self._place_segment(store, choice, target)
+            next_base = local_start if following is None else following.segment.base_offset
+            self._place_snapshot(store, choice, target, next_base)
+        _link_local(local, target)
+        if local is None:
+            _write_small_files(partition, lineage, target)
+
+    def _with_end(
+        self, store: ObjectStore, partition: RemotePartition, segment: RemoteSegment, pool: Path, number: int
+    ) -> RemoteSegment:
+        """A segment with its last offset and largest time, if only its records tell them, and they matter."""
+        if segment.end_offset is not None or partition.layout not in _TELLING or segment.log is None:
+            return segment
+        directory = pool / str(number)
+        directory.mkdir()
+        try:
+            tail = read_tail(self._files(store, segment, directory))
+        except OpenError:
+            return segment
+        if tail.last is None:
+            return segment
+        return replace(segment, end_offset=tail.last.last_offset, max_timestamp=tail.max_timestamp)
+
+    def _files(self, store: ObjectStore, segment: RemoteSegment, directory: Path) -> SegmentFiles:
+        """Files that stand for a segment's log and offset index."""
+        found = {}
+        for kind in (FileKind.LOG, FileKind.OFFSET_INDEX):
+            part = segment.files.get(kind)
+            if part is not None:
+                name = f"{segment.base_offset:020}{_EXTENSIONS[kind]}"
+                self._let_stand(directory / name, bytes_of(store, part, self._keys))
+                found[kind] = FoundFile(directory, name, part.size, segment.modified_ms)
+        return SegmentFiles(segment.base_offset, found.get(FileKind.LOG), found.get(FileKind.OFFSET_INDEX))
+
+    def _place_segment(self, store: ObjectStore, choice: Choice, target: Path) -> None:
+        """Makes the files of a segment. One that is used in part ends before the first batch that isn't wanted."""
+        segment, stem = choice.segment, target / f"{choice.segment.base_offset:020}"
+        is_cut = choice.end is not None and self._cut(store, segment, choice.end, stem)
+        kinds = (FileKind.LOG,) if is_cut else tuple(_EXTENSIONS)
+        for kind in kinds:
+            part = segment.files.get(kind)
+            path = stem.with_suffix(_EXTENSIONS[kind])
+            if part is not None and not path.exists():
+                self._let_stand(path, bytes_of(store, part, self._keys))
+                _set_time(path, segment)
+
+    def _place_snapshot(self, store: ObjectStore, choice: Choice, target: Path, next_base: int | None) -> None:
+        """Makes the producer snapshot of a segment's end: where the next one begins, or after the last batch."""
+        part = choice.segment.files.get(FileKind.PRODUCER_SNAPSHOT)
+        if part is None or not part.size or choice.end is not None:
+            return
+        offset = _next_offset(choice.segment, target) if next_base is None else next_base
+        path = target / f"{offset or 0:020}.snapshot"
+        if offset is not None and not path.exists():
+            self._let_stand(path, bytes_of(store, part, self._keys))
+
+    def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: Path) -> bool:
+        """Makes the log of a segment below an offset, and its indexes; whether it has batches from there on."""
+        assert segment.log is not None
+        whole, path = stem.with_suffix(".whole"), stem.with_suffix(".log")
+        identity = let_stand_for(str(whole), bytes_of(store, segment.log, self._keys))
+        try:
+            with LogFile(whole) as log_file:
+                headers = (item for item in walk_headers(log_file) if not isinstance(item, Damage))
+                position = next((item.position for item in headers if item.last_offset >= end), None)
+        except OpenError:  # without the key
+            position = None
+        finally:
+            forget_sources((identity,))
+            whole.unlink()
+        if position is None:
+            return False
+        self._let_stand(path, bytes_of(store, segment.log, self._keys, position))
+        with LogFile(path) as log_file:
+            indexes = rebuild(log_file, segment.base_offset, states=ProducerStates())
+        stem.with_suffix(".index").write_bytes(indexes.offset_index)
+        stem.with_suffix(".timeindex").write_bytes(indexes.time_index)
+        if indexes.transaction_index:
+            stem.with_suffix(".txnindex").write_bytes(indexes.transaction_index)
+        for suffix in (".log", ".index", ".timeindex"):
+            _set_time(stem.with_suffix(suffix), segment)
+        return True
+
+    def _let_stand(self, path: Path, source: RangedBytes) -> None:
+        self._identities.append(let_stand_for(str(path), source))
+
+    def _name_problems(self, placed: PlacedPartition) -> None:
+        """Says what of a partition can't be used."""
+        for segment in placed.remote.segments:
+            for problem in segment.problems:
+                self.problems += not segment.is_unfinished
+                self._say(f"kseg: {place_of_problem(placed, problem.key)}: {problem.sentence}")
+
+    def _new_directory(self, name: str) -> Path:
+        """An empty directory that is shown under a name."""
+        if self._scratch is None:
+            try:
+                self._scratch = self._stack.enter_context(scratch_directory())
+            except OSError as error:
+                raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
+        self._count += 1
+        directory = self._scratch / str(self._count)
+        directory.mkdir()
+        show_as(str(directory), name.rstrip("/"))
+        self._stack.callback(forget, str(directory))
+        return directory
+
+
+def place_of_problem(placed: PlacedPartition, key: str) -> str:
+    """Where an object with a problem lies."""
+    return f"{placed.store.name.rstrip('/')}/{key}"
+
+
+def _next_offset(segment: RemoteSegment, directory: Path) -> int | None:
+    """The offset after a placed segment's last batch; by its manifest if that can't be read. None if nothing tells."""
+    log = FoundFile(directory, f"{segment.base_offset:020}.log", segment.size, segment.modified_ms)
+    index = log._replace(name=f"{segment.base_offset:020}.index")
+    try:
+        last = read_tail(SegmentFiles(segment.base_offset, log, index)).last
+    except OpenError:
+        return None if segment.end_offset is None else segment.end_offset + 1
+    return None if last is None else last.last_offset + 1
+
+
+def _folder_name(partition: RemotePartition, number: int) -> str:
+    """A log directory for one of several topics of the same name."""
+    return _UNSAFE.sub("_", partition.topic_id or f"{partition.folder.rstrip('/').rpartition('/')[0][-40:]}.{number}")
+
+
+def _link(source: Path, target: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if (source / name).is_file() and not (target / name).exists():
+            (target / name).symlink_to(source / name)
+
+
+def _link_local(local: PartitionLog | None, target: Path) -> None:
+    """Puts the local files of a partition beside the remote ones; those of remote segments don't have their names."""
+    if local is None:
+        return
+    for name in sorted(os.listdir(local.path)):  # noqa: PTH208  names alone
+        if (local.path / name).is_file() and not (target / name).exists():
+            (target / name).symlink_to(local.path / name)
+
+
+def _write_small_files(partition: RemotePartition, lineage: Sequence[tuple[int, int]], target: Path) -> None:
+    if lineage:
+        starts = tuple(EpochStart(*each) for each in lineage)
+        content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
+        (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
+    if partition.topic_id is not None:
+        try:
+            content = build_metadata(partition.topic_id)
+        except KsegError:
+            return
+        (target / PARTITION_METADATA).write_bytes(content)
+
+
+def _set_time(path: Path, segment: RemoteSegment) -> None:
+    os.utime(path, ns=(segment.modified_ms * 1_000_000,) * 2)

@@ -1,0 +1,121 @@
+"""Which of several segments with the same offsets count: those of the leader epochs that the log went on from.
+
+Source: LeaderEpochFileCache, RemoteLogLeaderEpochState.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg.formats.names import MAXIMUM_OFFSET
+from kseg.tiered.remote_segment import RemoteSegment
+
+Epochs = tuple[tuple[int, int], ...]
+"""Leader epochs and the offsets that they start at, rising."""
+
+
+class Standing(StrEnum):
+    """What a segment in a remote tier counts for."""
+
+    USED = "used"
+    USED_IN_PART = "used in part"
+    SUPERSEDED = "superseded"
+    DUPLICATE = "duplicate"
+    UNFINISHED = "unfinished"
+    BROKEN = "broken"
+    LOCAL = "local"
+
+
+class Choice(NamedTuple):
+    """A segment's standing. end: the offset that others begin at, where it is used only below that; else None."""
+
+    segment: RemoteSegment
+    standing: Standing
+    end: int | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the log has records of it."""
+        return self.standing in (Standing.USED, Standing.USED_IN_PART)
+
+
+def lineage_of(histories: Iterable[Epochs]) -> Epochs:
+    """The epochs that a log went through, of the histories that its segments know.
+
+    A later epoch takes away what earlier ones have from its start on. Source: LeaderEpochFileCache.assign.
+    """
+    starts: dict[int, int] = {}
+    for history in histories:
+        for epoch, start in history:
+            starts[epoch] = min(start, starts.get(epoch, start))
+    lineage: list[tuple[int, int]] = []
+    for epoch, start in sorted(starts.items()):
+        while lineage and lineage[-1][1] >= start:
+            lineage.pop()
+        lineage.append((epoch, start))
+    return tuple(lineage)
+
+
+def last_usable(segment: RemoteSegment, end: int, lineage: Epochs) -> int:
+    """The last offset up to which a segment is of a lineage; below its base if it isn't at all.
+
+    end: its last offset.
+    """
+    starts = dict(lineage)
+    ends = dict(zip(starts, [*(start - 1 for _, start in lineage[1:]), MAXIMUM_OFFSET], strict=True))
+    following = [*(start for _, start in segment.epochs[1:]), MAXIMUM_OFFSET]
+    epochs = (
+        [each for each, after in zip(segment.epochs, following, strict=False) if after > each[1]] if lineage else []
+    )
+    for number, (epoch, first) in enumerate(epochs):
+        begins = max(first, segment.base_offset)
+        if epoch not in starts or not starts[epoch] <= begins <= ends[epoch]:
+            return begins - 1
+        last = epochs[number + 1][1] - 1 if number + 1 < len(epochs) else end
+        if last > ends[epoch]:
+            return ends[epoch]
+    return end
+
+
+def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int | None = None) -> tuple[Choice, ...]:
+    """The standing of each segment, in their order.
+
+    Where several have the same offsets, the one counts that begins latest, then the one that reaches further, then the
+    one that was uploaded last, as a broker has it. local_start: where the local log begins, which counts from there on.
+    """
+    candidates = {id(each): each for each in segments if each.log is not None and not each.is_unfinished}
+    ends = _last_offsets(list(candidates.values()))
+    usable = {key: last_usable(each, ends[key], lineage) for key, each in candidates.items()}
+    standing: dict[int, tuple[Standing, int | None]] = {}
+    used: list[int] = []
+
+    def rank(key: int) -> tuple[int, int, int]:
+        segment = candidates[key]
+        return segment.base_offset, -usable[key], -(segment.event_timestamp or segment.modified_ms)
+
+    for key in sorted(candidates, key=rank):
+        segment = candidates[key]
+        if usable[key] < segment.base_offset:
+            standing[key] = Standing.SUPERSEDED, None
+        elif local_start is not None and segment.base_offset >= local_start:
+            standing[key] = Standing.LOCAL, None
+        elif used and usable[key] <= usable[used[-1]]:
+            standing[key] = Standing.DUPLICATE, None
+        else:
+            used.append(key)
+    following = [*(candidates[key].base_offset for key in used[1:]), local_start]
+    for key, next_base in zip(used, following, strict=False):
+        bounds = [usable[key] + 1] + ([] if next_base is None else [next_base])
+        is_cut = min(bounds) <= ends[key]
+        standing[key] = (Standing.USED_IN_PART, min(bounds)) if is_cut else (Standing.USED, None)
+    without = {True: Standing.UNFINISHED, False: Standing.BROKEN}
+    return tuple(Choice(each, *standing.get(id(each), (without[each.is_unfinished], None))) for each in segments)
+
+
+def _last_offsets(segments: Sequence[RemoteSegment]) -> dict[int, int]:
+    """The last offset of each; where it isn't known, the one before the next segment's first."""
+    bases = sorted({each.base_offset for each in segments})
+    following = dict(zip(bases, [*bases[1:], MAXIMUM_OFFSET], strict=True))
+    return {
+        id(each): following[each.base_offset] - 1 if each.end_offset is None else each.end_offset for each in segments
+    }

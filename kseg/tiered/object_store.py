@@ -29,7 +29,10 @@ class ObjectStore(Protocol):
         """All of them. Raises OpenError or ClusterError if they can't be listed."""
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Bytes of an object, fewer where it ends. Raises OSError if it can't be read; ClusterError if the store can't."""
+        """Bytes of an object, fewer where it ends.
+
+        Raises OSError if the object can't be read, ClusterError if the store fails.
+        """
 
 
 def place_of(store: ObjectStore, key: str) -> str:

@@ -52,6 +52,11 @@ def forget_placed(directories: Iterable[Path]) -> None:
         _PLACED.pop(str(directory), None)
 
 
+def has_placed() -> bool:
+    """Whether any directory stands for a partition in a tier."""
+    return bool(_PLACED)
+
+
 def placed_at(directory: Path) -> PlacedPartition | None:
     """The partition in a tier that a directory stands for; None if it is an ordinary one."""
     return _PLACED.get(str(directory.absolute())) if _PLACED else None

@@ -33,6 +33,10 @@ class PrivateKeys:
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = dict(files)
 
+    def has(self, key_id: str) -> bool:
+        """Whether the private key of a pair was given."""
+        return key_id in self._files
+
     def segment_key(self, seal: Seal) -> bytes:
         """A segment's own key.
 

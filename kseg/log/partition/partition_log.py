@@ -20,6 +20,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.system.regular_file import read_text_file
+from kseg.tiered.placed_tiers import placed_at
 
 if TYPE_CHECKING:
     from kseg.index.producer_state import ProducerStates
@@ -247,8 +248,9 @@ class PartitionLog:
 
     @property
     def has_content(self) -> bool:
-        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one."""
-        return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
+        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one; or a remote tier."""
+        own = self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers
+        return bool(own) or placed_at(self.path) is not None
 
     @property
     def active_segment(self) -> SegmentFiles | None:

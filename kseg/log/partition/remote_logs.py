@@ -89,6 +89,7 @@ class RemoteLogs:
         """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
         if root not in self._found:
             store = store_at(root)
+            self._show_url(root)
             self._found[root] = store, find_remote_partitions(store, store.objects())
         return self._found[root]
 
@@ -281,6 +282,12 @@ class RemoteLogs:
             for problem in segment.problems:
                 self.problems += not segment.is_unfinished
                 self._say(f"kseg: {place_of_problem(placed, problem.key)}: {problem.sentence}")
+
+    def _show_url(self, url: str) -> None:
+        """Shows a URL as it is, of which paths keep one slash only."""
+        if is_s3(url) and str(Path(url)) != url:
+            show_as(str(Path(url)), url.rstrip("/"))
+            self._stack.callback(forget, str(Path(url)))
 
     def _new_directory(self, name: str) -> Path:
         """An empty directory that is shown under a name."""

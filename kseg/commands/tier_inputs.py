@@ -9,6 +9,7 @@ import click
 
 from kseg.commands.options import Command
 from kseg.commands.parameters import KeyFile
+from kseg.commands.partition_options import partition_choice_of
 
 if TYPE_CHECKING:
     from kseg.log.partition.remote_logs import RemoteLogs
@@ -99,7 +100,8 @@ def _with_tiers(
     if options.get("is_followed"):
         raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
     name = click.get_current_context().info_name
-    with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk) as logs:
+    choice = partition_choice_of({"topics": (), "numbers": (), **options})
+    with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
         _check_target(options, (*remotes, *(path for each in parameters for path in _sources(each, options))))
         placed = {each: _placed(options[each], _sources(each, options), logs, remotes) for each in parameters}
         status = status_of(partial(command, **{**options, **placed}))

@@ -1,7 +1,7 @@
 """Finds the segments of remote tiers among a store's objects: by their names, and by what manifests tell."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -35,10 +35,13 @@ Upload = dict[str, FoundObject]
 """The objects of a segment by their suffixes."""
 
 
-def find_remote_partitions(store: ObjectStore, objects: Iterable[StoredObject]) -> list[RemotePartition]:
+def find_remote_partitions(
+    store: ObjectStore, objects: Iterable[StoredObject], takes: Callable[[str, int], bool]
+) -> list[RemotePartition]:
     """The partitions of all tiers among some objects; manifests and small checkpoints are read, several at a time.
 
-    Raises ClusterError if the store fails.
+    `takes` says of a topic and a number whether the partition is wanted; if none is, all are given: then whoever asks
+    can tell what there is. Raises ClusterError if the store fails.
     """
     uploads: dict[tuple[TierLayout, str], dict[tuple[int | None, str | None], Upload]] = defaultdict(dict)
     for stored in objects:
@@ -46,7 +49,8 @@ def find_remote_partitions(store: ObjectStore, objects: Iterable[StoredObject]) 
         if name is not None:
             segments = uploads[name.layout, name.folder]
             segments.setdefault((name.base_offset, name.segment_id), {})[name.suffix] = FoundObject(stored, name)
-    found = [_partition(store, layout, folder, each) for (layout, folder), each in sorted(uploads.items())]
+    wanted = {key: each for key, each in uploads.items() if _is_wanted(_any_name(each), takes)}
+    found = [_partition(store, layout, folder, each) for (layout, folder), each in sorted((wanted or uploads).items())]
     return [partition for partition in found if partition is not None]
 
 
@@ -58,12 +62,22 @@ def _partition(
         return None
     read = partial(_OF_LAYOUT.get(layout, _plain_segment), store)
     found = [each for each in in_threads(read, uploads.values(), REQUESTS) if each is not None]
-    name = next(iter(next(iter(uploads.values())).values())).name
+    name = _any_name(uploads)
     topic, topic_id = _topic(store, name, [each.topic for each in found], beside)
     if layout is TierLayout.PLAIN and PINTEREST_MARK in beside:
         layout = TierLayout.PINTEREST
     segments = sorted((each.segment for each in found), key=lambda each: (each.base_offset, each.segment_id or ""))
     return RemotePartition(layout, folder, topic, topic_id, name.partition, tuple(segments))
+
+
+def _any_name(uploads: dict[tuple[int | None, str | None], Upload]) -> ObjectName:
+    return next(iter(next(iter(uploads.values())).values())).name
+
+
+def _is_wanted(name: ObjectName, takes: Callable[[str, int], bool]) -> bool:
+    """Whether a partition may be wanted: of a key whose prefix needn't end in a slash, the topic may be any end."""
+    starts = range(len(name.topic)) if name.layout is TierLayout.AIVEN else range(1)
+    return any(takes(name.topic[start:], name.partition) for start in starts)
 
 
 class _Found(NamedTuple):

@@ -23,7 +23,7 @@ class Standing(StrEnum):
     DUPLICATE = "duplicate"
     UNFINISHED = "unfinished"
     BROKEN = "broken"
-    LOCAL = "local"
+    LOCAL = "also local"
 
 
 class Choice(NamedTuple):

@@ -11,6 +11,8 @@ from kseg.tiered.private_keys import PrivateKeys, Seal, opened
 
 READ_AHEAD = 8 << 20
 """Bytes that are fetched at once at most where one read follows another."""
+LEAST_FETCHED = 64 << 10
+"""Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
 KEPT = 32 << 20
 """Bytes of chunks that are kept: a search comes back to them."""
 
@@ -43,14 +45,17 @@ class FetchedObject:
         self._start, self._held = 0, b""
         self._ahead = 0
 
-    def read(self, start: int, end: int) -> bytes:
-        """Bytes of the object, fewer where it ends. Raises OSError if they can't be had."""
+    def read(self, start: int, end: int, fetched: int = 0) -> bytes:
+        """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
+
+        fetched: up to where bytes are fetched with them, if they aren't here yet.
+        """
         held_end = self._start + len(self._held)
         if not (self._start <= start and end <= held_end):
             follows = bool(self._held) and self._start <= start <= held_end
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
-            fetched = self._store.read(self._key, start + len(kept), max(end, start + self._ahead))
+            fetched = self._store.read(self._key, start + len(kept), max(end, fetched, start + self._ahead))
             self._start, self._held = start, kept + fetched
         return self._held[start - self._start : end - self._start]
 
@@ -72,8 +77,9 @@ class StoredBytes:
         start, end = self._part.start + position, self._part.start + min(position + size, self.size)
         if start >= end:
             return b""
+        fetched = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
-            found = self._object.read(start, end)
+            found = self._object.read(start, end, max(end, fetched))
         if len(found) < end - start:
             raise broken(f"{self._place} ends at {start + len(found)}: it was cut")
         return found

@@ -16,6 +16,7 @@ from kseg.index.headers import walk_headers
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
 from kseg.log.partition.log_dir import find_log_dirs
+from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import (
     CHECKPOINT_OF_FIELD,
     LEADER_EPOCH_CHECKPOINT,
@@ -64,8 +65,17 @@ class RemoteLogs:
     problems: how many segments can't be used.
     """
 
-    def __init__(self, keys: Mapping[str, Path], say: Callable[[str], None]) -> None:
-        """Places nothing yet. keys: files of private keys by their ids. say: takes what can't be used."""
+    def __init__(
+        self, keys: Mapping[str, Path], say: Callable[[str], None], choice: PartitionChoice = EVERY_PARTITION
+    ) -> None:
+        """Places nothing yet.
+
+        Args:
+            keys: files of private keys by their ids.
+            say: takes what can't be used.
+            choice: the partitions that are placed, if there are any of them; else all.
+        """
+        self._choice = choice
         self._keys = PrivateKeys(keys)
         self._say = say
         self._stack = ExitStack()
@@ -90,7 +100,7 @@ class RemoteLogs:
         if root not in self._found:
             store = store_at(root)
             self._show_url(root)
-            self._found[root] = store, find_remote_partitions(store, store.objects())
+            self._found[root] = store, find_remote_partitions(store, store.objects(), self._choice.takes)
         return self._found[root]
 
     def place(self, root: str) -> str:
@@ -138,9 +148,10 @@ class RemoteLogs:
     def _joined(
         self, path: Path, name: str, remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]]
     ) -> Path:
-        directory = self._new_directory(name)
         found = find_log_dirs(path) if path.is_dir() else []
-        if not found and path.is_dir():
+        is_partition = path.is_dir() and not found
+        directory = self._new_directory(os.path.dirname(name.rstrip("/")) or "." if is_partition else name)  # noqa: PTH120
+        if is_partition:
             self._join_partition(PartitionLog(path), directory / path.name, remote)
             _link(path.parent, directory, (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values()))
             return directory / path.name

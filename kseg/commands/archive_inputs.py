@@ -12,7 +12,7 @@ import click
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
 from kseg.commands.parameters import Size, size_text
-from kseg.commands.tier_inputs import reads_tiers, status_of
+from kseg.commands.tier_inputs import reads_tiers, remote_option, status_of
 from kseg.formats.names import KINDS_WITH_OFFSET
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def reads_archives(*parameters: str) -> Callable[[Command], Command]:
     """
 
     def decorate(command: Command) -> Command:
-        command = reads_tiers(*parameters)(command)
+        command = remote_option(reads_tiers(*parameters)(command))
 
         @click.option(
             "--max-unpacked",

@@ -10,6 +10,7 @@ import click
 from kseg.commands.options import Command
 from kseg.commands.parameters import KeyFile
 from kseg.commands.partition_options import partition_choice_of
+from kseg.errors import OpenError
 
 if TYPE_CHECKING:
     from kseg.log.partition.remote_logs import RemoteLogs
@@ -18,8 +19,12 @@ NAMES_PROBLEMS = ("verify",)
 """Commands whose own output says what is wrong with a tier's objects."""
 
 
+IN_OTHER_PROCESSES = ("spark-export",)
+"""Commands that let processes read which know nothing of what is placed here: they find all bytes in files."""
+
+
 def reads_tiers(*parameters: str) -> Callable[[Command], Command]:
-    """Lets paths be buckets or directories of a remote tier; adds `--private-key` and `--remote`.
+    """Lets paths be buckets or directories of a remote tier; adds `--private-key`.
 
     The command gets directories whose files are read where the objects lie. The exit status is 1 if a segment can't be
     used.
@@ -34,24 +39,28 @@ def reads_tiers(*parameters: str) -> Callable[[Command], Command]:
             multiple=True,
             help="A private key (PEM) that decrypts segments of tiered storage, by its id; may be repeated.",
         )
-        @click.option(
-            "--remote",
-            "remotes",
-            metavar="BUCKET",
-            multiple=True,
-            help="Read what PATHS have in this remote tier too: a directory, or s3://BUCKET/PREFIX; may be repeated.",
-        )
         @wraps(command)
-        def reading(
-            *arguments: Any, private_keys: tuple[tuple[str, Path], ...], remotes: tuple[str, ...], **options: Any
-        ) -> Any:
-            if not remotes and not any(_is_tier(path) for name in parameters for path in _sources(name, options)):
+        def reading(*arguments: Any, private_keys: tuple[tuple[str, Path], ...], **options: Any) -> Any:
+            remotes = options.pop("remotes", ())
+            paths = [path for name in parameters for path in _sources(name, options)]
+            if not remotes and not any(_is_tier(path, options) for path in paths):
                 return command(*arguments, **options)
             return _with_tiers(partial(command, *arguments), parameters, options, dict(private_keys), remotes)
 
         return cast(Command, reading)
 
     return decorate
+
+
+def remote_option(command: Command) -> Command:
+    """`--remote`, which `reads_tiers` takes."""
+    return click.option(
+        "--remote",
+        "remotes",
+        metavar="BUCKET",
+        multiple=True,
+        help="Read what PATHS have in this remote tier too: a directory, or s3://BUCKET/PREFIX; may be repeated.",
+    )(command)
 
 
 def status_of(command: Callable[[], Any]) -> int:
@@ -77,12 +86,21 @@ def _sources(name: str, options: dict[str, Any]) -> list[str]:
     values = value if isinstance(value, tuple) else () if value is None else (value,)
     if "destination" in options and options["destination"] is None:
         values = values[:-1]
-    return [path for each in values for path in str(each).split(",")]
+    return [path for each in values for path in _paths_in(each)]
 
 
-def _is_tier(path: str) -> bool:
-    from kseg.tiered.places import tier_at
+def _paths_in(value: "str | Path") -> list[str]:
+    """The paths that a value has: several names may be together, as in --files."""
+    return value.split(",") if isinstance(value, str) else [str(value)]
 
+
+def _is_tier(path: str, options: dict[str, Any]) -> bool:
+    """Whether a path leads to a tier. An export reads a broker's own files in S3 by itself, where they lie."""
+    from kseg.tiered.places import tier_at, url_of
+    from kseg.tiered.s3_store import begins_as_tier, is_s3
+
+    if "destination" in options and is_s3(url_of(path)):
+        return begins_as_tier(url_of(path))
     return tier_at(path) is not None
 
 
@@ -100,12 +118,21 @@ def _with_tiers(
     if options.get("is_followed"):
         raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
     name = click.get_current_context().info_name
+    if name in IN_OTHER_PROCESSES:
+        _require_this_machine(options)
+    sources = {path for each in parameters for path in _sources(each, options)}
+    _check_target(options, (*remotes, *sources))
     choice = partition_choice_of({"topics": (), "numbers": (), **options})
     with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
-        _check_target(options, (*remotes, *(path for each in parameters for path in _sources(each, options))))
-        placed = {each: _placed(options[each], _sources(each, options), logs, remotes) for each in parameters}
+        placing = _Placing(logs, remotes, {path for path in sources if remotes or _is_tier(path, options)})
+        placed = {each: placing.of(options[each]) for each in parameters}
+        if name in IN_OTHER_PROCESSES:
+            logs.fetch_all()
+        for refused in placing.refused:
+            talk(f"kseg: {refused}")
         status = status_of(partial(command, **{**options, **placed}))
-        raise click.exceptions.Exit(max(status, 1) if logs.problems else status)
+        status = max(status, 1) if logs.problems else status
+        raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
 
 
 def _nothing(_: str) -> None:
@@ -115,30 +142,57 @@ def _nothing(_: str) -> None:
 def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
     """Raises UsageError if what is written would lie in a tier that is read."""
     from kseg.archive.untouched import check_outside
+    from kseg.tiered.places import url_of
     from kseg.tiered.s3_store import is_s3
 
-    target = options.get("directory")
-    if isinstance(target, Path):
-        check_outside(target, [path for path in inputs if not is_s3(path)])
+    target = options.get("directory") or options.get("destination")
+    if target is None and "destination" in options:
+        target = options["paths"][-1]
+    if target is not None and "://" not in str(target):
+        check_outside(target, [path for path in inputs if not is_s3(url_of(path))])
 
 
-def _placed(value: Any, sources: list[str], logs: "RemoteLogs", remotes: tuple[str, ...]) -> Any:
-    """The value with directories that stand for tiers in the place of their paths."""
-    if isinstance(value, tuple):
-        return tuple(_placed(each, sources, logs, remotes) for each in value)
-    if value is None:
-        return None
-    paths = [_place(path, logs, remotes) if path in sources else path for path in str(value).split(",")]
-    return type(value)(",".join(paths)) if isinstance(value, str) else Path(paths[0])
+def _require_this_machine(options: dict[str, Any]) -> None:
+    from kseg.errors import UsageError
+
+    if options["remote"] is not None or not options["master"].startswith("local"):
+        raise UsageError(
+            "a cluster's executors don't read remote tiers: `kseg salvage BUCKET --to DIR` makes a directory that they"
+            " read, or export with --master local[N]"
+        )
 
 
-def _place(path: str, logs: "RemoteLogs", remotes: tuple[str, ...]) -> str:
-    from kseg.tiered.places import tier_at
+class _Placing:
+    """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
 
-    found = tier_at(path)
-    if found is not None:
+    def __init__(self, logs: "RemoteLogs", remotes: tuple[str, ...], meant: set[str]) -> None:
+        self._logs, self._remotes, self._meant = logs, remotes, meant
+        self.refused: list[OpenError] = []
+
+    def of(self, value: Any) -> Any:
+        """The value of an option or argument. Raises OpenError if none of its paths can be placed."""
+        if value is None:
+            return None
+        if not isinstance(value, tuple):
+            paths = [self._place(path) if path in self._meant else path for path in _paths_in(value)]
+            return ",".join(paths) if isinstance(value, str) else Path(paths[0])
+        placed = []
+        for each in value:
+            try:
+                placed.append(self.of(each))
+            except OpenError as error:
+                self.refused.append(error)
+        if self.refused and not placed:
+            raise self.refused[0]
+        return tuple(placed)
+
+    def _place(self, path: str) -> str:
+        from kseg.tiered.places import tier_at
+
+        found = tier_at(path)
+        if found is None:
+            return self._logs.join(path, self._remotes)
         root, inner = found
         if inner.endswith(".log") and "/" not in inner:
-            return logs.place_file(root, inner)
-        return "/".join((logs.place(root), inner)) if inner else logs.place(root)
-    return logs.join(path, remotes) if remotes else path
+            return self._logs.place_file(root, inner)
+        return "/".join((self._logs.place(root), inner)) if inner else self._logs.place(root)

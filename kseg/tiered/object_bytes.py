@@ -45,17 +45,17 @@ class FetchedObject:
         self._start, self._held = 0, b""
         self._ahead = 0
 
-    def read(self, start: int, end: int, fetched: int = 0) -> bytes:
+    def read(self, start: int, end: int, most: int = 0) -> bytes:
         """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
 
-        fetched: up to where bytes are fetched with them, if they aren't here yet.
+        most: up to where bytes are fetched with them, if they aren't here yet.
         """
         held_end = self._start + len(self._held)
         if not (self._start <= start and end <= held_end):
             follows = bool(self._held) and self._start <= start <= held_end
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
-            fetched = self._store.read(self._key, start + len(kept), max(end, fetched, start + self._ahead))
+            fetched = self._store.read(self._key, start + len(kept), max(end, most, start + self._ahead))
             self._start, self._held = start, kept + fetched
         return self._held[start - self._start : end - self._start]
 
@@ -77,9 +77,9 @@ class StoredBytes:
         start, end = self._part.start + position, self._part.start + min(position + size, self.size)
         if start >= end:
             return b""
-        fetched = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
+        most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
-            found = self._object.read(start, end, max(end, fetched))
+            found = self._object.read(start, end, most)
         if len(found) < end - start:
             raise broken(f"{self._place} ends at {start + len(found)}: it was cut")
         return found

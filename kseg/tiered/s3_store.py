@@ -3,12 +3,16 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
-from kseg.errors import ClusterError, OpenError, UsageError, missing_library
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
+from kseg.tiered.layouts import TierLayout, parse_object_name
 from kseg.tiered.object_store import StoredObject, broken
 
 SCHEMES = ("s3://", "s3a://")
+_FIRST_OBJECTS = 1000
+"""As many as one request lists."""
 
 
 def is_s3(path: str) -> bool:
@@ -38,10 +42,9 @@ class S3Store:
         from kseg.tiered.s3_folder import S3Folder
 
         with self._named_errors():
-            found = list(S3Folder(self._bucket, self._prefix).objects())
-        for each in found:
-            if not each.key.endswith("/"):
-                yield StoredObject(each.key.removeprefix(self._prefix), each.size, each.modified_ms)
+            for each in S3Folder(self._bucket, self._prefix).objects():
+                if not each.key.endswith("/"):
+                    yield StoredObject(each.key.removeprefix(self._prefix), each.size, each.modified_ms)
 
     def read(self, key: str, start: int, end: int) -> bytes:
         """See ObjectStore."""
@@ -93,3 +96,19 @@ class S3Store:
         if "NoSuchBucket" in reason:
             return OpenError("no such bucket", place)
         return ClusterError(f"can't be read: {reason}", place)
+
+
+def begins_as_tier(url: str) -> bool:
+    """Whether the first objects at a URL have names of a remote tier, not those of a broker's own files.
+
+    One request; False also if they can't be listed.
+    """
+    try:
+        store = S3Store(url)
+        for stored in islice(store.objects(), _FIRST_OBJECTS):
+            name = parse_object_name(f"{store.address}/{stored.key}")
+            if name is not None:
+                return name.layout is not TierLayout.PLAIN
+    except KsegError:
+        return False
+    return False

@@ -31,6 +31,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.ranged_files import Identity, RangedBytes, let_stand_for
 from kseg.system.ranged_files import forget as forget_sources
+from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
 from kseg.tiered.found_segments import find_remote_partitions
 from kseg.tiered.layouts import TierLayout
@@ -84,6 +85,7 @@ class RemoteLogs:
         self._placed: dict[str, str] = {}
         self._identities: list[Identity] = []
         self._targets: list[Path] = []
+        self._standing: list[Path] = []
         self._count = 0
         self.problems = 0
 
@@ -118,6 +120,12 @@ class RemoteLogs:
                 self._place(store, partition, log_dir / partition.directory_name)
             self._placed[root] = str(directory)
         return self._placed[root]
+
+    def fetch_all(self) -> None:
+        """Fetches all bytes of the files that were placed. Raises OpenError if they can't be had."""
+        for path in self._standing:
+            descriptor, _ = open_regular(path)
+            os.close(descriptor)
 
     def place_file(self, root: str, name: str) -> str:
         """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
@@ -286,6 +294,7 @@ class RemoteLogs:
 
     def _let_stand(self, path: Path, source: RangedBytes) -> None:
         self._identities.append(let_stand_for(str(path), source))
+        self._standing.append(path)
 
     def _name_problems(self, placed: PlacedPartition) -> None:
         """Says what of a partition can't be used."""

@@ -174,7 +174,9 @@ class _Placing:
         if value is None:
             return None
         if not isinstance(value, tuple):
-            paths = [self._place(path) if path in self._meant else path for path in _paths_in(value)]
+            paths = [
+                self._logs.local(path, self._remotes) if path in self._meant else path for path in _paths_in(value)
+            ]
             return ",".join(paths) if isinstance(value, str) else Path(paths[0])
         placed = []
         for each in value:
@@ -185,14 +187,3 @@ class _Placing:
         if self.refused and not placed:
             raise self.refused[0]
         return tuple(placed)
-
-    def _place(self, path: str) -> str:
-        from kseg.tiered.places import tier_at
-
-        found = tier_at(path)
-        if found is None:
-            return self._logs.join(path, self._remotes)
-        root, inner = found
-        if inner.endswith(".log") and "/" not in inner:
-            return self._logs.place_file(root, inner)
-        return "/".join((self._logs.place(root), inner)) if inner else self._logs.place(root)

@@ -98,6 +98,8 @@ class BlockReader:
                 raise
             reason = f"can't be read: {error.strerror}"
         self._waited += time.monotonic() - began
+        if self._source is not None:
+            return self._read_by_stretches(position, buffer, self._source, reason)
         piece = next((size for size in _PIECES if size < len(buffer)), None)
         if piece is None or self._waited > PATIENCE:
             return self._give_up(position, buffer, reason)
@@ -109,6 +111,15 @@ class BlockReader:
                 break
             filled += count
         return filled
+
+    def _read_by_stretches(self, position: int, buffer: memoryview, source: RangedBytes, reason: str) -> int:
+        """The same chunk by chunk: one that can't be had is given up as a whole."""
+        end = min(source.stretch_end(position), self._size)
+        if end - position < len(buffer):
+            return self._read(position, buffer[: end - position])
+        self._remember(position, end, reason)
+        buffer[:] = _FILL * len(buffer)
+        return len(buffer)
 
     def _bytes_at(self, position: int, size: int) -> bytes:
         if self._source is None:

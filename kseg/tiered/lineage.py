@@ -5,6 +5,7 @@ Source: LeaderEpochFileCache, RemoteLogLeaderEpochState.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import zip_longest
 from typing import NamedTuple
 
 from kseg.formats.names import MAXIMUM_OFFSET
@@ -39,15 +40,18 @@ class Choice(NamedTuple):
         return self.standing in (Standing.USED, Standing.USED_IN_PART)
 
 
-def lineage_of(histories: Iterable[Epochs]) -> Epochs:
+def lineage_of(histories: Iterable[Epochs], own: Epochs = ()) -> Epochs:
     """The epochs that a log went through, of the histories that its segments know.
 
-    A later epoch takes away what earlier ones have from its start on. Source: LeaderEpochFileCache.assign.
+    A later epoch takes away what earlier ones have from its start on. own: what the log's own checkpoint has, which is
+    right from its first epoch on; what was before may be cut from it. Source: LeaderEpochFileCache.assign.
     """
-    starts: dict[int, int] = {}
+    starts = dict(own)
+    first = own[0][0] if own else None
     for history in histories:
         for epoch, start in history:
-            starts[epoch] = min(start, starts.get(epoch, start))
+            if first is None or epoch <= first:
+                starts[epoch] = min(start, starts.get(epoch, start))
     lineage: list[tuple[int, int]] = []
     for epoch, start in sorted(starts.items()):
         while lineage and lineage[-1][1] >= start:
@@ -61,12 +65,12 @@ def last_usable(segment: RemoteSegment, end: int, lineage: Epochs) -> int:
 
     end: its last offset.
     """
+    if not lineage:
+        return end
     starts = dict(lineage)
     ends = dict(zip(starts, [*(start - 1 for _, start in lineage[1:]), MAXIMUM_OFFSET], strict=True))
     following = [*(start for _, start in segment.epochs[1:]), MAXIMUM_OFFSET]
-    epochs = (
-        [each for each, after in zip(segment.epochs, following, strict=False) if after > each[1]] if lineage else []
-    )
+    epochs = [each for each, after in zip(segment.epochs, following, strict=False) if after > each[1]]
     for number, (epoch, first) in enumerate(epochs):
         begins = max(first, segment.base_offset)
         if epoch not in starts or not starts[epoch] <= begins <= ends[epoch]:
@@ -115,7 +119,7 @@ def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int 
 def _last_offsets(segments: Sequence[RemoteSegment]) -> dict[int, int]:
     """The last offset of each; where it isn't known, the one before the next segment's first."""
     bases = sorted({each.base_offset for each in segments})
-    following = dict(zip(bases, [*bases[1:], MAXIMUM_OFFSET], strict=True))
+    following = dict(zip_longest(bases, bases[1:], fillvalue=MAXIMUM_OFFSET))
     return {
         id(each): following[each.base_offset] - 1 if each.end_offset is None else each.end_offset for each in segments
     }

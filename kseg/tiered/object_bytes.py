@@ -80,8 +80,8 @@ class StoredBytes:
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             found = self._object.read(start, end, most)
-        if len(found) < end - start:
-            raise broken(f"{self._place} ends at {start + len(found)}: it was cut")
+        if not found:
+            raise broken(f"{self._place} ends before {start}: it was cut")
         return found
 
     def stretch_end(self, position: int) -> int:

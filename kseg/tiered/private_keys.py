@@ -45,14 +45,15 @@ class PrivateKeys:
         path = self._files.get(seal.key_id)
         if path is None:
             raise OpenError(f"is encrypted with the key {seal.key_id}: --private-key {seal.key_id}=FILE decrypts it")
-        key = _decrypted(_private_key(path), seal.encrypted_key)
+        key = _decrypted(read_private_key(path), seal.encrypted_key)
         if key is None or len(key) != _KEY_SIZE:
             raise OpenError(f"its key can't be decrypted with {path}: that isn't the private key {seal.key_id}")
         return key
 
 
 @lru_cache
-def _private_key(path: Path) -> Any:
+def read_private_key(path: Path) -> Any:
+    """The private key in a file, as PyCryptodome has it. Raises UsageError if there is none, or no PyCryptodome."""
     try:
         from Crypto.PublicKey import RSA
     except ImportError as error:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 from kseg.archive.shown_paths import forget, show_as
@@ -39,6 +40,7 @@ from kseg.tiered.lineage import Choice, choose, lineage_of
 from kseg.tiered.object_bytes import bytes_of
 from kseg.tiered.object_store import DirectoryStore, ObjectStore
 from kseg.tiered.placed_tiers import PlacedPartition, forget_placed, note_placed
+from kseg.tiered.places import tier_at
 from kseg.tiered.private_keys import PrivateKeys
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.s3_store import S3Store, is_s3
@@ -104,6 +106,19 @@ class RemoteLogs:
             self._show_url(root)
             self._found[root] = store, find_remote_partitions(store, store.objects(), self._choice.takes)
         return self._found[root]
+
+    def local(self, path: str, remotes: Sequence[str] = ()) -> str:
+        """The path to read: one of a tier that was placed, or of local partitions joined with remote tiers.
+
+        Raises as `place` and `join` do.
+        """
+        found = tier_at(path)
+        if found is None:
+            return self.join(path, remotes) if remotes else path
+        root, inner = found
+        if inner.endswith(".log") and "/" not in inner:
+            return self.place_file(root, inner)
+        return "/".join((self.place(root), inner)) if inner else self.place(root)
 
     def place(self, root: str) -> str:
         """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
@@ -201,14 +216,14 @@ class RemoteLogs:
         ]
         partition = replace(partition, segments=tuple(segments))
         own = None if local is None else local.read_leader_epochs()
-        lineage = own or lineage_of(each.history for each in segments)
+        lineage = lineage_of((each.history for each in segments), own or ())
         local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
         choices = choose(segments, lineage, local_start)
         placed = PlacedPartition(partition, store, self._keys, lineage, choices, local_start)
         note_placed(target, placed)
         self._targets.append(target)
         self._name_problems(placed)
-        for choice, following in zip(placed.used, [*placed.used[1:], None], strict=True):
+        for choice, following in zip_longest(placed.used, placed.used[1:]):
             self._place_segment(store, choice, target)
             next_base = local_start if following is None else following.segment.base_offset
             self._place_snapshot(store, choice, target, next_base)

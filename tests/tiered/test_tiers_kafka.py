@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.log.real_broker import PATIENCE, make_topics, served_records
+from tests.log.real_broker import PATIENCE, ServedRecord, make_topics, new_broker, put_in_place, served_records
 from tests.run import kseg
 from tests.tiered.tiered_broker import TOPIC, tiered_broker, wait_until
 
@@ -52,6 +52,7 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
         make_topics(broker.port, ["orders"], {"orders": TOPIC})
         write(broker.port, "orders")
         wait_until(is_moved, "nothing was moved into the tier")
+        keep_what_is_local(broker.port)
         served = {
             level: served_records(broker.port, "orders", level) for level in ("read_uncommitted", "read_committed")
         }
@@ -67,11 +68,37 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
     assert saved.status == 0, saved.stdout
     assert (tmp_path / "saved" / "orders-0" / "partition.metadata").read_text() == topic_id
 
+    for path in tier.rglob("*.log"):
+        path.unlink()  # from now on, all is read from the broker's own disk
     shutil.rmtree(logs)
     shutil.copytree(tmp_path / "saved" / "orders-0", logs)
-    for path in tier.rglob("*.log"):
-        path.unlink()
     (broker.logs / ".kafka_cleanshutdown").unlink()
     with broker.running("read"):
+        for level, expected in served.items():
+            assert served_records(broker.port, "orders", level) == expected
+    check_on_another_cluster(tmp_path / "saved" / "orders-0", served, tmp_path_factory)
+
+
+def keep_what_is_local(port: int) -> None:
+    """Lets the topic keep on the broker's disk what is there."""
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+    entry = ConfigEntry("local.retention.ms", "-2", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    for future in admin.incremental_alter_configs([topic]).values():
+        future.result(PATIENCE)
+
+
+def check_on_another_cluster(
+    saved: Path, served: dict[str, list[ServedRecord]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """After the loss of a cluster: a new one, without a tier, in which the topic has another id."""
+    broker = new_broker(tmp_path_factory)
+    with broker.running("new"):
+        make_topics(broker.port, ["orders"])
+    put_in_place(saved, broker.logs / "orders-0")
+    (broker.logs / ".kafka_cleanshutdown").unlink()
+    with broker.running("taken"):
         for level, expected in served.items():
             assert served_records(broker.port, "orders", level) == expected

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.log.verify.tier_finding_kinds import TIER_FINDINGS
 from kseg.views.doctor.kinds import OWN
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
@@ -17,8 +18,13 @@ Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py` and
-`kseg/views/doctor/kinds.py`: edit these.
+`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py`,
+`kseg/log/verify/tier_finding_kinds.py` and `kseg/views/doctor/kinds.py`: edit these.
+"""
+_TIERS = """## In remote tiers
+
+Of tiers, `verify` finds the same, and what is wrong with their objects ([tiered.md](tiered.md)). Nothing of this stops a
+broker from starting.
 """
 _OWN = """## Of `kseg doctor` alone
 
@@ -30,7 +36,8 @@ for seconds, microseconds or nanoseconds if it lies between 2001 and now in that
 def page() -> str:
     """All findings, by severity; then those that only the doctor has."""
     sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
-    return "\n".join([INTRODUCTION, *sections, _OWN, _table(OWN, with_severity=True)])
+    tiers = [_TIERS, _table(TIER_FINDINGS, with_severity=True)]
+    return "\n".join([INTRODUCTION, *sections, *tiers, _OWN, _table(OWN, with_severity=True)])
 
 
 def _of(severity: Severity) -> dict[str, FindingKind]:

@@ -220,6 +220,7 @@ _TIER: tuple[Column, ...] = (
     TableColumn("storedBytes", "STORED", 1, lambda row: row.tier_sums and row.tier_sums.stored_size),
     TableColumn("layout", NOT_SHOWN, -1, lambda row: row.tier_sums and row.tier_sums.layout),
     TableColumn("keyIds", NOT_SHOWN, -1, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
+    TableColumn("joinedFromOffset", NOT_SHOWN, 1, lambda row: row.tier_sums and row.tier_sums.local_start),
     TableColumn("standings", NOT_SHOWN, -1, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
 )
 _NOTES: Column = TableColumn("", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row)))
@@ -255,7 +256,9 @@ def notes_on(row: PartitionSummary) -> list[str]:
 def _tier_notes(sums: TierSums) -> list[str]:
     """What there is in a remote tier, in words."""
     keys = [f"encrypted with {', '.join(sums.key_ids)}"] if sums.key_ids else []
-    return [f"tier of {sums.layout}", *keys, *(f"{count} {standing}" for standing, count in sums.standings)]
+    local = [] if sums.local_start is None else [f"local from {sums.local_start}"]
+    counts = [f"{count} {standing}" for standing, count in sums.standings]
+    return [f"tier of {sums.layout}", *keys, *local, *counts]
 
 
 def cleaning_notes(cleaning: Cleaning | None) -> list[str]:

@@ -87,39 +87,50 @@ def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int 
     Where several have the same offsets, the one counts that begins latest, then the one that reaches further, then the
     one that was uploaded last, as a broker has it. local_start: where the local log begins, which counts from there on.
     """
-    candidates = {id(each): each for each in segments if each.log is not None and not each.is_unfinished}
-    ends = _last_offsets(list(candidates.values()))
-    usable = {key: last_usable(each, ends[key], lineage) for key, each in candidates.items()}
-    standing: dict[int, tuple[Standing, int | None]] = {}
+    ends = _last_offsets(segments)
+    usable = [last_usable(each, end, lineage) for each, end in zip(segments, ends, strict=True)]
+    standings: list[Standing | None] = [
+        _standing_alone(*each, local_start) for each in zip(segments, usable, strict=True)
+    ]
     used: list[int] = []
 
-    def rank(key: int) -> tuple[int, int, int]:
-        segment = candidates[key]
-        return segment.base_offset, -usable[key], -(segment.event_timestamp or segment.modified_ms)
+    def rank(slot: int) -> tuple[int, int, int]:
+        segment = segments[slot]
+        return segment.base_offset, -usable[slot], -(segment.event_timestamp or segment.modified_ms)
 
-    for key in sorted(candidates, key=rank):
-        segment = candidates[key]
-        if usable[key] < segment.base_offset:
-            standing[key] = Standing.SUPERSEDED, None
-        elif local_start is not None and segment.base_offset >= local_start:
-            standing[key] = Standing.LOCAL, None
-        elif used and usable[key] <= usable[used[-1]]:
-            standing[key] = Standing.DUPLICATE, None
+    for slot in sorted((slot for slot, standing in enumerate(standings) if standing is None), key=rank):
+        if used and usable[slot] <= usable[used[-1]]:
+            standings[slot] = Standing.DUPLICATE
         else:
-            used.append(key)
-    following = [*(candidates[key].base_offset for key in used[1:]), local_start]
-    for key, next_base in zip(used, following, strict=False):
-        bounds = [usable[key] + 1] + ([] if next_base is None else [next_base])
-        is_cut = min(bounds) <= ends[key]
-        standing[key] = (Standing.USED_IN_PART, min(bounds)) if is_cut else (Standing.USED, None)
-    without = {True: Standing.UNFINISHED, False: Standing.BROKEN}
-    return tuple(Choice(each, *standing.get(id(each), (without[each.is_unfinished], None))) for each in segments)
+            used.append(slot)
+    cuts: dict[int, int] = {}
+    for slot, following in zip_longest(used, used[1:]):
+        next_base = local_start if following is None else segments[following].base_offset
+        end = min(usable[slot] + 1, MAXIMUM_OFFSET if next_base is None else next_base)
+        if end <= ends[slot]:
+            cuts[slot] = end
+    return tuple(
+        Choice(each, standing or (Standing.USED_IN_PART if slot in cuts else Standing.USED), cuts.get(slot))
+        for slot, (each, standing) in enumerate(zip(segments, standings, strict=True))
+    )
 
 
-def _last_offsets(segments: Sequence[RemoteSegment]) -> dict[int, int]:
+def _standing_alone(segment: RemoteSegment, usable: int, local_start: int | None) -> Standing | None:
+    """Why a segment isn't used, whatever the others are; None if it may be."""
+    if segment.is_unfinished:
+        return Standing.UNFINISHED
+    if segment.log is None:
+        return Standing.BROKEN
+    if usable < segment.base_offset:
+        return Standing.SUPERSEDED
+    return Standing.LOCAL if local_start is not None and segment.base_offset >= local_start else None
+
+
+def _last_offsets(segments: Sequence[RemoteSegment]) -> list[int]:
     """The last offset of each; where it isn't known, the one before the next segment's first."""
-    bases = sorted({each.base_offset for each in segments})
+    bases = sorted({each.base_offset for each in segments if each.log is not None})
     following = dict(zip_longest(bases, bases[1:], fillvalue=MAXIMUM_OFFSET))
-    return {
-        id(each): following[each.base_offset] - 1 if each.end_offset is None else each.end_offset for each in segments
-    }
+    return [
+        following.get(each.base_offset, MAXIMUM_OFFSET) - 1 if each.end_offset is None else each.end_offset
+        for each in segments
+    ]

@@ -7,9 +7,6 @@ from typing import NamedTuple, Protocol
 
 from kseg.errors import OpenError
 
-MOST_OBJECTS = 1 << 22
-"""Objects that are listed at most."""
-
 
 class StoredObject(NamedTuple):
     """An object as it was listed: its key below the store's root, bytes, milliseconds since 1970 of its last change."""

@@ -21,6 +21,8 @@ def url_of(path: str) -> str:
         short = scheme.removesuffix("/")
         if path.startswith(short) and not path.startswith(scheme):
             return scheme + path.removeprefix(short)
+        if path == short.removesuffix("/"):
+            return scheme
     return path
 
 

@@ -111,9 +111,11 @@ def check_recorded(
     there = {segment.segment_id: segment for segment in remote.segments if segment.segment_id is not None}
     for segment_id, each in of_partition.items():
         _check_state(placed, each, there.get(segment_id), now, findings)
-    for unknown in there.keys() - of_partition.keys():
-        place = Path(placed.place_of(there[unknown]))
-        findings.add("remote-unknown", place, "__remote_log_metadata has no record of this segment")
+    for unknown in sorted(there.keys() - of_partition.keys()):
+        segment = there[unknown]
+        offsets = segment.base_offset, segment.end_offset
+        sentence = "__remote_log_metadata has no record of this segment"
+        findings.add("remote-unknown", Path(placed.place_of(segment)), sentence, offsets=offsets)
 
 
 def _check_state(

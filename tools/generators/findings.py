@@ -23,8 +23,8 @@ fills.
 """
 _TIERS = """## In remote tiers
 
-Of tiers, `verify` finds the same, and what is wrong with their objects ([tiered.md](tiered.md)). Nothing of this stops a
-broker from starting.
+Of tiers, `verify` finds the same, and what is wrong with their objects ([tiered.md](tiered.md)). Nothing of this stops
+a broker from starting.
 """
 _OWN = """## Of `kseg doctor` alone
 

@@ -36,7 +36,7 @@ from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
 from kseg.tiered.found_segments import find_remote_partitions
 from kseg.tiered.layouts import TierLayout
-from kseg.tiered.lineage import Choice, choose, lineage_of
+from kseg.tiered.lineage import Choice, Epochs, choose, lineage_of
 from kseg.tiered.object_bytes import bytes_of
 from kseg.tiered.object_store import DirectoryStore, ObjectStore
 from kseg.tiered.placed_tiers import PlacedPartition, forget_placed, note_placed
@@ -223,13 +223,16 @@ class RemoteLogs:
         note_placed(target, placed)
         self._targets.append(target)
         self._name_problems(placed)
+        if lineage and lineage != own:  # the local one may begin where the local log does
+            _write_lineage(lineage, target)
         for choice, following in zip_longest(placed.used, placed.used[1:]):
             self._place_segment(store, choice, target)
             next_base = local_start if following is None else following.segment.base_offset
             self._place_snapshot(store, choice, target, next_base)
-        _link_local(local, target)
         if local is None:
-            _write_small_files(partition, lineage, target)
+            _write_metadata(partition, target)
+        else:
+            _link(local.path, target, sorted(os.listdir(local.path)))  # noqa: PTH208  names alone
 
     def _with_end(
         self, store: ObjectStore, partition: RemotePartition, segment: RemoteSegment, pool: Path, number: int
@@ -361,31 +364,26 @@ def _folder_name(partition: RemotePartition, number: int) -> str:
 
 
 def _link(source: Path, target: Path, names: Iterable[str]) -> None:
+    """Puts files beside those that are there already, which keep their names."""
     for name in names:
         if (source / name).is_file() and not (target / name).exists():
             (target / name).symlink_to(source / name)
 
 
-def _link_local(local: PartitionLog | None, target: Path) -> None:
-    """Puts the local files of a partition beside the remote ones; those of remote segments don't have their names."""
-    if local is None:
+def _write_lineage(lineage: Epochs, target: Path) -> None:
+    starts = tuple(EpochStart(*each) for each in lineage)
+    content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
+    (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
+
+
+def _write_metadata(partition: RemotePartition, target: Path) -> None:
+    if partition.topic_id is None:
         return
-    for name in sorted(os.listdir(local.path)):  # noqa: PTH208  names alone
-        if (local.path / name).is_file() and not (target / name).exists():
-            (target / name).symlink_to(local.path / name)
-
-
-def _write_small_files(partition: RemotePartition, lineage: Sequence[tuple[int, int]], target: Path) -> None:
-    if lineage:
-        starts = tuple(EpochStart(*each) for each in lineage)
-        content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
-        (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
-    if partition.topic_id is not None:
-        try:
-            content = build_metadata(partition.topic_id)
-        except KsegError:
-            return
-        (target / PARTITION_METADATA).write_bytes(content)
+    try:
+        content = build_metadata(partition.topic_id)
+    except KsegError:
+        return  # names of objects may hold what is no uuid
+    (target / PARTITION_METADATA).write_bytes(content)
 
 
 def _set_time(path: Path, segment: RemoteSegment) -> None:

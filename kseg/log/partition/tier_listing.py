@@ -14,13 +14,15 @@ class TierSums(NamedTuple):
     """A partition's segments in a remote tier, summed up.
 
     layout: whose they are. stored_size: bytes of all objects. key_ids: of the key pairs that they are encrypted with.
-    standings: how many segments there are of each, without those that are used as a whole.
+    standings: how many segments there are of each, without those that are used as a whole. local_start: where the
+    local log begins that it was joined with; None without one.
     """
 
     layout: str
     stored_size: int
     key_ids: tuple[str, ...]
     standings: tuple[tuple[str, int], ...]
+    local_start: int | None = None
 
 
 def tier_sums(partition: PartitionLog) -> TierSums | None:
@@ -37,6 +39,7 @@ def tier_sums(partition: PartitionLog) -> TierSums | None:
         sum(segment.stored_size for segment in segments),
         tuple(sorted({segment.key_id for segment in segments if segment.key_id is not None})),
         tuple((str(standing), counts[standing]) for standing in Standing if counts[standing]),
+        placed.local_start,
     )
 
 

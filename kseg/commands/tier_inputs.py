@@ -9,8 +9,8 @@ import click
 
 from kseg.commands.options import Command
 from kseg.commands.parameters import KeyFile
-from kseg.commands.partition_options import partition_choice_of
 from kseg.errors import OpenError
+from kseg.log.partition.partition_choice import EVERY_PARTITION
 
 if TYPE_CHECKING:
     from kseg.log.partition.remote_logs import RemoteLogs
@@ -122,7 +122,7 @@ def _with_tiers(
         _require_this_machine(options)
     sources = {path for each in parameters for path in _sources(each, options)}
     _check_target(options, (*remotes, *sources))
-    choice = partition_choice_of({"topics": (), "numbers": (), **options})
+    choice = options.get("choice", EVERY_PARTITION)
     with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
         placing = _Placing(logs, remotes, {path for path in sources if remotes or _is_tier(path, options)})
         placed = {each: placing.of(options[each]) for each in parameters}

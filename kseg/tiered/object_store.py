@@ -17,10 +17,15 @@ class StoredObject(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """Objects below one root. name: the root as the user gave it; address: all of it, which objects' names go on."""
+    """Objects below one root.
+
+    name: the root as the user gave it; address: all of it, which objects' names go on. is_near: whether each read costs
+    so little that many may be made where one would do.
+    """
 
     name: str
     address: str
+    is_near: bool
 
     def objects(self) -> Iterator[StoredObject]:
         """All of them. Raises OpenError or ClusterError if they can't be listed."""
@@ -39,6 +44,8 @@ def place_of(store: ObjectStore, key: str) -> str:
 
 class DirectoryStore:
     """Objects that are files below a directory; symbolic links to directories aren't followed."""
+
+    is_near = True
 
     def __init__(self, root: str) -> None:
         self.name = root

@@ -23,6 +23,8 @@ def is_s3(path: str) -> bool:
 class S3Store:
     """Objects of a bucket below a prefix. Credentials, region and endpoint are found as by Amazon's own tools."""
 
+    is_near = False
+
     def __init__(self, url: str) -> None:
         """Takes the URL. Raises UsageError without s3fs, or if the URL names no bucket."""
         try:

@@ -225,7 +225,7 @@ def _segments(
     states: ProducerStates | None = None
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
-        by_manifest = listing_by_manifest(partition, segment)
+        by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
         if by_manifest is not None:
             yield by_manifest, None
             continue

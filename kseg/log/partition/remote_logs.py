@@ -274,11 +274,12 @@ class RemoteLogs:
                 _set_time(path, segment)
 
     def _place_snapshot(self, store: ObjectStore, choice: Choice, target: Path, next_base: int | None) -> None:
-        """Makes the producer snapshot of a segment's end: where the next one begins, or after the last batch."""
+        """Makes the producer snapshot of a segment's end: where the next one begins, else after its last offset."""
         part = choice.segment.files.get(FileKind.PRODUCER_SNAPSHOT)
         if part is None or not part.size or choice.end is not None:
             return
-        offset = _next_offset(choice.segment, target) if next_base is None else next_base
+        end = choice.segment.end_offset
+        offset = next_base if next_base is not None else None if end is None else end + 1
         path = target / f"{offset or 0:020}.snapshot"
         if offset is not None and not path.exists():
             self._let_stand(path, bytes_of(store, part, self._keys))
@@ -345,17 +346,6 @@ class RemoteLogs:
 def place_of_problem(placed: PlacedPartition, key: str) -> str:
     """Where an object with a problem lies."""
     return f"{placed.store.name.rstrip('/')}/{key}"
-
-
-def _next_offset(segment: RemoteSegment, directory: Path) -> int | None:
-    """The offset after a placed segment's last batch; by its manifest if that can't be read. None if nothing tells."""
-    log = FoundFile(directory, f"{segment.base_offset:020}.log", segment.size, segment.modified_ms)
-    index = log._replace(name=f"{segment.base_offset:020}.index")
-    try:
-        last = read_tail(SegmentFiles(segment.base_offset, log, index)).last
-    except OpenError:
-        return None if segment.end_offset is None else segment.end_offset + 1
-    return None if last is None else last.last_offset + 1
 
 
 def _folder_name(partition: RemotePartition, number: int) -> str:

@@ -16,15 +16,14 @@ class TierFacts(NamedTuple):
     """What is known of a segment in a remote tier, beside what its records tell.
 
     standing: what it counts for. stored_size: bytes of its objects. key_id: of the key pair that it is encrypted with,
-    None if it isn't; lacks_key: nothing of it can be read, since its private key wasn't given. segment_id: its uuid,
-    None where names don't have one.
+    None if it isn't. segment_id: its uuid, None where names don't have one. is_by_manifest: nothing of it was read.
     """
 
     standing: str
     stored_size: int
     key_id: str | None
     segment_id: str | None
-    lacks_key: bool = False
+    is_by_manifest: bool = False
 
 
 class SegmentListing(NamedTuple):
@@ -68,7 +67,7 @@ class SegmentListing(NamedTuple):
     @property
     def is_unhealthy(self) -> bool:
         """Whether something is wrong with its indexes."""
-        return self.index_health != OK and not (self.tier is not None and self.tier.lacks_key)
+        return self.index_health != OK and not (self.tier is not None and self.tier.is_by_manifest)
 
     @property
     def age_timestamp(self) -> int:

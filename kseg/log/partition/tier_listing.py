@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
 from kseg.log.partition.segment_listing import SegmentListing, TierFacts
+from kseg.tiered.layouts import TierLayout
 from kseg.tiered.lineage import Choice, Standing
 from kseg.tiered.placed_tiers import PlacedPartition, placed_at
 
@@ -50,14 +51,19 @@ def tier_facts(partition: PartitionLog, base_offset: int) -> TierFacts | None:
     return None if choice is None else _facts(choice)
 
 
-def listing_by_manifest(partition: PartitionLog, segment: SegmentFiles) -> SegmentListing | None:
-    """The line of a segment whose key wasn't given, by its manifest; None if it can be read."""
+def listing_by_manifest(partition: PartitionLog, segment: SegmentFiles, *, is_deep: bool) -> SegmentListing | None:
+    """The line of a segment by its manifest, if its key wasn't given, or if a look costs whole chunks; else None."""
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(segment.base_offset)
-    if placed is None or choice is None or not _lacks_key(placed, choice):
+    if placed is None or choice is None or choice.segment.max_timestamp is None:
         return None
-    row = _listing(choice, f"encrypted with {choice.segment.key_id}")
-    return row._replace(tier=_facts(choice)._replace(lacks_key=True))
+    if _lacks_key(placed, choice):
+        row = _listing(choice, f"encrypted with {choice.segment.key_id}")
+    elif not is_deep and not placed.store.is_near and placed.remote.layout is TierLayout.AIVEN:
+        row = _listing(choice, "not read")
+    else:
+        return None
+    return row._replace(tier=_facts(choice)._replace(is_by_manifest=True))
 
 
 def unused_listings(partition: PartitionLog) -> tuple[SegmentListing, ...]:

@@ -35,7 +35,7 @@ from kseg.log.verify.checks_of_state import (
     check_leader_epochs,
     check_log_dir,
 )
-from kseg.log.verify.checks_of_tiers import check_end, check_tier
+from kseg.log.verify.checks_of_tiers import check_end, check_tier, without_misnamed_snapshot
 from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
@@ -115,8 +115,8 @@ def verify_partition(
     check_leader_epochs(partition, log, findings)
     if partition.segments and not problems:
         check_checkpoints(partition, log.next_offset, findings)
-    found = tuple(findings.all(is_compacted=log.is_compacted))
-    return Verified(partition.path, found, tuple(problems), partition.size)
+    found = without_misnamed_snapshot(partition, findings.all(is_compacted=log.is_compacted))
+    return Verified(partition.path, tuple(found), tuple(problems), partition.size)
 
 
 def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:

@@ -136,3 +136,21 @@ def test_directory_of_ordinary_partitions_is_no_tier(restored: Path, tmp_path: P
     shutil.copytree(restored / "logs" / "4.3.1-tiered-remote", tmp_path / "all" / "tier")
     ran = kseg(["ls", "all", "-o", "json"], tmp_path)
     assert [json.loads(line).get("directory") for line in ran.stdout.splitlines()] == ["all/docs/test-1-0", None]
+
+
+def test_copies_of_a_tier_and_topics_of_one_name_stay_apart(tmp_path: Path) -> None:
+    samples = golden.ROOT / "tiered" / "bucket" / "prod"
+    folder = next(samples.glob("plain-*"))
+    for prefix, name in (("a", folder.name), ("b", folder.name), ("c", f"plain-{ID}")):
+        shutil.copytree(folder, tmp_path / "bucket" / prefix / name)
+    for path in (tmp_path / "bucket" / "c").rglob("*.rsm-manifest"):
+        path.write_text(path.read_text().replace(folder.name.removeprefix("plain-"), ID))
+    ran = kseg(["ls", "bucket", "-o", "json"], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    listed = [json.loads(line) for line in ran.stdout.splitlines()][:-1]
+    own = folder.name.removeprefix("plain-")
+    assert sorted((each["directory"], each["topicId"]) for each in listed) == [
+        (f"bucket/{ID}/plain-0", ID),
+        (f"bucket/{own}.2/plain-0", own),
+        (f"bucket/{own}/plain-0", own),
+    ]

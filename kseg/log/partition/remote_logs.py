@@ -12,49 +12,34 @@ from pathlib import Path
 from kseg.archive.shown_paths import forget, show_as
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.checkpoint import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
-from kseg.formats.names import FileKind
-from kseg.index.headers import walk_headers
-from kseg.index.producer_state import ProducerStates
-from kseg.index.rebuild import rebuild
-from kseg.log.partition.log_dir import find_log_dirs
+from kseg.log.partition.log_dir import META_PROPERTIES, find_log_dirs
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import (
     CHECKPOINT_OF_FIELD,
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
-    FoundFile,
     PartitionLog,
-    SegmentFiles,
-    read_tail,
 )
 from kseg.log.partition.side_files import build_metadata
-from kseg.reading.damage import Damage
-from kseg.reading.log_file import LogFile
-from kseg.system.ranged_files import Identity, RangedBytes, let_stand_for
-from kseg.system.ranged_files import forget as forget_sources
-from kseg.system.regular_file import open_regular
+from kseg.log.partition.standing_files import StandingFiles
 from kseg.system.scratch import scratch_directory
 from kseg.tiered.found_segments import find_remote_partitions
 from kseg.tiered.layouts import TierLayout
-from kseg.tiered.lineage import Choice, Epochs, choose, lineage_of
-from kseg.tiered.object_bytes import bytes_of
-from kseg.tiered.object_store import DirectoryStore, ObjectStore
+from kseg.tiered.lineage import Epochs, choose, lineage_of
+from kseg.tiered.object_store import DirectoryStore, ObjectStore, place_of
 from kseg.tiered.placed_tiers import PlacedPartition, forget_placed, note_placed
 from kseg.tiered.places import tier_at
 from kseg.tiered.private_keys import PrivateKeys
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.s3_store import S3Store, is_s3
 
-_EXTENSIONS = {
-    FileKind.LOG: ".log",
-    FileKind.OFFSET_INDEX: ".index",
-    FileKind.TIME_INDEX: ".timeindex",
-    FileKind.TRANSACTION_INDEX: ".txnindex",
-}
 _TELLING = (TierLayout.LOCAL, TierLayout.CONFLUENT)
 """Layouts whose uploads may overlap, while only the records tell where each ends."""
+_NAME_KEPT = 40
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-META_PROPERTIES = "meta.properties"
+MOST_SAID = 20
+"""Problems of a tier that are said one by one."""
+_OF_A_LOG_DIRECTORY = (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values())
 
 
 def store_at(root: str) -> ObjectStore:
@@ -85,10 +70,9 @@ class RemoteLogs:
         self._scratch: Path | None = None
         self._found: dict[str, tuple[ObjectStore, list[RemotePartition]]] = {}
         self._placed: dict[str, str] = {}
-        self._identities: list[Identity] = []
+        self._files = StandingFiles(self._keys)
         self._targets: list[Path] = []
-        self._standing: list[Path] = []
-        self._count = 0
+        self._count = self._said = 0
         self.problems = 0
 
     def __enter__(self) -> "RemoteLogs":
@@ -96,7 +80,7 @@ class RemoteLogs:
 
     def __exit__(self, *_: object) -> None:
         forget_placed(self._targets)
-        forget_sources(self._identities)
+        self._files.forget()
         self._stack.close()
 
     def partitions_at(self, root: str) -> tuple[ObjectStore, list[RemotePartition]]:
@@ -128,19 +112,16 @@ class RemoteLogs:
                 raise OpenError("no segments of tiered storage here", root)
             directory = self._new_directory(root)
             names = Counter(each.directory_name for each in partitions)
-            for number, partition in enumerate(partitions):
+            for partition in partitions:
                 is_only = names[partition.directory_name] == 1
-                log_dir = directory if is_only else directory / _folder_name(partition, number)
-                log_dir.mkdir(exist_ok=True)
+                log_dir = directory if is_only else _free_folder(directory, partition)
                 self._place(store, partition, log_dir / partition.directory_name)
             self._placed[root] = str(directory)
         return self._placed[root]
 
     def fetch_all(self) -> None:
         """Fetches all bytes of the files that were placed. Raises OpenError if they can't be had."""
-        for path in self._standing:
-            descriptor, _ = open_regular(path)
-            os.close(descriptor)
+        self._files.fetch_all()
 
     def place_file(self, root: str, name: str) -> str:
         """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
@@ -176,12 +157,12 @@ class RemoteLogs:
         directory = self._new_directory(os.path.dirname(name.rstrip("/")) or "." if is_partition else name)  # noqa: PTH120
         if is_partition:
             self._join_partition(PartitionLog(path), directory / path.name, remote)
-            _link(path.parent, directory, (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values()))
+            _link(path.parent, directory, _OF_A_LOG_DIRECTORY)
             return directory / path.name
         for log_dir in found:
             target = directory if log_dir.path == path else directory / log_dir.path.name
             target.mkdir(exist_ok=True)
-            _link(log_dir.path, target, (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values()))
+            _link(log_dir.path, target, _OF_A_LOG_DIRECTORY)
             for place in log_dir.directories:
                 self._join_partition(PartitionLog(place), target / place.name, remote)
         if not found:
@@ -199,7 +180,7 @@ class RemoteLogs:
             target.symlink_to(local.path)
             return
         store, partition = found
-        topic_id = local.read_topic_id()
+        topic_id = _topic_id(local)
         if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
             what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
             raise UsageError(f"{what}: a topic of the same name", local.path)
@@ -210,12 +191,9 @@ class RemoteLogs:
     ) -> None:
         """Makes the directory of a partition, of its remote segments and the local ones that follow."""
         target.mkdir()
-        pool = self._new_directory(partition.folder)
-        segments = [
-            self._with_end(store, partition, each, pool, number) for number, each in enumerate(partition.segments)
-        ]
-        partition = replace(partition, segments=tuple(segments))
-        own = None if local is None else local.read_leader_epochs()
+        segments = self._measured(store, partition)
+        partition = replace(partition, segments=segments)
+        own = None if local is None else _leader_epochs(local)
         lineage = lineage_of((each.history for each in segments), own or ())
         local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
         choices = choose(segments, lineage, local_start)
@@ -226,101 +204,34 @@ class RemoteLogs:
         if lineage and lineage != own:  # the local one may begin where the local log does
             _write_lineage(lineage, target)
         for choice, following in zip_longest(placed.used, placed.used[1:]):
-            self._place_segment(store, choice, target)
+            self._files.place_segment(store, choice, target)
             next_base = local_start if following is None else following.segment.base_offset
-            self._place_snapshot(store, choice, target, next_base)
+            self._files.place_snapshot(store, choice, target, next_base)
         if local is None:
             _write_metadata(partition, target)
         else:
             _link(local.path, target, sorted(os.listdir(local.path)))  # noqa: PTH208  names alone
 
-    def _with_end(
-        self, store: ObjectStore, partition: RemotePartition, segment: RemoteSegment, pool: Path, number: int
-    ) -> RemoteSegment:
-        """A segment with its last offset and largest time, if only its records tell them, and they matter."""
-        if segment.end_offset is not None or partition.layout not in _TELLING or segment.log is None:
-            return segment
-        directory = pool / str(number)
-        directory.mkdir()
-        try:
-            tail = read_tail(self._files(store, segment, directory))
-        except OpenError:
-            return segment
-        if tail.last is None:
-            return segment
-        return replace(segment, end_offset=tail.last.last_offset, max_timestamp=tail.max_timestamp)
-
-    def _files(self, store: ObjectStore, segment: RemoteSegment, directory: Path) -> SegmentFiles:
-        """Files that stand for a segment's log and offset index."""
-        found = {}
-        for kind in (FileKind.LOG, FileKind.OFFSET_INDEX):
-            part = segment.files.get(kind)
-            if part is not None:
-                name = f"{segment.base_offset:020}{_EXTENSIONS[kind]}"
-                self._let_stand(directory / name, bytes_of(store, part, self._keys))
-                found[kind] = FoundFile(directory, name, part.size, segment.modified_ms)
-        return SegmentFiles(segment.base_offset, found.get(FileKind.LOG), found.get(FileKind.OFFSET_INDEX))
-
-    def _place_segment(self, store: ObjectStore, choice: Choice, target: Path) -> None:
-        """Makes the files of a segment. One that is used in part ends before the first batch that isn't wanted."""
-        segment, stem = choice.segment, target / f"{choice.segment.base_offset:020}"
-        is_cut = choice.end is not None and self._cut(store, segment, choice.end, stem)
-        kinds = (FileKind.LOG,) if is_cut else tuple(_EXTENSIONS)
-        for kind in kinds:
-            part = segment.files.get(kind)
-            path = stem.with_suffix(_EXTENSIONS[kind])
-            if part is not None and not path.exists():
-                self._let_stand(path, bytes_of(store, part, self._keys))
-                _set_time(path, segment)
-
-    def _place_snapshot(self, store: ObjectStore, choice: Choice, target: Path, next_base: int | None) -> None:
-        """Makes the producer snapshot of a segment's end: where the next one begins, else after its last offset."""
-        part = choice.segment.files.get(FileKind.PRODUCER_SNAPSHOT)
-        if part is None or not part.size or choice.end is not None:
-            return
-        end = choice.segment.end_offset
-        offset = next_base if next_base is not None else None if end is None else end + 1
-        path = target / f"{offset or 0:020}.snapshot"
-        if offset is not None and not path.exists():
-            self._let_stand(path, bytes_of(store, part, self._keys))
-
-    def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: Path) -> bool:
-        """Makes the log of a segment below an offset, and its indexes; whether it has batches from there on."""
-        assert segment.log is not None
-        whole, path = stem.with_suffix(".whole"), stem.with_suffix(".log")
-        identity = let_stand_for(str(whole), bytes_of(store, segment.log, self._keys))
-        try:
-            with LogFile(whole) as log_file:
-                headers = (item for item in walk_headers(log_file) if not isinstance(item, Damage))
-                position = next((item.position for item in headers if item.last_offset >= end), None)
-        except OpenError:  # without the key
-            position = None
-        finally:
-            forget_sources((identity,))
-            whole.unlink()
-        if position is None:
-            return False
-        self._let_stand(path, bytes_of(store, segment.log, self._keys, position))
-        with LogFile(path) as log_file:
-            indexes = rebuild(log_file, segment.base_offset, states=ProducerStates())
-        stem.with_suffix(".index").write_bytes(indexes.offset_index)
-        stem.with_suffix(".timeindex").write_bytes(indexes.time_index)
-        if indexes.transaction_index:
-            stem.with_suffix(".txnindex").write_bytes(indexes.transaction_index)
-        for suffix in (".log", ".index", ".timeindex"):
-            _set_time(stem.with_suffix(suffix), segment)
-        return True
-
-    def _let_stand(self, path: Path, source: RangedBytes) -> None:
-        self._identities.append(let_stand_for(str(path), source))
-        self._standing.append(path)
+    def _measured(self, store: ObjectStore, partition: RemotePartition) -> tuple[RemoteSegment, ...]:
+        """The segments, with their last offsets where only the records tell these and others may have the same ones."""
+        if partition.layout not in _TELLING:
+            return partition.segments
+        pool = self._new_directory(partition.folder)
+        return tuple(
+            each if each.log is None else self._files.measured(store, each, pool / str(number))
+            for number, each in enumerate(partition.segments)
+        )
 
     def _name_problems(self, placed: PlacedPartition) -> None:
         """Says what of a partition can't be used."""
         for segment in placed.remote.segments:
             for problem in segment.problems:
                 self.problems += not segment.is_unfinished
-                self._say(f"kseg: {place_of_problem(placed, problem.key)}: {problem.sentence}")
+                self._said += 1
+                if self._said <= MOST_SAID:
+                    self._say(f"kseg: {place_of(placed.store, problem.key)}: {problem.sentence}")
+                elif self._said == MOST_SAID + 1:
+                    self._say("kseg: there are more such objects; `kseg verify` names all")
 
     def _show_url(self, url: str) -> None:
         """Shows a URL as it is, of which paths keep one slash only."""
@@ -343,14 +254,29 @@ class RemoteLogs:
         return directory
 
 
-def place_of_problem(placed: PlacedPartition, key: str) -> str:
-    """Where an object with a problem lies."""
-    return f"{placed.store.name.rstrip('/')}/{key}"
+def _free_folder(directory: Path, partition: RemotePartition) -> Path:
+    """A log directory for one of several partitions of the same name: topics of their own, or copies of a tier."""
+    name = _UNSAFE.sub("_", partition.topic_id or partition.folder.rstrip("/").rpartition("/")[0][-_NAME_KEPT:])
+    folder, number = directory / name, 1
+    while (folder / partition.directory_name).exists():
+        number += 1
+        folder = directory / f"{name}.{number}"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
-def _folder_name(partition: RemotePartition, number: int) -> str:
-    """A log directory for one of several topics of the same name."""
-    return _UNSAFE.sub("_", partition.topic_id or f"{partition.folder.rstrip('/').rpartition('/')[0][-40:]}.{number}")
+def _leader_epochs(local: PartitionLog) -> Epochs:
+    try:
+        return local.read_leader_epochs() or ()
+    except KsegError:
+        return ()
+
+
+def _topic_id(local: PartitionLog) -> str | None:
+    try:
+        return local.read_topic_id()
+    except KsegError:
+        return None
 
 
 def _link(source: Path, target: Path, names: Iterable[str]) -> None:
@@ -374,7 +300,3 @@ def _write_metadata(partition: RemotePartition, target: Path) -> None:
     except KsegError:
         return  # names of objects may hold what is no uuid
     (target / PARTITION_METADATA).write_bytes(content)
-
-
-def _set_time(path: Path, segment: RemoteSegment) -> None:
-    os.utime(path, ns=(segment.modified_ms * 1_000_000,) * 2)
